@@ -56,6 +56,18 @@ def test_an_error_crosses_process_borders(kind: type[RescaleError], details: dic
     assert same(copy.copy(error), error)
 
 
+@pytest.mark.parametrize("kind", KINDS[:-1])
+@pytest.mark.parametrize("details", [{}, DETAILS, {"path": "/a: b", "found": "two\nlines"}])
+def test_an_error_is_read_from_its_text(kind: type[RescaleError], details: dict[str, object]) -> None:
+    """As Spark hands it over."""
+    error = kind("what is wrong: this", **details)
+    told = RescaleError.from_text(kind.__name__, str(error))
+    assert (type(told), str(told)) == (kind, str(error))
+    assert told is not None
+    assert told.offset == error.offset
+    assert RescaleError.from_text("KeyError", str(error)) is None
+
+
 def test_half_of_a_surrogate_pair_is_told_in_any_document() -> None:
     """As Java writes one into a name."""
     error = SnapshotError("no topic", operator="a\ud800", found="\ude6c")

@@ -17,6 +17,8 @@ from typing import Any, ClassVar, Self
 
 from rescale.names import encodable, printable, printable_lines, without_secrets
 
+_LABELS = {"offset": "at byte", "advice": "what to do"}
+"""Of details that go by another name in texts."""
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -84,9 +86,8 @@ class RescaleError(Exception):
         super().__init__(self.what)
 
     def __str__(self) -> str:
-        labels = {"offset": "at byte", "advice": "what to do"}
         details = [
-            f"  {labels.get(name, name)}: {printable(str(getattr(self, name)))}"
+            f"  {_LABELS.get(name, name)}: {printable(str(getattr(self, name)))}"
             for name in self.DETAILS
             if getattr(self, name) is not None and name != "traceback"
         ]
@@ -111,6 +112,17 @@ class RescaleError(Exception):
         """The error that `to_json` described; an unknown class becomes a plain `RescaleError`."""
         kind = _BY_NAME.get(document["error"], RescaleError)
         return kind(document["what"], **{k: document[k] for k in RescaleError.DETAILS if k in document})
+
+    @staticmethod
+    def from_text(kind: str, text: str) -> RescaleError | None:
+        """The error of a class that `str` told like this, but for a traceback; None if no class of ours goes by that
+        name."""
+        what, *lines = text.splitlines()
+        names = {_LABELS.get(name, name): name for name in RescaleError.DETAILS if name != "traceback"}
+        told = [line.removeprefix("  ").partition(": ") for line in lines]
+        details: dict[str, Any] = {names[label]: words for label, _, words in told if label in names}
+        found = _BY_NAME.get(kind)
+        return None if found is None else found(what, **details)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RescaleError.from_json, (self.to_json(),)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from py4j.protocol import Py4JError
 
-from rescale.errors import InternalError, StoreError
+from rescale.errors import InternalError, RescaleError, SnapshotError, StoreError
 from rescale.execution.spark.dispatch import SLICE_UNITS, failures_as_ours, given_up, slices_of
 from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES, UNIT_SIZE
+from rescale.storage.scratch import no_room_for_rows
 from rescale.storage.side_by_side import side_by_side
 
 
@@ -60,9 +61,34 @@ def test_what_python_raised_in_a_task_is_a_fault_of_ours(words: str) -> None:
 
 def test_what_another_try_need_not_meet_is_none() -> None:
     lost = given_up(f"{JVM}Job aborted: ExecutorLostFailure (executor 1 exited)\n\tat org.apache.spark.Scheduler\n")
-    refused = given_up(f"{JVM}Job aborted\n{PYTHON}{FRAMES}rescale.errors.StoreError: throttled\n  path: /p{BEHIND}")
-    assert (type(lost), type(refused)) == (StoreError, StoreError)
-    assert refused.found == "rescale.errors.StoreError: throttled; path: /p"
+    short = given_up(f"{JVM}Job aborted\n{PYTHON}{FRAMES}MemoryError: no more\n  of it{BEHIND}")
+    assert (type(lost), type(short)) == (StoreError, StoreError)
+    assert lost.found == "org.apache.spark.SparkException: Job aborted: ExecutorLostFailure (executor 1 exited)"
+    assert short.found == "MemoryError: no more; of it"
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        no_room_for_rows(OSError(28, "No space left on device"), "/scratch/a: b"),
+        StoreError("throttled", path="/p", offset=7, expected="an answer: 200", found="503"),
+        SnapshotError("it has changed", operator="counts"),
+    ],
+    ids=lambda error: error.what,
+)
+def test_an_error_of_ours_that_a_task_ended_with_is_the_one_that_is_told(raised: RescaleError) -> None:
+    words = f"rescale.errors.{type(raised).__name__}: {raised}"
+    error = given_up(f"{JVM}Job aborted\n{PYTHON}{FRAMES}{words}{BEHIND}")
+    told = raised.to_json()
+    assert error.to_json() == (told if raised.final or raised.advice else {**told, "advice": error.advice})
+    assert raised.final or error.advice
+
+
+def test_a_spark_that_has_stopped_had_no_task_that_failed() -> None:
+    """As it does behind a context that a master takes away."""
+    told = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
+    error = given_up(f"An error occurred while calling o96.defaultParallelism.\n: {told}\nIt was created at:\n")
+    assert (type(error), error.what, error.found) == (StoreError, "Spark has stopped", told)
 
 
 @pytest.mark.parametrize("lost", [Py4JError("An error occurred while calling o1.x"), ConnectionRefusedError()])

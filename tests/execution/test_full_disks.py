@@ -140,8 +140,8 @@ def test_a_full_scratch_disk_ends_a_run_and_room_on_it_the_next_one_publishes(di
     disk.resize(10 * MIB)
     full = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     assert full.returncode == 1, full.stderr
-    assert "no room for rows in the scratch directory" in full.stderr
-    assert "No space left on device" in full.stderr
+    assert "error: no room for rows in the scratch directory: [Errno 28] No space left on device\n" in full.stderr
+    assert "  what to do: make room there, or name a directory with more room in SPARK_LOCAL_DIRS" in full.stderr
     assert not is_there(target)
     disk.resize(100 * MIB)
     again = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)

@@ -179,4 +179,15 @@ def test_a_source_that_changes_after_moving_is_not_certified(
     with pytest.raises(SnapshotError) as caught:
         validate_coverage(plan, Loop())
     assert caught.value.path == plan.files[file].uri
+    if file and change is gone:
+        assert "a file of the source is gone" in caught.value.what
     assert open_store(home).stat(places_of(plan).certificate) is None
+
+
+def test_a_published_result_is_not_compared_with_what_is_gone(home: str, source: str) -> None:
+    plan = plan_rescale(source, join(home, "target"), ["2"])
+    execute_without_spark(plan)
+    gone(somebodys_store(source), plan.files[1].uri)
+    with pytest.raises(SnapshotError, match="files of the source are gone") as caught:
+        validate_published(source, plan.target, Loop())
+    assert (caught.value.path, caught.value.found) == (plan.files[1].uri, "1 missing")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from py4j.protocol import Py4JError
 
 from rescale.errors import StoreError
 from rescale.execution.spark import session
+from support import snapshots
 
 TOLD = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
 : org.apache.spark.SparkException: External scheduler cannot be instantiated
@@ -27,3 +32,55 @@ def test_what_the_jvm_could_not_do_is_worth_another_try(monkeypatch: pytest.Monk
         pass
     assert caught.value.found == "java.util.concurrent.TimeoutException: the timeout of 10000 ms has been exceeded"
     assert not caught.value.final
+
+
+class _Given:
+    """A context that Spark has given."""
+
+    def __init__(self, application: str) -> None:
+        self.master = "spark://127.0.0.1:9"
+        self.applicationId = application
+        self.stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def setLogLevel(self, level: str) -> None:  # noqa: N802
+        assert not self.stopped, level
+
+
+def test_a_master_that_does_not_answer_is_said_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark gives a context all the same, and ends behind it."""
+    given = _Given("spark-application-1764066000000")
+    monkeypatch.setattr(session, "SparkContext", lambda **_: given)
+    monkeypatch.setattr(session, "_with_executors", lambda conf, _: conf)
+    with pytest.raises(StoreError) as caught, session.spark_context("x", given.master):
+        pass
+    assert caught.value.what == "Spark's master spark://127.0.0.1:9 does not answer"
+    assert "host and port" in (caught.value.advice or "")
+    assert given.stopped
+
+
+def test_so_is_one_of_which_the_jvm_tells_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise Py4JError("\nCaused by: java.lang.IllegalStateException: Spark context stopped while waiting for backend")
+
+    monkeypatch.setattr(session, "SparkContext", refuse)
+    monkeypatch.setattr(session, "_with_executors", lambda conf, _: conf)
+    with (
+        pytest.raises(StoreError, match=r"Spark's master spark://h:1 does not answer") as caught,
+        session.spark_context("x", "spark://h:1"),
+    ):
+        pass
+    assert caught.value.found == "java.lang.IllegalStateException: Spark context stopped while waiting for backend"
+
+
+@pytest.mark.slow
+def test_a_command_says_that_the_master_does_not_answer(tmp_path: Path) -> None:
+    """Spark asks for a minute."""
+    words = ["run", snapshots.directory("2-clicks"), "--target", str(tmp_path / "t"), "--master", "spark://127.0.0.1:9"]
+    command = [sys.executable, "-m", "rescale.cli.main", *words]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1, ended.stderr
+    assert "error: Spark's master spark://127.0.0.1:9 does not answer\n" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -6,6 +6,7 @@ import threading
 from itertools import chain, repeat
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark import SparkConf
 
 from rescale.execution.spark.waiting import waited_for, watch
@@ -26,6 +27,16 @@ def test_nothing_is_said_of_one_that_comes_or_of_a_step_that_ends(capsys: pytest
     over = threading.Event()
     over.set()
     watch(lambda: 0, "a node", over, first=0.0, poll=0.01)
+    assert capsys.readouterr().err == ""
+
+
+def test_nothing_is_said_of_a_spark_that_has_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever works with it does; a thread's traceback between that would look like a fault."""
+
+    def stopped() -> int:
+        raise Py4JError("Cannot call methods on a stopped SparkContext")
+
+    watch(stopped, "a node", threading.Event())
     assert capsys.readouterr().err == ""
 
 

@@ -71,6 +71,27 @@ def test_one_subtask_beside_operators_that_never_have_more(name: str, parallelis
 
 
 @pytest.mark.parametrize(
+    ("name", "parallelism", "is_said"),
+    [
+        (
+            "2-clicks",
+            ["2", "visits=6", "shards=3"],
+            "parallelism 2, with which the job is started: visits has 6, shards has 3.",
+        ),
+        ("2-clicks", ["visits=6"], "parallelism 4, with which the job is started: visits has 6."),
+        ("2-clicks", ["6"], ""),
+        ("2-windows", ["6"], ""),
+        ("2-lazy", [], ""),
+    ],
+)
+def test_operators_that_have_another_parallelism_than_most(name: str, parallelism: list[str], is_said: str) -> None:
+    """One that always runs with one subtask has it from the job's code, and so has all where nothing changes."""
+    words = "\n".join(plan_rescale(directory(name), "/nowhere/target", parallelism).warnings)
+    assert ("not all operators have parallelism" in words) is bool(is_said)
+    assert is_said in words
+
+
+@pytest.mark.parametrize(
     ("wanted", "is_said"),
     [
         ({"key_hash": ["visits=keys:hash"]}, "visits: none of its keys is hashed"),

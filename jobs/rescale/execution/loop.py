@@ -11,10 +11,9 @@ from random import Random
 from typing import IO, TypeVar
 from weakref import finalize
 
-from rescale.errors import StoreError
 from rescale.execution.progress import Progress
 from rescale.execution.tasks import MakeSender, Weighed
-from rescale.storage.scratch import scratch_directory
+from rescale.storage.scratch import no_room_for_rows, scratch_directory
 
 _ROWS_IN_MEMORY = 64 * 1024 * 1024
 
@@ -132,7 +131,7 @@ class _Rows:
             self._content.seek(self._size)
             self._content.write(row)
         except OSError as error:
-            raise StoreError(f"no room for rows in the scratch directory: {error}") from None
+            raise no_room_for_rows(error, scratch_directory()) from None
         self._size += len(row)
 
     def load(self, place: tuple[int, int]) -> bytes:

@@ -112,6 +112,8 @@ def validate_published(
         surgery = asked_surgery(as_it_is, declared)
         if not surgery and certified is not None:
             surgery = certified.surgery
+        if as_it_is.missing:
+            _refuse_incomplete(operated(as_it_is, surgery))
         if certified is not None:
             check_certified(result, certified)
             check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
@@ -124,6 +126,18 @@ def validate_published(
     pair, surgery, bound = looked_at_again(opened, EITHER)
     proofs = validate_result(pair, tasks)
     return certificate_of(pair.source, pair.result, proofs, None, bound=bound, surgery=surgery).document()
+
+
+def _refuse_incomplete(source: Snapshot) -> None:
+    """`SnapshotError` if files are gone that are not only of operators which were left out."""
+    if source.missing:
+        raise SnapshotError(
+            "files of the source are gone, and with them what the result would be compared with",
+            path=source.missing[0],
+            expected=f"{len(source.files) - 1} files of state",
+            found=f"{len(source.missing)} missing",
+            advice="name a copy of the source that has them all, if there is one",
+        )
 
 
 def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> SnapshotPair:
@@ -158,14 +172,22 @@ def open_pinned(plan: Plan) -> Snapshot:
         )
     planned = {file.uri: file.pin for file in plan.files}
     for uri, pin in source.files:
-        if not pin.is_of(planned.get(uri)):
+        if pin.is_of(planned.get(uri)):
+            continue
+        if uri in source.missing:
             raise SnapshotError(
-                "a file of the source has changed since it was planned with",
+                "a file of the source is gone since it was planned with",
                 path=uri,
                 expected=planned.get(uri),
-                found=pin,
-                advice="make sure that nothing writes to the source, and plan again",
+                advice="see that nothing removes it, and start again",
             )
+        raise SnapshotError(
+            "a file of the source has changed since it was planned with",
+            path=uri,
+            expected=planned.get(uri),
+            found=pin,
+            advice="make sure that nothing writes to the source, and plan again",
+        )
     return source
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -27,14 +28,20 @@ class Start(NamedTuple):
         return f"flink run -s {quoted(self.snapshot)} -p {self.parallelism}{option} <your-job.jar>"
 
 
+def common_parallelism(shapes: Shapes) -> int:
+    """That of most operators, or the larger one of as many; what always runs with one subtask does not count."""
+    number = Counter(parallelism for parallelism, maximum in shapes if maximum != 1)
+    return max(number, key=lambda parallelism: (number[parallelism], parallelism), default=1)
+
+
 def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
     """The start of a job whose operators have new (parallelism, max parallelism)s.
 
+    The parallelism is for operators that have none from the job's code, so it is that of most.
     The maximum is said where it changes: Flink adopts that of a snapshot only where it computes the job's own. Where
     operators have different ones none is said, for it would be every operator's (`StreamGraphGenerator`): a job that
     configures none adopts each of them (`Checkpoints.loadAndValidateCheckpoint`).
     """
-    parallelism = max((parallelism for parallelism, _ in new), default=1)
     changed = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
     maxima = {maximum for _, maximum in new if maximum != 1}  # 1: always runs with one subtask
-    return Start(snapshot, parallelism, maxima.pop() if changed and len(maxima) == 1 else None)
+    return Start(snapshot, common_parallelism(new), maxima.pop() if changed and len(maxima) == 1 else None)

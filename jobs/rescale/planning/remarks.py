@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.serializers.formulas import KNOWN
+from rescale.flink.start import common_parallelism
 from rescale.names import first_of
 from rescale.planning.asked.operator_shapes import Shape, by_operator
 from rescale.planning.asked.request import Files, Format, Request
@@ -16,7 +17,7 @@ from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import name
 
 _SHOWN = 5
-"""Partitions that are named."""
+"""Operators or partitions that are named."""
 
 
 def remarks(
@@ -42,6 +43,7 @@ def remarks(
     for operator in snapshot.operators:
         if operator.max_parallelism == 1 and changed and operator not in changed:
             yield f"{operator.label} always runs with one subtask (max parallelism 1) and stays as it is"
+    yield from _of_parallelism(snapshot.operators, changed, shapes)
     yield from _of_chains(snapshot.operators, changed, shapes)
     maxima = [o for o in changed if shapes[o.operator_id].max_parallelism != o.max_parallelism]
     if maxima:
@@ -112,6 +114,23 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
     headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
     listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
     return request.format is Format.ROCKSDB and listed and not operator.doubled_timers
+
+
+def _of_parallelism(
+    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
+) -> Iterator[str]:
+    """What does not have the parallelism that the job is started with (`start_of`)."""
+    common = common_parallelism(list(shapes.values()))
+    others = [
+        f"{operator.label} has {shape.parallelism}"
+        for operator, shape in ((operator, shapes[operator.operator_id]) for operator in operators)
+        if shape.parallelism != common and shape.max_parallelism != 1
+    ]
+    if others and any(shapes[operator.operator_id].parallelism != operator.parallelism for operator in changed):
+        yield (
+            f"not all operators have parallelism {common}, with which the job is started: {first_of(others, _SHOWN)}. "
+            "Set that in the job's code, or Flink redistributes the state at the restore"
+        )
 
 
 def _of_chains(

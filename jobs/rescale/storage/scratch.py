@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 
-from rescale.errors import RequestError
+from rescale.errors import RequestError, StoreError
 
 _OF_SPARK = "blockmgr-*"
 """The scratch directories of Spark's applications (`DiskBlockManager`), beside each other; killed ones leave theirs."""
@@ -57,6 +57,16 @@ def scratch_directories() -> list[str]:
     """All places that Spark may use."""
     named = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
     return named or [temporary_directory()]
+
+
+def no_room_for_rows(error: OSError, folder: str) -> StoreError:
+    """What it is that rows which wait there for their new place could not be written."""
+    return StoreError(
+        f"no room for rows in the scratch directory: {error}",
+        path=folder,
+        advice="make room there, or name a directory with more room in SPARK_LOCAL_DIRS, then run the same command "
+        "again: it resumes",
+    )
 
 
 @contextmanager

@@ -60,6 +60,7 @@ def test_no_room_is_worth_another_try(rows: int, tmp_path: Path) -> None:
     with largest_file(1000), pytest.raises(StoreError, match="no room for rows in the scratch directory") as caught:
         spill(((0, bytes(1000)) for _ in range(rows)), 1, str(tmp_path))
     assert caught.value.path == str(tmp_path)
+    assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -35,6 +35,12 @@ JOB = Job(
 )
 
 
+def test_a_job_that_does_not_say_its_parallelism_has_that_of_most_vertices() -> None:
+    """Of what always runs with one subtask none counts."""
+    another = Vertex("2" * 32, "prices", 4, 128, {"RUNNING": 4})
+    assert replace(JOB, vertices=(*JOB.vertices, another)).parallelism == 4
+
+
 def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: Sequence[str] = ()) -> Request:
     return make_request("/a", "/b", parallelism, uids=parse_uids(names), max_parallelism=maximum)
 

@@ -1,7 +1,7 @@
 """Units dealt to Spark's tasks in slices, and what becomes of their errors.
 
 A task returns a final error as a row: raised, Spark would try it four times and hand it over as text. A
-`StoreError` is raised, so that Spark tries the task again.
+`StoreError` is raised, so that Spark tries the task again; what the last try met is read from that text.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES
 SLICE_UNITS = 64
 _POLL_SECONDS = 1.0
 _ADVICE = "look at the log above for the cause, then run the same command again: it resumes"
+_AGAIN_AND_AGAIN = "a task failed again and again"
 _TRACEBACK = "Traceback (most recent call last)"
 _BEHIND_TRACEBACK = ("\t", " SQLSTATE")
 """What Spark says right behind one of Python's."""
-_WORTH_ANOTHER_TRY = {"StoreError", "MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
+_OURS = f"{RescaleError.__module__}."
+_STOPPED = ("stopped SparkContext", "SparkContext was shut down")
+"""What Spark says of what was asked of it, or under way, when it had been stopped."""
+_WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
 """What a task may have raised that another try need not meet."""
 
 U = TypeVar("U")
@@ -95,13 +99,26 @@ def reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
 
 
 def given_up(text: str) -> RescaleError:
-    """What it was that a task failed with: an exception of Python's that nobody expected is a fault of ours."""
+    """What it was that a task failed with, from what py4j tells of the JVM's exception.
+
+    One of our errors is that error again, and an exception of Python's that nobody expected a fault of ours.
+    """
     if _TRACEBACK not in text:
-        return StoreError("a task failed again and again", found=text.strip().splitlines()[0][:300], advice=_ADVICE)
+        return _of_spark(text.partition("\n: ")[2] or text)
     lines = text[text.rindex(_TRACEBACK) :].splitlines()
     traceback = list(takewhile(lambda line: line and not line.startswith(_BEHIND_TRACEBACK), lines))
     last = max(i for i, line in enumerate(traceback) if not line.startswith(" "))
+    kind, _, told = "\n".join(traceback[last:]).partition(": ")
+    ours = RescaleError.from_text(kind.removeprefix(_OURS), told) if kind.startswith(_OURS) and told else None
+    if ours is not None:
+        return ours if ours.final else ours.located(advice=_ADVICE)
     words = "; ".join(line.strip()[:300] for line in traceback[last:])
-    if words.partition(":")[0].rpartition(".")[2] in _WORTH_ANOTHER_TRY:
-        return StoreError("a task failed again and again", found=words, advice=_ADVICE)
+    if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
+        return StoreError(_AGAIN_AND_AGAIN, found=words, advice=_ADVICE)
     return InternalError.seen(words, "\n".join(traceback))
+
+
+def _of_spark(words: str) -> StoreError:
+    """What no Python is to blame for, in the words of the JVM's exception."""
+    what = "Spark has stopped" if any(one in words for one in _STOPPED) else _AGAIN_AND_AGAIN
+    return StoreError(what, found=words.strip().splitlines()[0][:300], advice=_ADVICE)

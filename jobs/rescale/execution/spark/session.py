@@ -37,6 +37,12 @@ _LONGEST_OF_SOCKETS = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
 
 _JAVA = "a JDK 17 or newer"
 
+_STANDALONE = "spark://"
+_NOT_REGISTERED = "spark-application-"
+"""How the id of an application begins that no master has given it (`SchedulerBackend.applicationId`)."""
+_STOPPED = "stopped"
+"""A word of what is told of a Spark that was stopped as it started."""
+
 # A lost task is tried again, on one machine too: Spark's own local masters give up at the first failure.
 _LOCAL_ATTEMPTS = 4
 
@@ -99,13 +105,36 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
             with _local_directories(scratch[1:]):
                 context = SparkContext(conf=conf)
         except (PySparkRuntimeError, Py4JError) as error:
+            cause = _cause(str(error))
+            asked = conf.get("spark.master") or ""
+            if asked.startswith(_STANDALONE) and _STOPPED in cause:
+                raise _no_answer(asked, cause) from None
             raise StoreError(
                 "Spark does not start",
-                found=_cause(str(error)),
+                found=cause,
                 advice=f"look at the output above; Spark needs {_JAVA}, and on a cluster an API server that answers",
             ) from None
+    _check_registered(context)
     context.setLogLevel("ERROR")
     return context
+
+
+def _check_registered(context: SparkContext) -> None:
+    """`StoreError` if no standalone master has answered: Spark gives up then, and ends behind a context that it has
+    given (`StandaloneSchedulerBackend.dead`)."""
+    master = context.master or ""
+    if master.startswith(_STANDALONE) and context.applicationId.startswith(_NOT_REGISTERED):
+        with suppress(Py4JError, ConnectionError):
+            context.stop()
+        raise _no_answer(master, "All masters are unresponsive")
+
+
+def _no_answer(master: str, found: str) -> StoreError:
+    return StoreError(
+        f"Spark's master {master} does not answer",
+        found=found,
+        advice="look whether a master runs there, and whether host and port are right; then run the same command again",
+    )
 
 
 @cache

@@ -23,6 +23,7 @@ import numpy as np
 
 from rescale.errors import StoreError
 from rescale.flink.arrays import Longs
+from rescale.storage.scratch import no_room_for_rows
 
 _PREFIX = "rescale-shuffle-"
 _LONG = 8
@@ -104,4 +105,4 @@ def _room_in(folder: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"no room for rows in the scratch directory: {error}", path=folder) from None
+        raise no_room_for_rows(error, folder) from None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 
 FIRST_SECONDS = 60.0
@@ -37,15 +38,19 @@ def watch(
     again: float = AGAIN_SECONDS,
     poll: float = _POLL_SECONDS,
 ) -> None:
-    """Says `what` after `first` seconds, and every `again` seconds after these, until there are executors."""
+    """Says `what` after `first` seconds, and every `again` seconds after these, until there are executors.
+
+    Whoever works with a Spark that has stopped says so.
+    """
     waited, due = 0.0, first
-    while not executors():
-        if over.wait(poll):
-            return
-        waited += poll
-        if waited >= due:
-            due += again
-            print(f"no executor has started for {waited:.0f} s: {what}", file=sys.stderr, flush=True)
+    with suppress(Py4JError, ConnectionError):
+        while not executors():
+            if over.wait(poll):
+                return
+            waited += poll
+            if waited >= due:
+                due += again
+                print(f"no executor has started for {waited:.0f} s: {what}", file=sys.stderr, flush=True)
 
 
 def waited_for(conf: SparkConf, application: str) -> str:

@@ -86,7 +86,7 @@ class HandOverJob(_Waiting):
 
     `start` is the document of a `Start`; `before` that of a `JobBefore` if the run has taken the savepoint, which says
     how the job is handed over: else `hand_over` does, a document as `hand_over_of` takes. `parallelism` is the job's
-    own, if that is known: a plan knows those of operators only, and takes the largest.
+    own, if that is known: a plan knows those of operators only, and takes that of most.
     """
 
     template_fields: Sequence[str] = ("start", "before", "hand_over", "parallelism")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from rescale.flink.start import common_parallelism
+
 _ENDED = ("FINISHED", "CANCELED", "FAILED")
 """The globally terminal states of `JobStatus`."""
 
@@ -66,4 +68,5 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def parallelism(self) -> int:
-        return max((vertex.parallelism for vertex in self.vertices), default=1)
+        """That of most vertices."""
+        return common_parallelism([(vertex.parallelism, vertex.max_parallelism) for vertex in self.vertices])
