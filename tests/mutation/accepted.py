@@ -25,7 +25,8 @@ ACCEPTED: dict[str, dict[str, str]] = {
     },
     "target/candidate.py: build_candidate": {"odd = max(handles.keys() ^ planned)": _ONE_OF_SEVERAL},
     "target/certificate.py: write_certificate": {
-        f"open_store(uri).put(uri, {_CERTIFICATE}{indent}))": _FOR_PEOPLE for indent in ("", ", indent=3", ", indent=1")
+        f"store.put(places.certificate, {_CERTIFICATE}{indent}))": _FOR_PEOPLE
+        for indent in ("", ", indent=3", ", indent=1")
     },
     "target/claim.py: claim": {
         f"document = json.dumps({{'plan': plan.digest, 'source': plan.source, **who}}{indent}).encode()": _FOR_PEOPLE
