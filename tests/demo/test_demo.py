@@ -124,6 +124,18 @@ def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
     demo.assert_gone()
 
 
+@pytest.mark.parametrize("moment", ["Making an Airflow", slow("_state: ")])
+def test_one_that_is_killed_leaves_nothing_for_long(started: Callable[..., Running], moment: str) -> None:
+    demo = started()
+    demo.read_until(moment)
+    demo.process.kill()
+    demo.process.wait()
+    deadline = time.monotonic() + 90
+    while (demo.watch.processes() or list(demo.temporary.iterdir())) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    demo.assert_gone()
+
+
 def test_what_the_machine_lacks_is_said_in_a_sentence(tmp_path: Path) -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "rescale.cli.main", "demo"],

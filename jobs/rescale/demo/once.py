@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import textwrap
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, AirflowHome
 from rescale.demo.before_and_after import before_and_after
 from rescale.demo.flink import restore_in_flink
-from rescale.demo.processes import failure, interrupted_once, running
+from rescale.demo.processes import demo_folder, failure, interrupted_once, running
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
 from rescale.report.units import counted, human_bytes
 from rescale.snapshot.opening import open_snapshot
@@ -32,8 +30,7 @@ Say = Callable[[str], None]
 def demo(say: Say, *, with_flink: bool) -> None:
     begun = time.monotonic()
     target = join(TARGETS, f"clicks-{PARALLELISM}")
-    with interrupted_once() as ending, tempfile.TemporaryDirectory(prefix="rescale-demo-") as scratch:
-        folder = Path(scratch)
+    with interrupted_once() as ending, demo_folder() as folder:
         say("Starting an S3 server on this machine …")
         with s3_server(folder) as server:
             upload_savepoint()

@@ -1,14 +1,18 @@
 """Processes that the demo starts, and that are gone when it ends: they, and everything that came of them.
 
 A process hands its environment on to those that it starts, also to such as outlive it or leave its session. So each
-process that is started here gets a mark into its environment, and what bears the mark belongs to it.
+process that is started here gets a mark into its environment, and what bears the mark belongs to it. The demo has one,
+too, by which a process that outlives it (`guard`) finds what is left of a demo that was killed.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +27,7 @@ from rescale.errors import RescaleError
 Process = subprocess.Popen[bytes]
 
 _MARK = "RESCALE_DEMO_PROCESS"
+_MARK_OF_ALL = "RESCALE_DEMO"
 _KEEP_ENVIRONMENT = "SPT_NOENV"
 """Airflow gives its processes titles; without this, a long one is written over the environment."""
 
@@ -55,6 +60,22 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
         signal.signal(number, handler)
 
 
+@contextmanager
+def demo_folder() -> Iterator[Path]:
+    """A temporary folder until the block ends; if this process is killed in it, the folder goes with all that it has
+    started."""
+    mark = uuid.uuid4().hex
+    with tempfile.TemporaryDirectory(prefix="rescale-demo-") as folder:
+        command = [sys.executable, "-m", "rescale.demo.guard", mark, folder]
+        guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        os.environ[_MARK_OF_ALL] = mark
+        try:
+            yield Path(folder)
+        finally:
+            del os.environ[_MARK_OF_ALL]
+            guard.communicate()  # closes its pipe, and waits for its end
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -76,7 +97,7 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
             )
         yield process
     finally:
-        _end(mark)
+        _end(_MARK, mark)
 
 
 def ask_to_end(processes: Iterable[Process]) -> None:
@@ -108,26 +129,31 @@ def failure(what: str, log: Path) -> RescaleError:
     return RescaleError(what, found="\n    ".join(["the end of its log:", *lines[-_LAST_LINES:]]))
 
 
-def _end(mark: str) -> None:
+def end_demo(mark: str) -> None:
+    """Ends what a demo has started."""
+    _end(_MARK_OF_ALL, mark)
+
+
+def _end(variable: str, mark: str) -> None:
     """Ends what bears the mark: politely, then for good, until there is nothing left."""
-    family = _family(mark)
+    family = _family(variable, mark)
     for member in family:
         with suppress(psutil.NoSuchProcess):
             member.terminate()
     psutil.wait_procs(family, _GRACE_SECONDS)
-    while family := _family(mark):
+    while family := _family(variable, mark):
         for member in family:
             with suppress(psutil.NoSuchProcess):
                 member.kill()
         psutil.wait_procs(family, _GRACE_SECONDS)
 
 
-def _family(mark: str) -> list[psutil.Process]:
-    return [process for process in psutil.process_iter() if _mark(process) == mark]
+def _family(variable: str, mark: str) -> list[psutil.Process]:
+    return [process for process in psutil.process_iter() if _mark(process, variable) == mark]
 
 
-def _mark(process: psutil.Process) -> str | None:
+def _mark(process: psutil.Process, variable: str) -> str | None:
     try:
-        return process.environ().get(_MARK)
+        return process.environ().get(variable)
     except psutil.Error:  # it has ended, or is somebody else's
         return None

@@ -6,7 +6,6 @@ Its four components are started one by one: `airflow standalone` would listen on
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome, airflow
-from rescale.demo.processes import Process, ask_to_end, failure, interrupted_once, running, wait_until
+from rescale.demo.processes import Process, ask_to_end, demo_folder, failure, interrupted_once, running, wait_until
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
 from rescale.storage.locations import join
 
@@ -24,8 +23,7 @@ _START_SECONDS = 180
 
 def demo_ui(say: Callable[[str], None]) -> None:
     """Runs until it is interrupted."""
-    with interrupted_once(), tempfile.TemporaryDirectory(prefix="rescale-demo-") as scratch:
-        folder = Path(scratch)
+    with interrupted_once(), demo_folder() as folder:
         say("Starting an S3 server on this machine …")
         with s3_server(folder) as server:
             upload_savepoint()
