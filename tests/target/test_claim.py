@@ -179,14 +179,14 @@ def test_a_target_that_is_no_free_directory_is_refused(plans: Callable[[str], Pl
         claim(plan)
     assert "notes.txt" in str(caught.value.found)
     assert "take these files away: no run has written them, and discard leaves them" in str(caught.value.advice)
-    (target / "notes.txt").rename(target / f"{'0' * 32}-keyed-0-12345678")
+    (target / f"{'0' * 32}-keyed-0-12345678").write_bytes(b"of another run")
     with pytest.raises(RequestError, match="the target is occupied") as caught:
         claim(plan)
     assert f"rescale discard {target}" in str(caught.value.advice)
     (target / "_metadata").write_bytes(b"somebody's")
     with pytest.raises(RequestError, match="the target is occupied") as caught:
         claim(plan)
-    assert (caught.value.advice, "(2)" in str(caught.value.found)) == ("name another target", True)
+    assert (caught.value.advice, "(3)" in str(caught.value.found)) == ("name another target", True)
     assert sorted(path.name for path in target.parent.iterdir()) == ["target"], "nothing is written"
 
 
@@ -261,7 +261,13 @@ def test_who_is_turned_away_by_a_published_result_is_told_of_which_plan(plans: C
         claim(plans("2"))
     certificate = places_of(published).certificate
     assert caught.value.found == f"a published result of plan {published.digest[:8]} (see {certificate})"
-    Path(certificate).write_bytes(b"{}")
-    with pytest.raises(RequestError, match="occupied") as caught:
-        claim(plans("2"))
-    assert "such as" in str(caught.value.found)
+
+    def write_another_result() -> None:
+        metadata = Path(places_of(published).metadata)
+        metadata.write_bytes(metadata.read_bytes() + b"0")
+
+    for change in (write_another_result, lambda: Path(certificate).write_bytes(b"{}"), Path(certificate).unlink):
+        change()
+        with pytest.raises(RequestError, match="occupied") as caught:
+            claim(plans("2"))
+        assert "such as" in str(caught.value.found)

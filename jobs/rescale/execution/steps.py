@@ -24,6 +24,7 @@ from rescale.execution.validation.verdict import certificate_of
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.planning.asked.asked_surgery import asked_surgery, words_after
 from rescale.planning.asked.key_hashes import choose_key_hashes
+from rescale.planning.asked.operator_shapes import Shape
 from rescale.planning.asked.request import parse_key_hashes
 from rescale.planning.asked.surgery_words import NO_SURGERY_WORDS, SurgeryWords
 from rescale.planning.values.plan import Plan
@@ -75,7 +76,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
         candidate = put_candidate(plan, source.metadata)
         result = open_result(candidate.uri, plan.target, source if plan.refers else None)
         check_candidate(result, candidate.sha256)
-        check_planned(result, plan)
+        check_planned(result, {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators})
         check_declared(as_it_is, result, plan.surgery)
         check_offsets(as_it_is, result, plan.surgery)
         return compared(source, result, plan.key_hashes, proof)

@@ -111,9 +111,9 @@ def _published_before(target: str, published: bool) -> str | None:
         found = hashlib.sha256(read_document(Places(target, "").metadata)).hexdigest()
     except RescaleError:  # it is about a word
         return None
-    if certificate is None or certificate.plan is None or certificate.candidate_sha256 != found:
+    if certificate is None or certificate.candidate_sha256 != found:
         return None
-    return f"a published result of plan {certificate.plan[:8]} (see {certificate_place(target)})"
+    return f"a published result of plan {(certificate.plan or '')[:8]} (see {certificate_place(target)})"
 
 
 def _other_target(target: str, published: bool, foreign: Sequence[str]) -> str:

@@ -8,19 +8,21 @@ from typing import Any
 
 import pytest
 
-from rescale.errors import IntegrityError
+from rescale.errors import IntegrityError, RequestError
 from rescale.execution.validation.coverage import (
     check_candidate,
     check_certified,
     check_directory,
     check_equal,
     check_metadata,
+    check_planned,
     check_references,
 )
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import MasterState, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import InlineStream, KeyGroupsHandle, SingleChannelHandle
 from rescale.flink.metadata.properties import savepoint_properties
+from rescale.planning.asked.operator_shapes import Shape
 from rescale.snapshot.model import Changelog, KeyedStream, Operator, OtherKeyed, Snapshot
 from rescale.storage.store import Pin
 from support.certificates import certificate_for
@@ -186,6 +188,17 @@ def test_a_candidate_reads_as_it_was_put() -> None:
     with pytest.raises(IntegrityError, match="does not read as it was put") as caught:
         check_candidate(result, "0" * 64)
     assert caught.value.path == result.metadata_uri
+
+
+def test_a_result_of_other_shapes_is_another_ones() -> None:
+    result = taken(3)
+    shapes = {one.operator_id: Shape(one.parallelism, one.max_parallelism) for one in result.operators}
+    check_planned(result, shapes)
+    with pytest.raises(RequestError, match="the target holds another published result") as caught:
+        check_planned(entry(STATEFUL, max_parallelism=64)(result), shapes)
+    assert caught.value.path == result.metadata_uri
+    assert caught.value.expected == "parallelism 3, max parallelism 128"
+    assert caught.value.found == "parallelism 3, max parallelism 64"
 
 
 def test_the_metadata_is_what_was_certified() -> None:

@@ -8,7 +8,7 @@ elements agree; nothing refers outside the target; what is not moved is the same
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.errors import IntegrityError, RequestError
@@ -19,7 +19,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.slot import Slot
-from rescale.planning.values.plan import Plan
+from rescale.planning.asked.operator_shapes import Shape
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
 from rescale.storage.files.temporary_files import is_temporary
@@ -88,35 +88,30 @@ def check_candidate(result: Snapshot, sha256: str) -> None:
         )
 
 
-def check_planned(result: Snapshot, plan: Plan) -> None:
-    """`RequestError` if what is published in the target is no result of this plan: another shape tells."""
-    planned = {o.operator_id: (o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
-    for operator in result.operators:
-        shape, found = planned.get(operator.operator_id), (operator.parallelism, operator.max_parallelism)
-        if shape != found:
-            raise RequestError(
-                "the target holds another published result",
-                path=result.metadata_uri,
-                operator=operator.label,
-                expected=_shape_in_words(shape),
-                found=_shape_in_words(found),
-                advice="name another target",
-            )
+def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
+    """`RequestError` if what is published in the target has not the planned shapes, by operator id: it is another's."""
+    for operator, expected, found in _other_shapes(result, shapes):
+        raise RequestError(
+            "the target holds another published result",
+            path=result.metadata_uri,
+            operator=operator.label,
+            expected=expected,
+            found=found,
+            advice="name another target",
+        )
 
 
 def check_certified(result: Snapshot, certificate: Certificate) -> None:
     """That the metadata is the one that was certified: its bytes, and first the shape of every operator."""
-    certified = {o.operator_id: (o.parallelism, o.max_parallelism) for o in certificate.operators}
-    for operator in result.operators:
-        shape, found = certified.get(operator.operator_id), (operator.parallelism, operator.max_parallelism)
-        if shape != found:
-            raise IntegrityError(
-                "an operator has not the shape that was certified",
-                path=result.metadata_uri,
-                operator=operator.label,
-                expected=_shape_in_words(shape),
-                found=_shape_in_words(found),
-            )
+    certified = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in certificate.operators}
+    for operator, expected, found in _other_shapes(result, certified):
+        raise IntegrityError(
+            "an operator has not the shape that was certified",
+            path=result.metadata_uri,
+            operator=operator.label,
+            expected=expected,
+            found=found,
+        )
     if certificate.candidate_sha256 != result.metadata_sha256:
         raise IntegrityError(
             "the metadata of the result is not what was certified",
@@ -127,8 +122,16 @@ def check_certified(result: Snapshot, certificate: Certificate) -> None:
         )
 
 
-def _shape_in_words(shape: tuple[int, int] | None) -> str:
-    return f"parallelism {shape[0]}, max parallelism {shape[1]}" if shape else "no such operator"
+def _other_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[tuple[Operator, str, str]]:
+    """Who has another shape than is said, with both in words."""
+    for operator in result.operators:
+        expected, found = shapes.get(operator.operator_id), Shape(operator.parallelism, operator.max_parallelism)
+        if expected != found:
+            yield operator, _in_words(expected), _in_words(found)
+
+
+def _in_words(shape: Shape | None) -> str:
+    return f"parallelism {shape.parallelism}, max parallelism {shape.max_parallelism}" if shape else "no such operator"
 
 
 def check_references(source: Snapshot, result: Snapshot) -> None:
