@@ -96,6 +96,12 @@ def test_a_plan_has_a_report_that_goes_with_the_rest(plan: Plan) -> None:
     assert not Path(places_of(plan).report).exists()
 
 
+def test_of_what_was_discarded_there_is_no_report_any_more(plan: Plan) -> None:
+    discard(plan.target)
+    assert "is not this run's any more" in put_report(plan)
+    assert not Path(places_of(plan).report).exists()
+
+
 def test_what_came_of_the_steps_is_told(plan: Plan) -> None:
     put = Path(places_of(plan).result("reshuffle_keyed_state"))
     put.write_text(json.dumps({"status": "done", "seconds": 7.5}))

@@ -40,6 +40,8 @@ def put_report(plan: Plan, planned: dict[str, Any] | None = None) -> str:
     `planned` is the document of the plan, from whoever has just planned. Nothing fails for want of a report.
     """
     try:
+        if claimed_by(plan.target) != plan.digest:  # discarded meanwhile, and nothing of it shall be left
+            return f"there is no report: {plan.target} is not this run's any more"
         if planned is not None:
             store_report_data(plan, msgspec.json.encode(planned))
         with _as_it_was_written(plan.target):
