@@ -168,6 +168,7 @@ def test_the_request_that_leaves_partly_finished_operators_alone_is_printed_read
         pytest.raises(UnsupportedError, match="have finished") as caught,
     ):
         prepare(make_request(source, "/target", **words))
+    assert caught.value.expected == "parallelism 2, max parallelism 32", "which its advice leads to"
     printed = str(caught.value.advice).partition("only: ")[2].partition(";")[0].split()
     asked: dict[str, list[str]] = {"--parallelism": [], "--max-parallelism": []}
     for option, value in zip(printed[::2], printed[1::2], strict=True):

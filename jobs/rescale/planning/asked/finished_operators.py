@@ -27,10 +27,11 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
         return
     first, new = refused[0], _new(refused[0], shapes)
     more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+    kept, no_format = _kept(first, new), "" if request.format is Format.KEEP else ", no --format"
     raise UnsupportedError(
         "some subtasks of this operator have finished: which of others would have, nothing says",
         operator=f"{first.label}{more}",
-        expected=f"parallelism {first.parallelism}, max parallelism {first.max_parallelism}, no --format",
+        expected=f"parallelism {kept.parallelism}, max parallelism {kept.max_parallelism}{no_format}",
         found=f"parallelism {new.parallelism} and max parallelism {new.max_parallelism}",
         advice=_advice(operators, shapes, request, refused),
     )
