@@ -5,6 +5,7 @@ Small streams are written by several tasks each: on S3, which wants larger parts
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,7 @@ def test_only_what_is_missing_is_written_again(case: Case) -> None:
     assert case.run(target, case.faults()) == 0
     store = open_store(target)
     lost = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
-    (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if "/plan-" in entry.uri]
+    (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if fnmatch(entry.uri, "*/plan-*.json")]
     places = places_of(load_plan(plan_uri))
     take_back(places)
     store.delete([places.written_handles("keyed"), lost])
