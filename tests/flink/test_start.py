@@ -9,7 +9,16 @@ from rescale.flink.start import common_parallelism, start_of
 
 @pytest.mark.parametrize(
     ("parallelisms", "said"),
-    [([2, 2, 6], 2), ([2, 6], 6), ([4, 2, 4, 2, 8], 4), ([1, 1, 3], 1), ([5], 5), ([], 1)],
+    [
+        ([2, 2, 6], 2),
+        ([2, 6], 6),
+        ([4, 2, 4, 2, 8], 4),
+        ([1, 1, 3], 3),
+        ([8, 8, 1, 1, 1], 8),
+        ([1, 1], 1),
+        ([5], 5),
+        ([], 1),
+    ],
 )
 def test_it_says_the_parallelism_of_most_operators(parallelisms: list[int], said: int) -> None:
     """One that has another has it from the job's code, and the line is for all that have none from there."""

@@ -29,8 +29,11 @@ class Start(NamedTuple):
 
 
 def common_parallelism(shapes: Shapes) -> int:
-    """That of most operators, or the larger one of as many; what always runs with one subtask does not count."""
-    number = Counter(parallelism for parallelism, maximum in shapes if maximum != 1)
+    """That of most operators, or the larger one of as many; those with one subtask count only if none has more.
+
+    Who has one subtask beside others that have more has that from the job's code, as what commits for a sink.
+    """
+    number = Counter(parallelism for parallelism, _ in shapes if parallelism != 1)
     return max(number, key=lambda parallelism: (number[parallelism], parallelism), default=1)
 
 
