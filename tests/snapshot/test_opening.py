@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -176,3 +177,23 @@ def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:
     sent = REQUESTS.by_kind - before
     assert len(snapshot.files) == 41
     assert sent == {"ListObjectsV2": 1, "GetObject": 41, "HeadObject": 2}
+
+
+def test_who_is_interrupted_does_not_wait_for_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of headers may be, behind a store that does not answer."""
+    read: list[int] = []
+
+    def slowly(*_: object, **__: object) -> None:
+        read.append(1)
+        time.sleep(0.2)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rescale.snapshot.opening._AT_ONCE", 1)
+    for kind in ("keyed", "elements", "raw_keyed", "database", "other"):
+        monkeypatch.setattr(f"rescale.snapshot.opening.StreamReader.{kind}", slowly)
+    monkeypatch.setattr("rescale.snapshot.opening._Pending.operator", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        open_snapshot(snapshots.directory("2-clicks"))
+    assert len(read) <= 2

@@ -74,7 +74,11 @@ def open_candidate(
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
         gone = frozenset(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
         reader = StreamReader(data, files, gone, locator, metadata.operators)
-        operators = _operators(metadata.operators, reader, labels, left, pool)
+        try:
+            operators = _operators(metadata.operators, reader, labels, left, pool)
+        except KeyboardInterrupt:  # nobody waits for what is queued
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     files = files[:pinned]
     missing = tuple(uri for uri, _ in files if uri in gone)
     taken = open_store(metadata_uri).modified(metadata_uri)
