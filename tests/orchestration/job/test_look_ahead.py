@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.errors import RequestError, RescaleError, UnsupportedError
+from rescale.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_id import operator_id_of_uid
@@ -89,7 +90,6 @@ def test_who_is_not_there_is_refused_before_anything_is_stopped(of: str, name: s
         (asked(["clicks=3"], surgery=parse_surgery(drops=["clicks"])), "an operator is dropped, and something else"),
         (asked([], ["1000"], key_hash=["clicks-per-user=record(a)"]), "does not tell how keys of the type"),
         (asked(["3"], surgery=parse_surgery(state_drops=["clicks-per-user:clcks"])), "no state 'clcks'"),
-        (asked(["3"], surgery=parse_surgery(state_drops=["shards:owner"])), "no state 'owner'"),
     ],
 )
 def test_what_makes_no_sense_is_refused_too(request_: Request, what: str) -> None:
@@ -173,6 +173,10 @@ def test_states_that_may_be_registered_late_are_left_to_the_plan(caplog: pytest.
     assert look("2-heap-checkpoint", request) is False
     assert "warning: the plan will refuse the savepoint of rules unless it has more than" in caplog.text
     assert "no state 'event' in the operator" in caplog.text
+    caplog.clear()
+    without_keys = asked(["3"], surgery=parse_surgery(state_drops=["shards:owner"]))
+    assert look("2-rocksdb-checkpoint", without_keys) is False
+    assert "warning: the plan will refuse the savepoint of shards unless it has more than" in caplog.text
     caplog.clear()
     assert look("2-heap-checkpoint", asked(["4"], surgery=parse_surgery(state_drops=["rules:events"]))) is False
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
@@ -270,6 +274,29 @@ def test_subtasks_may_finish_until_the_savepoint_is_taken(name: str) -> None:
         vertices=tuple(one for one in job_of(snapshot).vertices if one.name != "short"),
     )
     assert look_ahead(chained, request, snapshot) is False
+
+
+def test_who_finished_in_part_within_a_chain_may_have_ended_with_it() -> None:
+    """As another chain has, of which Flink tells; a third one is half done still."""
+    snapshot = opened("2-partially-finished")
+    others = [one for one in job_of(snapshot).vertices if one.name != "short"]
+    half = {"RUNNING": others[0].parallelism - 1, "FINISHED": 1}
+    for ended, refused in (({"FINISHED": others[1].parallelism}, False), (others[1].tasks, True)):
+        changed = (msgspec.structs.replace(others[0], tasks=half), msgspec.structs.replace(others[1], tasks=ended))
+        job = msgspec.structs.replace(job_of(snapshot), vertices=(*changed, *others[2:]))
+        with pytest.raises(UnsupportedError, match="have finished") if refused else nullcontext():
+            assert look_ahead(job, asked(["short=3"]), snapshot) is False
+
+
+def test_a_header_that_cannot_be_read_is_left_to_the_plan(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def damaged(*_: object) -> None:
+        raise SnapshotError("a state lacks a serializer")
+
+    monkeypatch.setattr("rescale.orchestration.job.look_ahead.resolved", damaged)
+    assert look("2-clicks", asked(["3"])) is False
+    assert "cannot be read: a state lacks a serializer" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,11 @@ class Vertex(msgspec.Struct, frozen=True):
         """Whether some subtasks, but not all, have come to their end."""
         return 0 < self.tasks.get("FINISHED", 0) < self.parallelism
 
+    @property
+    def finished(self) -> bool:
+        """Whether all subtasks have."""
+        return self.tasks.get("FINISHED", 0) == self.parallelism
+
 
 class Job(msgspec.Struct, frozen=True):
     """`JobDetailsInfo`; `state` is one of `JobStatus`."""

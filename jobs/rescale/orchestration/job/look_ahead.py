@@ -2,7 +2,8 @@
 
 The checkpoint may be of another kind than the savepoint, and older. So that alone is refused here which every later
 snapshot of the job would have refused, whatever its kind: names of operators, shapes, hashes of keys. Where the
-checkpoint leaves a doubt the log has a warning, and the plan decides.
+checkpoint leaves a doubt the log has a warning, and the plan decides. That keys which no known hash fits have all gone
+until the savepoint is taken is no such doubt: then somebody names the hash, or has the run tried again.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ def look_ahead(job: Job, request: Request, latest: Snapshot | Unread) -> bool:
             _refuse_key_hashes(asked)
     except (RequestError, UnsupportedError) as error:
         raise _while_it_runs(error, latest) from None
+    except RescaleError as error:
+        _leave_to_the_plan(f"its latest checkpoint cannot be read: {error.what}", latest.directory)
+        return False
     if words == request.surgery or not _warns_of_surgery(latest, request):
         log.info("nothing in the job's latest checkpoint stands against what is asked for: %s", latest.directory)
     return _has_shape(asked, request)
@@ -65,7 +69,7 @@ def _is_of(job: Job, checkpoint: Snapshot) -> bool:
 def _refuse_finished(job: Job, asked: Resolved) -> None:
     """Not if all subtasks may have finished since: of an operator further on in a chain Flink does not tell."""
     vertices = {vertex.operator_id: vertex.partially_finished for vertex in job.vertices}
-    in_part = any(vertices.values())
+    in_part = any(vertices.values()) and not any(vertex.finished for vertex in job.vertices)
     for operator in asked.snapshot.operators:
         is_so_still = operator.partially_finished and vertices.get(operator.entry.operator_id, in_part)
         shape, entry = asked.shapes[operator.entry.operator_id], operator.entry

@@ -38,7 +38,10 @@ def is_logged(operator: Operator) -> bool:
 
 
 def _is_settled(operator: Operator) -> bool:
-    """Whether all its subtasks list the same states, and all of these can be seen: none was registered late."""
+    """Whether all its subtasks list the same states, and all of these can be seen: none was registered late.
+
+    One without keyed state may have registered none of it yet: Flink writes no handle then.
+    """
     keyed = [one.parsed for one in operator.managed_keyed]
     elements = [stream.parsed for stream in operator.operator]
     if operator.raw_keyed or operator.other_keyed or is_logged(operator) or None in keyed or None in elements:
@@ -46,6 +49,4 @@ def _is_settled(operator: Operator) -> bool:
     listed = [frozenset(state.name for state in header.states) for header in keyed if header is not None]
     dealt = [frozenset(state.name for state in stream.states) for stream in operator.operator]
     of_all = (names for names in (listed, dealt) if names)
-    return bool(listed or dealt) and all(
-        len(set(names)) == 1 and len(names) == operator.entry.parallelism for names in of_all
-    )
+    return bool(listed) and all(len(set(names)) == 1 and len(names) == operator.entry.parallelism for names in of_all)
