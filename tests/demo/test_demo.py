@@ -54,7 +54,7 @@ def started() -> Iterator[Callable[..., Running]]:
 
         def start(*words: str) -> Running:
             process = subprocess.Popen(
-                [sys.executable, "-m", "rescale.cli.main", "demo", *words],
+                [sys.executable, "-m", "rescale", "demo", *words],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -98,26 +98,28 @@ def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started
 
 
 @pytest.mark.parametrize(
-    ("words", "moment"),
+    ("words", "moment", "how", "code"),
     [
-        ((), "Making an Airflow"),
-        slow((), "_state: "),
-        slow(("--ui",), "Ctrl-C ends everything"),
+        ((), "Making an Airflow", signal.SIGINT, 130),
+        ((), "Making an Airflow", signal.SIGTERM, 143),
+        slow((), "_state: ", signal.SIGINT, 130),
+        slow(("--ui",), "Ctrl-C ends everything", signal.SIGINT, 130),
     ],
 )
 def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
-    started: Callable[..., Running], words: tuple[str, ...], moment: str
+    started: Callable[..., Running], words: tuple[str, ...], moment: str, how: signal.Signals, code: int
 ) -> None:
+    """Nor does SIGTERM."""
     demo = started(*words)
     demo.read_until(moment)
     if moment == "_state: ":
         while not any("--plan" in line for line in demo.watch.command_lines):
             time.sleep(0.1)
-    demo.process.send_signal(signal.SIGINT)
+    demo.process.send_signal(how)
     time.sleep(0.2)
-    demo.process.send_signal(signal.SIGINT)
+    demo.process.send_signal(how)
     told = demo.rest()
-    assert demo.process.returncode == 130, told
+    assert demo.process.returncode == code, told
     assert told.rstrip().endswith("Interrupted: everything that was started is gone.")
     assert "Ending everything" in told or not words
     assert demo.watch.addresses.keys() <= _LOOPBACK, demo.watch.addresses
@@ -138,7 +140,7 @@ def test_one_that_is_killed_leaves_nothing_for_long(started: Callable[..., Runni
 
 def test_what_the_machine_lacks_is_said_in_a_sentence(tmp_path: Path) -> None:
     answer = subprocess.run(
-        [sys.executable, "-m", "rescale.cli.main", "demo"],
+        [sys.executable, "-m", "rescale", "demo"],
         capture_output=True,
         text=True,
         check=False,

@@ -10,9 +10,8 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli.output import INTERRUPTED, Output, into_the_void, unwritten
+from rescale.cli.output import Output, into_the_void, unwritten
 from rescale.cli.parser import Formatter, Parser
-from rescale.cli.termination import TERMINATED, Terminated
 from rescale.errors import RequestError, StoreError, unexpected
 
 _THE_WAY = """\
@@ -136,7 +135,7 @@ def _answered(words: Sequence[str]) -> int:
         output.error(ours)
         return ours.exit_code
     except KeyboardInterrupt as how:
-        return output.interrupted(TERMINATED if isinstance(how, Terminated) else INTERRUPTED, resumes=resumes)
+        return output.interrupted(how, resumes=resumes)
 
 
 def _refuse_other_bytes(words: Sequence[str]) -> None:

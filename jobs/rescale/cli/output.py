@@ -11,11 +11,9 @@ from typing import Any, TextIO
 import msgspec
 
 from rescale.cli.terminal import coloured, console, shows_colours
+from rescale.cli.termination import exit_code_of
 from rescale.errors import RescaleError, StoreError
 from rescale.names import printable_lines
-
-INTERRUPTED = 130
-"""What shells make of a process that Ctrl-C has ended."""
 
 
 class Output:
@@ -50,8 +48,9 @@ class Output:
         except OSError:  # there is no room for it: the exit code still says what it was
             into_the_void(sys.stderr)
 
-    def interrupted(self, code: int = INTERRUPTED, *, resumes: bool) -> int:
+    def interrupted(self, how: KeyboardInterrupt, *, resumes: bool) -> int:
         """The answer to Ctrl-C or SIGTERM, and its exit code; `resumes`: the same command goes on."""
+        code = exit_code_of(how)
         what = "interrupted; the same command takes it up again" if resumes else "interrupted"
         if self.json:
             print(_as_json({"error": "KeyboardInterrupt", "what": what, "exit_code": code}))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 
-from rescale.cli.termination import TERMINATED, Terminated, answer_termination
+from rescale.cli.termination import answer_termination, exit_code_of
 
 
 def main() -> int:
@@ -17,7 +17,7 @@ def main() -> int:
         return answer()
     except KeyboardInterrupt as how:  # where there is no `Output` yet, or no more
         print("interrupted", file=sys.stderr)
-        return TERMINATED if isinstance(how, Terminated) else 130
+        return exit_code_of(how)
 
 
 if __name__ == "__main__":

@@ -42,22 +42,24 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
     The function that the block gets is for one that ends by itself: from then on nothing interrupts it.
     """
     signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in signals}
+    before = {int(number): signal.getsignal(number) for number in signals}
 
     def ignore() -> None:
         for number in signals:
             signal.signal(number, signal.SIG_IGN)
 
-    def interrupt(_: int, __: FrameType | None) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
+        if callable(answer := before[number]):  # it tells which of them it was
+            answer(number, frame)
         raise KeyboardInterrupt
 
     for number in signals:
         signal.signal(number, interrupt)
     yield ignore
     # Not after an interruption: this process has nothing to do then but to end, and goes on to ignore the impatient.
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    for one, handler in before.items():
+        signal.signal(one, handler)
 
 
 @contextmanager
@@ -67,7 +69,8 @@ def demo_folder() -> Iterator[Path]:
     mark = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="rescale-demo-") as folder:
         command = [sys.executable, "-m", "rescale.demo.guard", mark, folder]
-        guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # a `random.py` in the working directory is not imported
+        guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=safely, start_new_session=True)
         os.environ[_MARK_OF_ALL] = mark
         try:
             yield Path(folder)

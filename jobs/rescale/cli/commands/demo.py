@@ -7,7 +7,8 @@ import shutil
 from functools import partial
 from importlib.util import find_spec
 
-from rescale.cli.output import INTERRUPTED, Output
+from rescale.cli.output import Output
+from rescale.cli.termination import exit_code_of
 from rescale.errors import RequestError
 
 SUMMARY = "the whole DAG on this machine, on a real savepoint"
@@ -44,9 +45,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             from rescale.demo.once import demo
 
             demo(say, with_flink=arguments.flink)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as how:
         say("Interrupted: everything that was started is gone.")
-        return INTERRUPTED
+        return exit_code_of(how)
     return 0
 
 
