@@ -27,7 +27,7 @@ def declared_lines(surgery: dict[str, Any]) -> list[str]:
 def first_lines(lines: list[str], most: int) -> list[str]:
     """The first ones, and how many more there are."""
     left = len(lines) - most
-    return [*lines[:most], f"{counted(left, 'other')}, in the certificate and the plan"] if left > 0 else lines
+    return [*lines[:most], f"{counted(left, 'other')}, in the plan"] if left > 0 else lines
 
 
 def except_what_is_otherwise(surgery: dict[str, Any]) -> str:
