@@ -15,6 +15,7 @@ import pytest
 from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Pin, Span
 from rescale.storage.files.durable_directories import device_of, force_to_disk
+from rescale.storage.files.local_errors import is_absent
 from rescale.storage.files.local_store import LocalStore
 from support.disks import mounted_at
 
@@ -243,6 +244,21 @@ def test_a_link_that_leads_nowhere_is_no_directory(home: Path) -> None:
     with pytest.raises(RequestError, match="a link to nothing, stands where a directory is needed"):
         LocalStore().put(str(home / "link/file"), b"")
     assert not (home / "gone").exists()
+
+
+def test_a_directory_that_is_made_while_it_is_listed_holds_nothing_yet(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a run of the same plan."""
+    target = home / "target"
+
+    def meanwhile(error: OSError | ValueError) -> bool:
+        target.mkdir(parents=True)
+        return is_absent(error)
+
+    monkeypatch.setattr("rescale.storage.files.local_store.is_absent", meanwhile)
+    assert LocalStore().list(str(target)) == []
+    assert target.is_dir()
 
 
 def test_what_is_no_file_is_not_replaced_by_one(home: Path) -> None:

@@ -245,7 +245,7 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
         raise RequestError(
             "a file stands where a directory is needed", path=file, advice="name a place that is not below a file"
         )
-    if os.path.lexists(directory) and not Path(directory).is_file():
+    if _can_be_no_directory(directory):
         raise RequestError(
             "what has this name is no directory, and no file either",
             path=directory,
@@ -253,6 +253,15 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
             found="a link to nothing, a pipe or a device",
             advice="name another place",
         )
+
+
+def _can_be_no_directory(place: str) -> bool:
+    """One look, for a run beside this one may make the directory, or remove it, between two."""
+    try:
+        mode = Path(place).stat().st_mode
+    except (OSError, ValueError):
+        return Path(place).is_symlink()
+    return not (stat.S_ISDIR(mode) or stat.S_ISREG(mode))
 
 
 def _writing(data: bytes) -> Callable[[int], None]:
