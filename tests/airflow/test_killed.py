@@ -15,7 +15,7 @@ from rescale.process import Step
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.snapshots import directory
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(1500), pytest.mark.slow]
 
 
 def process_of(run: Run, task_id: str) -> psutil.Process:

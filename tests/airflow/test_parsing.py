@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rescale.demo.airflow_home import DAG_ID, dag_folder
+from support.whole_airflow import PARSE_SECONDS
 
 _HEAVY = ("pyspark", "numba", "numpy", "pyarrow", "boto3", "rocksdict")
 
@@ -43,7 +44,12 @@ def parsed(folder: Path, home: Path) -> dict[str, Any]:
     """What a fresh interpreter finds in a folder of DAGs."""
     answer = subprocess.run(
         [sys.executable, "-c", _PARSE, str(folder)],
-        env={**os.environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"},
+        env={
+            **os.environ,
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": PARSE_SECONDS,
+        },
         capture_output=True,
         text=True,
         check=False,

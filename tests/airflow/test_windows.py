@@ -6,6 +6,7 @@ import shutil
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,10 +41,12 @@ def runs(airflow: AirflowServer, late: Run) -> dict[str, Run]:
 def test_a_bad_entry_is_an_import_error_that_names_the_field_and_the_others_are_in_service(
     airflow: AirflowServer,
 ) -> None:
-    errors = wait_for(lambda: airflow.api("GET", "/importErrors")[1]["import_errors"], "the import error", 120)
-    wait_for(lambda: airflow.api("GET", f"/dags/{DAG_ID}")[0] == 200, "the window", 120)
-    (error,) = errors
-    assert error["filename"] == "rescale_windows_refused.py"
+    def import_error() -> Any:
+        errors = airflow.api("GET", "/importErrors")[1]["import_errors"]
+        return next((error for error in errors if error["filename"] == "rescale_windows_refused.py"), None)
+
+    error = wait_for(import_error, "the import error", 300)
+    wait_for(lambda: airflow.api("GET", f"/dags/{DAG_ID}")[0] == 200, "the window", 300)
     assert "the window 'broken' makes no sense: parallelism" in error["stack_trace"]
     assert "0 is less than or equal to the minimum of 0" in error["stack_trace"]
     _, dag = airflow.api("GET", f"/dags/{DAG_ID}")

@@ -48,15 +48,19 @@ def test_no_size():
 
 
 @pytest.fixture
-def try_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], dict[str, Outcome]]:
-    """Gives what comes of each mutant of the code, by how it reads."""
+def try_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Outcome]]:
+    """Function that returns the outcome of each mutant of some code, by how the mutant reads.
 
-    def try_them(code: str, tests: str) -> dict[str, Outcome]:
+    `patience` are the CPU seconds that a test may take beyond what it took without a mutant. A fork of a worker that
+    holds thousands of tests needs some of them for itself.
+    """
+
+    def try_them(code: str, tests: str, *, patience: float = 60) -> dict[str, Outcome]:
         module = f"mutated_{uuid.uuid4().hex}"
         (tmp_path / f"{module}.py").write_text(code)
         (tmp_path / f"test_{module}.py").write_text(tests.format(module=module))
         monkeypatch.syspath_prepend(tmp_path)
-        trial = Trial([*mutants(tmp_path / f"{module}.py")], 0, lambda _: None, patience=0.5)
+        trial = Trial([*mutants(tmp_path / f"{module}.py")], 0, lambda _: None, patience=patience)
         words = ["-qq", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-c", "/dev/null"]
         assert pytest.main([*words, str(tmp_path / f"test_{module}.py")], [trial]) == pytest.ExitCode.OK
         return {outcome.mutant.change: outcome for outcome in trial.outcomes}
@@ -64,7 +68,7 @@ def try_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
     return try_them
 
 
-def test_what_a_test_shows_is_found_and_nothing_else(try_out: Callable[[str, str], dict[str, Outcome]]) -> None:
+def test_what_a_test_shows_is_found_and_nothing_else(try_out: Callable[..., dict[str, Outcome]]) -> None:
     outcomes = try_out(CODE, TESTS)
     by = {change: outcome.found_by.rpartition("::")[2] for change, outcome in outcomes.items()}
     assert by["return pieces // 2 if pieces >= 10 else 0"] == "test_price"
@@ -87,9 +91,9 @@ def test_what_a_test_shows_is_found_and_nothing_else(try_out: Callable[[str, str
     assert outcomes["if size < 1:"].tried == 2
 
 
-def test_what_never_ends_is_ended(try_out: Callable[[str, str], dict[str, Outcome]]) -> None:
+def test_what_never_ends_is_ended(try_out: Callable[..., dict[str, Outcome]]) -> None:
     code = "def wait(asked):\n    while asked:\n        asked = False\n"
-    outcomes = try_out(code, "from {module} import wait\ndef test_an_end():\n    wait(True)\n")
+    outcomes = try_out(code, "from {module} import wait\ndef test_an_end():\n    wait(True)\n", patience=5)
     assert {change: outcome.found_by for change, outcome in outcomes.items()} == {
         "while not asked:": "",
         "asked = True": f"its end: {-signal.SIGPROF}",

@@ -26,6 +26,8 @@ _ENDED = ("success", "failed")
 _REQUEST_SECONDS = 120
 """A busy machine keeps people waiting."""
 
+_TRIES_OF_THE_DATABASE = 10
+
 SECONDS_TO_READ = 5
 """A task that goes on before the scheduler has seen its worker leave is taken for lost by it, and asks again."""
 
@@ -87,6 +89,19 @@ class AirflowServer:
             return error.code, error.headers, error.read()
 
     def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
+        """Status and document of an answer; a request that only the database refused is repeated.
+
+        Under load SQLite refuses to turn a transaction that has read into one that writes, whatever its timeout.
+        Airflow answers with status 500 then, and has rolled the transaction back.
+        """
+        for _ in range(_TRIES_OF_THE_DATABASE):
+            status, answer = self._ask_once(method, path, document, headers)
+            if status != 500 or not _is_database_error(answer):
+                break
+            time.sleep(1)
+        return status, answer
+
+    def _ask_once(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
         data = None if document is None else json.dumps(document).encode()
         headers = {**headers, "Content-Type": "application/json"}
         try:
@@ -134,6 +149,11 @@ class AirflowServer:
     def _run_to(self, target: str) -> Run | None:
         runs = self.api("GET", f"/dags/{DAG_ID}/dagRuns")[1]["dag_runs"]
         return next((Run(self, run["dag_run_id"]) for run in runs if run["conf"].get("target") == target), None)
+
+
+def _is_database_error(answer: Any) -> bool:
+    detail = answer.get("detail") if isinstance(answer, dict) else None
+    return isinstance(detail, dict) and detail.get("reason") == "Database error"
 
 
 @dataclass(frozen=True)

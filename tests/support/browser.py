@@ -22,7 +22,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from support.airflow_server import SECONDS_TO_READ
 
-_PATIENCE_SECONDS = 30
+_PATIENCE_SECONDS = 180
 
 _PASTE = """
 const clipboardData = new DataTransfer();

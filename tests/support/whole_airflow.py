@@ -20,10 +20,18 @@ from support.needs import need
 from support.s3 import S3Server
 from support.watching import Watch
 
+PARSE_SECONDS = "300"
+"""Time that a busy machine may take to parse a DAG file."""
+
 _OPTIONS = {
-    # A killed worker is noticed sooner than after five minutes.
-    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    # A killed worker is noticed sooner than after five minutes, and one that waits for a busy machine is not killed.
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "120",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
+    "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "20",
+    # A DAG file whose first parse takes too long is not parsed again for an hour (`AirflowHome`).
+    "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": PARSE_SECONDS,
+    "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": PARSE_SECONDS,
     # A DAG that is parsed anew is that at once, and not after half a minute.
     "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
 }

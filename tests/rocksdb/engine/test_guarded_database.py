@@ -181,7 +181,7 @@ class Stopped(Exception):  # noqa: N818
 
 
 def test_who_stops_in_the_middle_of_an_answer_gets_no_answer_of_it_later(
-    new_children: list[child.Child], tmp_path: Path
+    new_children: list[child.Child], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = databases(NAME)[0]
 
@@ -190,14 +190,9 @@ def test_who_stops_in_the_middle_of_an_answer_gets_no_answer_of_it_later(
 
     expected = rows_of(stored, tmp_path)
     before = psutil.Process(new_children[0].pid)
-    before.suspend()
-    handler = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        with pytest.raises(Stopped):
-            rows_of(stored, tmp_path)
-    finally:
-        signal.signal(signal.SIGALRM, handler)
+    monkeypatch.setattr(new_children[0]._connection, "poll", stop)
+    with pytest.raises(Stopped):
+        rows_of(stored, tmp_path)
     assert not before.is_running()
     assert not new_children
     assert rows_of(stored, tmp_path) == expected
