@@ -20,16 +20,27 @@ from support.needs import need
 from support.s3 import S3Server
 from support.watching import Watch
 
+CONSUMERS = Path(__file__).parents[1] / "whole_airflow" / "consumers"
+"""Folder of DAGs that are scheduled on assets of published results."""
+
 _OPTIONS = {
     # A killed worker is noticed sooner than after five minutes.
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     # A DAG that is parsed anew is that at once, and not after half a minute.
     "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
+    "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(
+        [
+            {"name": name, "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle", "kwargs": arguments}
+            for name, arguments in (("dags-folder", {}), ("consumers", {"path": str(CONSUMERS)}))
+        ]
+    ),
+    # A driver of Spark's is nowhere else to be reached, whatever its master.
+    "SPARK_LOCAL_IP": "127.0.0.1",
 }
 
 ROLES = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
-"""Those of the users that are there beside the administrator."""
+"""Roles of the users beside the administrator."""
 
 WINDOWS = """
 early:
