@@ -1,10 +1,11 @@
-"""A RocksDB native savepoint of any size: what `big_savepoint` writes as key groups, as databases."""
+"""Writer of a native RocksDB savepoint of any size: the state of a `big_savepoint`, in databases."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+import tests_path  # noqa: F401
 from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
@@ -19,7 +20,7 @@ from support.rocksdb_writer import Writer, written
 
 
 def write_databases(canonical: Path, directory: Path) -> None:
-    """The state of a canonical savepoint with one operator, each subtask's in a database in its bottommost level."""
+    """Write the state of a canonical savepoint with one operator as a database for each subtask, fully compacted."""
     directory.mkdir()
     snapshot = open_snapshot(str(canonical))
     (operator,) = snapshot.operators
@@ -74,5 +75,5 @@ def _put_all(
             for start, limit, end, state, group in columns:
                 key = int(group).to_bytes(prefix, "big") + records.data[start:limit].tobytes()
                 writer.put(header.states[state].name, key, records.data[limit + 4 : end].tobytes())
-            for model in writer.model.values():  # which would hold all of it in memory
+            for model in writer.model.values():  # the writer keeps all rows in memory, for tests
                 model.clear()

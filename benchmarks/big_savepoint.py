@@ -1,4 +1,4 @@
-"""A canonical savepoint of any size: one operator, ValueState<byte[]>s, every key in its key group; operator state."""
+"""Writer of a canonical savepoint of any size: one operator with ValueState<byte[]>, and optional operator state."""
 
 from __future__ import annotations
 
@@ -43,10 +43,11 @@ def write_savepoint(
     states: int = 1,
     elements: int = 0,
 ) -> None:
-    """About `size` bytes of records with `value_size` bytes each, in `parallelism` files.
+    """Write about `size` bytes of records with values of `value_size` bytes, in `parallelism` files.
 
-    `keys`: "long", or "string" for strings of twelve letters. Every key is in one of the `states`. With `elements`
-    every subtask has so many of a split and of a union state, and a copy of a broadcast state, in `_metadata`.
+    `keys` is "long", or "string" for strings of twelve letters. Every key is in one of the `states`. With `elements`,
+    every subtask has that many elements of a split and of a union state, and a copy of a broadcast state, in
+    `_metadata`.
     """
     directory.mkdir(parents=True)
     numbers = np.arange(size // (value_size + 30), dtype=np.int64)
@@ -76,12 +77,12 @@ def write_savepoint(
 
 
 def _long_keys(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """Serialized keys, a row each, and their `hashCode`s."""
+    """Return the serialized keys, a row each, and their `hashCode`s."""
     return numbers.astype(">i8").view(np.uint8).reshape(-1, 8), (numbers ^ numbers >> 32).astype(np.uint32)
 
 
 def _string_keys(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """The same for the numbers written with the letters a to p."""
+    """Return the serialized keys, a row each, and their `hashCode`s, of numbers written with the letters a to p."""
     letters = (numbers[:, None] >> np.arange(44, -4, -4) & 15).astype(np.uint8) + ord("a")
     codes = np.zeros(len(numbers), np.uint32)
     for letter in letters.T:
@@ -90,7 +91,7 @@ def _string_keys(numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8],
 
 
 def key_groups_of(code: npt.NDArray[np.uint32], max_parallelism: int) -> npt.NDArray[np.int64]:
-    """The key groups of keys by their `hashCode`: Flink's murmur, modulo."""
+    """Return the key groups of keys from their `hashCode`s (Flink's `MathUtils.murmurHash`, modulo)."""
     with np.errstate(over="ignore"):
         mixed = code * np.uint32(0xCC9E2D51)
         mixed = (mixed << np.uint32(15) | mixed >> np.uint32(17)) * np.uint32(0x1B873593)
@@ -124,7 +125,7 @@ def _operator_state(subtask: int, elements: int) -> OperatorHandle:
 
 
 def _operator_state_header(out: ByteWriter, mode: DistributionMode, kind: int, serializers: tuple[str, ...]) -> None:
-    """Of the state that is called as its mode."""
+    """Write the header of an operator state, whose name is that of its mode."""
     out.utf(mode.name)
     out.i32(kind)
     out.i32(1)
@@ -165,7 +166,7 @@ def _serializer(out: ByteWriter, class_name: str) -> None:
 def _write_group(
     file: BinaryIO, key_group: int, prefix: int, states: list[npt.NDArray[np.uint8]], value_size: int
 ) -> None:
-    """The records of the keys of each state; the values are noise, so that nothing can compress them."""
+    """Write the records of a key group, state by state; values are random, so that nothing can compress them."""
     noise = np.random.default_rng(key_group)
     filled = [(state, keys) for state, keys in enumerate(states) if len(keys)]
     for i, (state, keys) in enumerate(filled):

@@ -1,20 +1,20 @@
-"""How time and memory grow: with the state, with cores, with what is large or many in it.
+"""Growth of time and memory with the size of the state, the number of cores, and large or numerous parts.
 
     python benchmarks/growth.py [--gigabytes 0.1 1 10] [--cores 2] [--part 0.25] [--only sizes cores hot record states
                                 small] [--directory DIR]
 
-Every case is a savepoint of its own, another max parallelism for it, and a Spark of its own, whose start is not
-counted; what it compiles and starts in its first tasks is not either, for a small state goes before. Peak memory is
-that of the JVM, and what the driver and the largest Python worker say of themselves: a worker may have ended.
+Each case has its own savepoint, which gets another max parallelism, and its own Spark. The start of Spark is not
+counted, and a small state is moved first, so that compilation and the start of workers are not counted either. Peak
+memory is that of the JVM, and what the driver and the largest Python worker report, since workers may have ended.
 
-    sizes       the same savepoint in several sizes: seconds a GB, and how they are to those of the first one
-    cores       one core against all, of the size in the middle; no process gets more than it is told to have
-    hot         two key groups, each larger than a worker may hold
+    sizes       the same savepoint in several sizes: seconds a GB, also relative to the first size
+    cores       one core against all, at the middle size; processes are pinned to these cores
+    hot         two key groups, each larger than the memory of a worker
     record      one record of 1 GiB
     states      100 states
     small       10^8 records of 20 bytes
 
-`--part` is how large the last four are of that, to try them.
+`--part` scales the last four down, for trials.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from tabulate import tabulate
 from big_savepoint import write_savepoint
 from processes import Cost, cost, peak_memory
 from rescale.execution.meter import METER
-from rescale.execution.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.asked.request import make_request
+from rescale.execution.tasks.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.planning.prepare import prepare
-from rescale.target.claim import claim
+from rescale.planning.request.request import make_request
+from rescale.runstate.claim import claim
 
 ALL_CORES = os.sched_getaffinity(0)
 
@@ -48,12 +48,12 @@ RECORD = 30
 """Bytes of a record beside its value (`write_savepoint`)."""
 
 WARM = 20_000_000
-"""Bytes of the state that goes before."""
+"""Bytes of the state that is moved first."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A savepoint of `size` bytes by `write_savepoint`, for which `maximum` is the new max parallelism."""
+    """A savepoint of `size` bytes, written by `write_savepoint`, with its new parallelism and max parallelism."""
 
     kind: str
     name: str
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, nargs="+", default=[0.1, 1, 10])
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--part", type=float, default=1, help="how large what is special is, of what it should be")
+    parser.add_argument("--part", type=float, default=1, help="factor for the size of the last four cases")
     parser.add_argument("--only", nargs="+", choices=("sizes", "cores", "hot", "record", "states", "small"))
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
@@ -88,11 +88,11 @@ def main() -> None:
         for case in cases(arguments.gigabytes, arguments.cores, arguments.part)
         if arguments.only is None or case.kind in arguments.only
     ]
-    found = []
+    results = []
     for case in chosen:
-        with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, a_process() as one:
-            found.append((case, one.submit(measured, case, Path(folder)).result()))
-    show(found)
+        with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, a_process() as process:
+            results.append((case, process.submit(measured, case, Path(folder)).result()))
+    show(results)
 
 
 def cases(gigabytes: list[float], cores: int, part: float) -> Iterator[Case]:
@@ -104,20 +104,20 @@ def cases(gigabytes: list[float], cores: int, part: float) -> Iterator[Case]:
     few = {"parallelism": 1, "max_parallelism": 2}
     yield Case("hot", "two key groups", int(4 * GB * part), cores, maximum=3, parallelism=1, savepoint=few)
     large = int((1 << 30) * part)
-    one = {"value_size": large - RECORD, "parallelism": 1}
-    yield Case("record", f"a record of {large >> 20} MiB", large, cores, parallelism=1, savepoint=one)
+    large_record = {"value_size": large - RECORD, "parallelism": 1}
+    yield Case("record", f"a record of {large >> 20} MiB", large, cores, parallelism=1, savepoint=large_record)
     yield Case("states", "100 states", int(GB * part), cores, savepoint={"states": 100})
     number = int(1e8 * part)
     yield Case("small", f"{number:,} records of 20 bytes", number * (RECORD + 20), cores, savepoint={"value_size": 20})
 
 
 def a_process() -> ProcessPoolExecutor:
-    """Of its own: a JVM lives on in the process that started it, with the cores that it had then."""
+    """Return a pool with a new process: a JVM stays in the process that started it, on the cores of that time."""
     return ProcessPoolExecutor(1, get_context("spawn"))
 
 
 def measured(case: Case, home: Path) -> Measured:
-    with a_process() as maker:  # whose memory does not count
+    with a_process() as maker:  # its memory does not count
         maker.submit(write_savepoint, home / "warm", WARM).result()
         maker.submit(write_savepoint, home / "source", case.size, **case.savepoint).result()
     before = METER.read()
@@ -127,8 +127,8 @@ def measured(case: Case, home: Path) -> Measured:
         moved(home, "warm", case.maximum, 2, tasks)
         spent = moved(home, "source", case.maximum, case.parallelism, tasks)
         java = peak_memory()["java"]
-    told = {"driver": METER.own_since(before), "worker": METER.workers_since(before)}
-    return Measured(size, spent, {"java": java, **{who: told[who].worst_memory / 1e6 for who in told}})
+    usage = {"driver": METER.own_since(before), "worker": METER.workers_since(before)}
+    return Measured(size, spent, {"java": java, **{who: usage[who].worst_memory / 1e6 for who in usage}})
 
 
 def moved(home: Path, source: str, maximum: int, parallelism: int, tasks: SparkTasks) -> Cost:
@@ -149,19 +149,19 @@ def moved(home: Path, source: str, maximum: int, parallelism: int, tasks: SparkT
     return spent
 
 
-def show(found: list[tuple[Case, Measured]]) -> None:
+def show(results: list[tuple[Case, Measured]]) -> None:
     rows = []
     firsts: dict[str, Measured] = {}
-    for case, one in found:
-        first = firsts.setdefault(case.kind, one)
+    for case, result in results:
+        first = firsts.setdefault(case.kind, result)
         ratio = (
-            one.seconds_a_gigabyte / first.seconds_a_gigabyte
+            result.seconds_a_gigabyte / first.seconds_a_gigabyte
             if case.kind == "sizes"
-            else (first.cost.seconds / one.cost.seconds if case.kind == "cores" else None)
+            else (first.cost.seconds / result.cost.seconds if case.kind == "cores" else None)
         )
-        peaks = ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(one.peaks.items()))
-        times = f"{one.seconds_a_gigabyte:.1f}"
-        rows.append((case.name, f"{one.cost.seconds:.1f} s", f"{one.cost.cpu:.1f} s", times, ratio, peaks))
+        peaks = ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(result.peaks.items()))
+        times = f"{result.seconds_a_gigabyte:.1f}"
+        rows.append((case.name, f"{result.cost.seconds:.1f} s", f"{result.cost.cpu:.1f} s", times, ratio, peaks))
     headers = ("case", "time", "CPU", "seconds a GB", "÷ first (cores: first ÷)", "peak resident MB")
     print(tabulate(rows, headers=headers, floatfmt=".2f"))
 

@@ -1,10 +1,10 @@
 """RocksDB to canonical: MB of source per CPU-second, beside a plain copy and a bare scan of the same databases.
 
-    PYTHONPATH=tests python benchmarks/kinds.py [--gigabytes 1] [--value-size 1000] [--states 1]
+    python benchmarks/kinds.py [--gigabytes 1] [--value-size 1000] [--states 1]
 
-Once at the same max parallelism, where key groups stay and nothing is shuffled, and once from 128 to 1000. The scan
-only walks over all rows with RocksDB's own iterators, in one process. CPU is user and system time of driver, JVM and
-workers, of the second of two rounds; the session's start is not counted.
+The first case keeps the max parallelism, so key groups stay and nothing is shuffled; the second goes from 128 to 1000.
+The scan visits all rows with RocksDB's own iterators, in one process. CPU is user and system time of driver, JVM and
+workers in the second of two rounds; the session's start is not counted.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from tabulate import tabulate
 
 from big_databases import write_databases
 from big_savepoint import write_savepoint
-from processes import Cost, cost, cpu_seconds, megabytes_in, peak_memory
-from rescale.execution.spark.spark_tasks import spark_tasks
+from processes import Cost, cost, megabytes_in, peak_memory
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.asked.request import Format, make_request
+from rescale.execution.tasks.spark.spark_tasks import spark_tasks
 from rescale.planning.prepare import prepare
+from rescale.planning.request.request import make_request
+from rescale.planning.request.result_files import Format
 from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.engine.open_database import opened_database
+from rescale.runstate.claim import claim
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.opening import open_snapshot
-from rescale.target.claim import claim
 
 PROCESSES = 2
 PARALLELISM = 6
@@ -61,7 +62,7 @@ def main() -> None:
 
 @njit
 def walk(iterator: int, length: npt.NDArray[np.int64]) -> int:
-    """Looks at every row of an iterator; returns their bytes."""
+    """Visit every row of an iterator; return their bytes."""
     total = 0
     while _valid(iterator):
         _key(iterator, length.ctypes.data)
@@ -104,10 +105,9 @@ def report(source: Path) -> None:
 
 
 def measure(source: Path) -> tuple[dict[str, Cost], dict[str, float]]:
-    """What each step cost, and what it cannot cost less than; and the peaks of memory, in MB."""
+    """Return the cost of each step and of its limits, and the peaks of memory in MB."""
     home = source.parent
     costs: dict[str, Cost] = {}
-    cpu_seconds()  # from now on: the session's processes must be among those that are counted
     with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
         for turn in range(2):
             costs["plain copy"] = cost(partial(shutil.copytree, source, home / "copy"))

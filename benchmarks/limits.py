@@ -1,11 +1,11 @@
-"""What it costs, beside the limits: what the machine can do at all, and what the peer does. All in one run.
+"""Costs of commands and steps, beside the limits of the machine and beside the peer, in one run.
 
-    PYTHONPATH=tests python benchmarks/limits.py [--gigabytes 1] [--rounds 3] [--readme] [--directory DIR]
+    python benchmarks/limits.py [--gigabytes 1] [--rounds 3] [--readme] [--directory DIR]
 
-Whole commands first, each a process of its own, against a bare Spark and the State Processor API (`whole_run`); then
-the steps, warm, in a Spark that lives on: copies against plain copies (`relocate`), other maxima against a plain copy
-and against opaque blocks in Spark's shuffle (`rehash`), RocksDB against a bare scan (`kinds`). With `--readme` the
-tables take the place of those in README.md. The machine should have nothing else to do.
+First come whole commands, each in a new process, against a bare Spark and the State Processor API (`whole_run`). Then
+come the steps, warm, in one Spark session: copies against plain copies (`relocate`), other maxima against a plain copy
+and opaque blocks in Spark's shuffle (`rehash`), RocksDB against a bare scan (`kinds`). `--readme` replaces the tables
+in README.md. The machine should have nothing else to do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import whole_run
 from big_databases import write_databases
 from big_savepoint import write_savepoint
 from processes import Cost, megabytes_in
-from rescale.planning.asked.request import Format
+from rescale.planning.request.result_files import Format
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- made by benchmarks/limits.py -->\n", "<!-- until here -->\n"
@@ -37,7 +37,7 @@ VALUE_SIZES = {"1 KB": 1000, "100 bytes": 100}
 
 
 class Step(NamedTuple):
-    """A step that ran warm, and what it cannot beat."""
+    """A step that ran warm, and its speed as a part of the limit."""
 
     what: str
     megabytes: float
@@ -66,8 +66,8 @@ def main() -> None:
     print(tables)
     if arguments.readme:
         between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
-        text, found = between.subn(lambda _: f"{BEGIN}{tables}{END}", README.read_text(encoding="utf-8"))
-        assert found == 1
+        text, replaced = between.subn(lambda _: f"{BEGIN}{tables}{END}", README.read_text(encoding="utf-8"))
+        assert replaced == 1
         README.write_text(text, encoding="utf-8")
 
 
@@ -117,7 +117,7 @@ def databases(home: Path, size: int) -> Iterator[Step]:
 
 
 def fresh(home: Path) -> Path:
-    """The folder, emptied."""
+    """Empty the folder and return it."""
     shutil.rmtree(home)
     home.mkdir()
     return home

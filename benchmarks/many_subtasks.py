@@ -1,12 +1,12 @@
-"""What thousands of subtasks cost us: CPU by step, and the most memory that was in use so far.
+"""Costs of thousands of subtasks: CPU by step, and the peak of memory so far.
 
     python benchmarks/many_subtasks.py [--subtasks 10000] [--new-subtasks 8000] [--max-parallelism 32768]
                                        [--new-max-parallelism M] [--spark | --s3] [--directory DIR]
 
-Key groups are small, so that bytes hardly count: what is left is what we do for each subtask, file and key group. Steps
-run in one process, in a loop; with `--spark` they are Spark's, and CPU is that of JVM and workers, too. With `--s3` the
-snapshot lies on an S3 server in another process, and is only looked at and planned with: CPU is that of this process,
-and requests are counted.
+Key groups are small, so the costs are those of each subtask, file and key group, not of bytes. Steps run in one
+process, in a loop; with `--spark` they run in Spark, and CPU includes JVM and workers. With `--s3` the snapshot lies on
+an S3 server in another process and is only inspected and planned: CPU is that of this process, and requests are
+counted.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from tabulate import tabulate
 from big_savepoint import write_savepoint
 from processes import cpu_seconds, peak_memory
 from rescale.demo.s3_server import s3_server
-from rescale.execution.loop import Loop
-from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks import Tasks
-from rescale.planning.asked.request import Request, make_request
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.tasks.spark.spark_tasks import spark_tasks
+from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
-from rescale.planning.values.plan import Plan
+from rescale.planning.request.request import Request, make_request
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
+from rescale.runstate.claim import claim
+from rescale.runstate.publication import publish
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
-from rescale.target.claim import claim
-from rescale.target.publication import publish
 
 PROCESSES = 2
 VALUE_SIZE = 7000
-"""A subtask of three key groups has more than what is put into `_metadata`."""
+"""Size of a value in bytes: the state of three key groups is too large to be inlined into `_metadata`."""
 
 BUCKET = "snapshots"
 
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 class Steps:
-    """What has been measured; `cpu` tells the CPU seconds so far."""
+    """The measurements of all steps; `cpu` returns the CPU seconds so far."""
 
     def __init__(self, cpu: Callable[[], float]) -> None:
         self._cpu = cpu
@@ -108,7 +108,7 @@ class Steps:
         result = action()
         spent, seconds = self._cpu() - before, time.perf_counter() - start
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        self._rows.append((what, spent, seconds, memory, told(REQUESTS.by_kind - requests)))
+        self._rows.append((what, spent, seconds, memory, request_counts(REQUESTS.by_kind - requests)))
         return result
 
     def show(self, what: str, peaks: dict[str, float]) -> None:
@@ -119,7 +119,7 @@ class Steps:
             print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
 
 
-def told(requests: Counter[str]) -> str:
+def request_counts(requests: Counter[str]) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in sorted(requests.items()))
 
 
@@ -153,10 +153,10 @@ def run(steps: Steps, request: Request, tasks: Tasks) -> None:
 
 
 def claimed(steps: Steps, request: Request) -> Plan:
-    """All up to the claim; who carries a plan out has no use for the snapshot."""
+    """Run all up to the claim; the steps that carry the plan out do not need the snapshot."""
     prepared = steps.measure("plan", lambda: prepare(request))
-    summary = steps.measure("tell the plan", lambda: plan_document(*prepared))
-    steps.measure("tell it in words", lambda: plan_text(summary))
+    summary = steps.measure("document of the plan", lambda: plan_document(*prepared))
+    steps.measure("text of the plan", lambda: plan_text(summary))
     steps.measure("claim", lambda: claim(prepared.plan))
     steps.measure("report", lambda: put_report(prepared.plan, summary))
     return prepared.plan

@@ -1,10 +1,10 @@
-"""Many tiny tasks through our way of dealing them to Spark, beside as many empty ones of Spark's own, in one session.
+"""Costs of many tiny tasks through `SparkTasks`, beside as many empty tasks of plain Spark, in one session.
 
     python benchmarks/many_tasks.py [--tasks 20000] [--carried 4] [--rounds 1]
 
-Ours unpack a unit and what they carry (so many MB, as large as a plan of thousands of subtasks), count what they did,
-and report how far they are. Both ways take their turn in every round, and their medians count; the first tasks of the
-session, which start workers, do not. CPU is that of driver, JVM and workers.
+Our tasks unpack a unit and the work with its content (some MB, like a plan of thousands of subtasks), count what they
+did, and report progress. Both ways take turns in every round, and their medians count. The first tasks of the session,
+which start workers, do not count. CPU is that of driver, JVM and workers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tabulate import tabulate
 
 from processes import Cost, cost, medians, peak_memory
 from rescale.execution.progress import Progress
-from rescale.execution.spark.spark_tasks import SparkTasks, spark_tasks
+from rescale.execution.tasks.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.planning.task_sizes import SLICE_BYTES
 
 PROCESSES = 2
@@ -26,7 +26,7 @@ PROCESSES = 2
 
 @dataclass(frozen=True)
 class Carrying:
-    """Does nothing, and has much along for it."""
+    """Work that does nothing and carries content."""
 
     content: bytes
 
@@ -51,12 +51,12 @@ def main() -> None:
     rows = [
         (
             what,
-            f"{arguments.tasks / one.seconds:.0f}",
-            f"{1e3 * one.cpu / arguments.tasks:.2f} ms",
-            f"{one.seconds:.1f} s",
+            f"{arguments.tasks / median_cost.seconds:.0f}",
+            f"{1e3 * median_cost.cpu / arguments.tasks:.2f} ms",
+            f"{median_cost.seconds:.1f} s",
         )
-        for what, some in (("empty tasks of Spark's", empty), ("ours", ours))
-        for one in [medians(some)]
+        for what, costs in (("empty tasks of Spark's", empty), ("ours", ours))
+        for median_cost in [medians(costs)]
     ]
     print(tabulate(rows, headers=(f"{arguments.tasks} tasks", "a second", "CPU each", "time")))
     for name in ("seconds", "cpu"):
@@ -73,7 +73,7 @@ def through_sparks(tasks: SparkTasks, number: int) -> None:
 
 
 def through_ours(tasks: SparkTasks, number: int, carried: int) -> None:
-    units = [(SLICE_BYTES, i) for i in range(number)]  # of which each is a task
+    units = [(SLICE_BYTES, i) for i in range(number)]  # large enough for a task each
     progress = Progress("tasks", number * SLICE_BYTES)
     assert sum(tasks.run(Carrying(os.urandom(carried)), units, progress)) == sum(range(number))
 

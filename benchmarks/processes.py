@@ -1,8 +1,8 @@
-"""What the processes of a benchmark cost: this one, the JVM, the Python workers, and all else that came of it.
+"""Costs of the processes of a benchmark: this one, the JVM, the Python workers, and all other descendants.
 
-CPU is that of a control group of this process' own, so that nobody is missed, whoever ended whom and whoever waited for
-it: Spark's daemon does not wait for its workers. Where none can be made (it takes cgroup v2, and root), it is what the
-whole machine spent, which must have nothing else to do then.
+CPU is that of a control group of this process, which counts all descendants, even those that nobody waits for: Spark's
+daemon does not wait for its workers. A control group takes cgroup v2 and root. Without one, CPU is that of the whole
+machine, which must then have nothing else to do.
 """
 
 from __future__ import annotations
@@ -23,24 +23,26 @@ import psutil
 
 
 class Cost(NamedTuple):
+    """Seconds by the clock, and seconds of CPU time."""
+
     seconds: float
     cpu: float
 
 
 def cost(action: Callable[[], object]) -> Cost:
-    """Of an action, in seconds by the clock and of CPU time."""
+    """Run an action and return its cost."""
     cpu, start = cpu_seconds(), time.perf_counter()
     action()
     return Cost(time.perf_counter() - start, cpu_seconds() - cpu)
 
 
 def medians(costs: Iterable[Cost]) -> Cost:
-    """Of their times, and of their CPU."""
+    """Return the median of the times and the median of the CPU times."""
     return Cost(*map(median, zip(*costs, strict=True)))
 
 
 def cost_of_command(command: Sequence[str]) -> Cost:
-    """Of a command that succeeds: the time until it has ended, and the CPU until all have that it started."""
+    """Run a command that succeeds; return the time until its end, and the CPU until its last descendant has ended."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     cpu, start = cpu_seconds(), time.perf_counter()
@@ -54,7 +56,7 @@ def cost_of_command(command: Sequence[str]) -> Cost:
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process, and of all that came of it since this module was imported."""
+    """Return user and system time of this process and its descendants since this module was imported."""
     if GROUP is None:
         used = psutil.cpu_times()
         return float(used.user + used.nice + used.system)
@@ -63,23 +65,23 @@ def cpu_seconds() -> float:
 
 
 def peak_memory() -> dict[str, float]:
-    """Peak resident MB of the JVM and of the largest Python worker below this process."""
+    """Return the peak resident MB of the JVM and of the largest Python worker below this process."""
     peaks: dict[str, float] = {}
     for child in psutil.Process().children(recursive=True):
         status = Path(f"/proc/{child.pid}/status").read_text()
-        for line in status.splitlines():  # a process that is ending has none
+        for line in status.splitlines():  # a process that is ending has no VmHWM
             if line.startswith("VmHWM"):
                 peaks[child.name()] = max(int(line.split()[1]) / 1000, peaks.get(child.name(), 0))
     return peaks
 
 
 def megabytes_in(folder: Path) -> float:
-    """Of its files."""
+    """Return the size of the files in a folder, in MB."""
     return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
 
 
 def _group() -> Path | None:
-    """A control group that this process is in, and whatever it starts from now on; a child's is its parent's."""
+    """Return the control group of this process and all that it starts from now on; a child shares its parent's."""
     mounts = re.findall(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.MULTILINE)
     (mine,) = re.findall(r"^0::/(benchmark-\d+)?", Path("/proc/self/cgroup").read_text(), re.MULTILINE) or [""]
     for mount in mounts:
@@ -98,16 +100,16 @@ def _group() -> Path | None:
 
 
 def _leave(mount: Path, group: Path) -> None:
-    """Takes the group away, unless somebody is left in it."""
+    """Remove the group, unless other processes are left in it."""
     with suppress(OSError):
         (mount / "cgroup.procs").write_text(str(os.getpid()))
         group.rmdir()
 
 
 def _lingers() -> bool:
-    """Whether somebody lives on whom a command has started, as a JVM does for a moment."""
+    """Return whether descendants of a command still run, as a JVM does for a moment."""
     return GROUP is not None and len((GROUP / "cgroup.procs").read_text().split()) > 1
 
 
 GROUP = _group()
-"""Made at once: a Spark that was started before would not be counted."""
+"""Control group of the benchmark, created at import, since a Spark that starts before it would not be counted."""

@@ -1,11 +1,11 @@
-"""Another max parallelism for a canonical savepoint: MB of source per CPU-second, beside what the machine can do.
+"""Another max parallelism for a canonical savepoint: MB of source per CPU-second, beside the limits of the machine.
 
     python benchmarks/rehash.py [--gigabytes 1] [--value-size 1000] [--keys long] [--states 1] [--max-parallelism 1000]
                                 [--format rocksdb]
 
-The limits are a plain copy of the files, and their bytes in opaque blocks once through Spark's shuffle. CPU is user and
-system time of driver, JVM and workers, of the second of two rounds; the session's start is not counted. Peak memory is
-that of the largest Python worker and of the JVM.
+The limits are a plain copy of the files, and one pass of their bytes through Spark's shuffle in opaque blocks. CPU is
+user and system time of driver, JVM and workers in the second of two rounds; the session's start is not counted. Peak
+memory is that of the largest Python worker and of the JVM.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from tabulate import tabulate
 
 from big_savepoint import write_savepoint
 from processes import Cost, cost, megabytes_in, peak_memory
-from rescale.execution.spark.spark_tasks import spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.asked.request import Format, make_request
+from rescale.execution.tasks.spark.spark_tasks import spark_tasks
 from rescale.planning.prepare import prepare
-from rescale.target.claim import claim
+from rescale.planning.request.request import make_request
+from rescale.planning.request.result_files import Format
+from rescale.runstate.claim import claim
 
 PROCESSES = 2
 BLOCK = 4 * 1024 * 1024
@@ -64,7 +65,7 @@ def report(source: Path, maximum: str, result: Format) -> None:
 
 
 def measure(source: Path, maximum: str, result: Format) -> tuple[dict[str, Cost], dict[str, float]]:
-    """What each step cost, and what it cannot cost less than; and the peaks of memory, in MB."""
+    """Return the cost of each step and of its limits, and the peaks of memory in MB."""
     home = source.parent
     costs: dict[str, Cost] = {}
     with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
@@ -86,7 +87,7 @@ def measure(source: Path, maximum: str, result: Format) -> tuple[dict[str, Cost]
 
 
 def shuffle_opaque(spark: SparkContext, source: Path) -> None:
-    """Every byte of the files once through Spark's shuffle, and counted where it arrives."""
+    """Send every byte of the files through Spark's shuffle once, and count the bytes that arrive."""
 
     def blocks(extent: tuple[Path, int]) -> Iterator[tuple[int, bytes]]:
         with extent[0].open("rb") as file:

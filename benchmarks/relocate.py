@@ -1,13 +1,12 @@
-"""Relocate and validate, against a plain copy and a plain read with a checksum of the same bytes, in one run.
+"""Relocate and validate, beside a plain copy and a plain read with a checksum of the same bytes, in one run.
 
     python benchmarks/relocate.py [--gigabytes 1] [--directory DIR] [--s3 BUCKET]
 
-Two at a time on one disk: the plain ways with processes, ours with threads, as on one machine it needs no Spark. Times
-are medians of five rounds behind one that does not count, so that every way finds the same warm page cache; a session's
-start is not counted.
+Two workers share a disk: processes for the plain ways, threads for ours, which needs no Spark on one machine. Times are
+medians of five rounds after one that does not count, so that every way has the same warm page cache.
 
-With `--s3` all lies in a bucket of the S3 that the AWS variables name. The plain copy is then the store's own: a
-CopyObject for each file, all at once.
+With `--s3` all files lie in a bucket of the S3 that the AWS variables name. The plain copy is then a CopyObject for
+each file, all at once.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from big_savepoint import write_savepoint
 from processes import Cost, cost, medians
 from rescale.execution.meter import METER
 from rescale.execution.sources.byte_digests import digest
-from rescale.execution.step_tasks import step_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.asked.request import make_request
+from rescale.execution.tasks.spark_or_in_process import step_tasks
 from rescale.planning.planner import make_plan
+from rescale.planning.request.request import make_request
+from rescale.runstate.claim import claim
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import is_s3, join, name, split_s3
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import Entry, open_store, read_in_chunks
-from rescale.target.claim import claim
 
 PROCESSES = 2
 ROUNDS = 5
@@ -42,7 +41,7 @@ CHUNK = 4 * 1024 * 1024
 
 
 def copy_file(pair: tuple[str, str]) -> None:
-    """In chunks and forced to disk, as the tasks do it."""
+    """Copy a file in chunks and sync it to disk, as the tasks do."""
     with Path(pair[0]).open("rb") as source, Path(pair[1]).open("wb") as target:
         while chunk := source.read(CHUNK):
             target.write(chunk)
@@ -95,7 +94,7 @@ def put_all(directory: Path, place: str) -> None:
 
 
 def measure(home: str) -> tuple[dict[str, Cost], int]:
-    """What each step cost, and what it cannot cost less than; and how many bytes the store copied by itself."""
+    """Return the cost of each step and of its limits, and the number of bytes that the store copied by itself."""
     source, store = join(home, "source"), open_store(home)
     files = [entry for entry in store.list(source) if name(entry.uri) != "_metadata"]
     rounds: list[dict[str, Cost]] = []

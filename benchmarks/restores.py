@@ -1,12 +1,12 @@
-"""How long Flink restores: from our RocksDB directories, from the same savepoint on its own, and unrescaled.
+"""Time of Flink's restore: from our RocksDB directories, with Flink's own rescale, and without any rescale.
 
-    PYTHONPATH=tests python benchmarks/restores.py [--gigabytes 1] [--rounds 3] [--flink 1.20.5]
+    python benchmarks/restores.py [--gigabytes 1] [--rounds 3] [--flink 1.20.5]
 
-A native savepoint of four subtasks is restored at 4 (as it is), and at 6, 3 and 2: by Flink alone, from our result that
-keeps RocksDB, and from our canonical one; and at another max parallelism from RocksDB's files and from canonical state.
-Times are those of one job, from the first task that begins to restore to the last one that runs, by Flink's own log;
-medians of rounds in which the ways take turns. What Flink fetches is what the handles of its subtasks list. The time
-that `rescale run` itself takes, starts included, is the other part of the time that a job is down.
+A native savepoint of four subtasks is restored at parallelism 4 (as it is), and at 6, 3 and 2: by Flink alone, from our
+result that keeps RocksDB, and from our canonical result; and at another max parallelism from RocksDB's files and from
+canonical state. Times are those of one job in Flink's log, from the first task that starts to restore until the last
+task runs. They are medians of rounds in which the ways take turns. MB fetched are those of the handles of the subtasks.
+A job is also down during `rescale run`, whose time, starts included, is in the last column.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import subprocess
 import sys
 import tempfile
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from tabulate import tabulate
 
+import tests_path  # noqa: F401
 from oracle.harness import Flink, Job
 from processes import cost
 from rescale.snapshot.opening import open_snapshot
@@ -30,10 +32,10 @@ KEY_BYTES = 20
 MAXIMUM, OTHER_MAXIMUM = 128, 1000
 SWITCHED = re.compile(r"^(\d\d:\d\d:\d\d,\d{3}) .* switched from (DEPLOYING to INITIALIZING|INITIALIZING to RUNNING)\.")
 JVM = ("-XX:TieredStopAtLevel=4", "-Xms2g", "-Xmx2g", "-Xmn800m")
-"""As a task manager runs that lives on: tests compile less, since their JVM soon ends."""
+"""Options of a long-running task manager; the JVMs of tests compile less, since they end soon."""
 
 OWN_MEMORY = {"state.backend.rocksdb.memory.managed": "false"}
-"""Memtables of RocksDB's own size: those of the little memory that tests have are flushed every megabyte."""
+"""RocksDB's default size of memtables; in the little managed memory of tests they are flushed every megabyte."""
 
 WAYS = {
     "as it is": (4, MAXIMUM, None),
@@ -49,7 +51,7 @@ WAYS = {
     "4 → 6, 128 → 1000, RocksDB": (6, OTHER_MAXIMUM, ["--format", "keep"]),
     "4 → 6, 128 → 1000, canonical": (6, OTHER_MAXIMUM, ["--format", "canonical"]),
 }
-"""Parallelism and max parallelism, and the options of our run if there is one."""
+"""Parallelism, max parallelism, and the options of `rescale run`; None without a run."""
 
 
 def main() -> None:
@@ -81,7 +83,7 @@ def measure(home: Path, flink: Flink, job: Job, rounds: int) -> None:
                 "--target",
                 str(restored[way]),
             ]
-            runs[way] = cost(lambda words=[*command, *shape]: subprocess.run(words, check=True, capture_output=True))
+            runs[way] = cost(partial(subprocess.run, [*command, *shape], check=True, capture_output=True))
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     for turn in range(rounds + 1):
         for way, (parallelism, maximum, _) in WAYS.items():
@@ -100,19 +102,19 @@ def measure(home: Path, flink: Flink, job: Job, rounds: int) -> None:
 
 
 def restore_seconds(flink: Flink, job: Job, snapshot: Path, home: Path) -> float:
-    """From the first task that begins to restore to the last one that runs."""
+    """Return the seconds from the first task that starts to restore until the last task runs."""
     before = flink.log.stat().st_size
     flink.snapshots(job, home, "wave", restored=snapshot, timeout=300)
     with flink.log.open("rb") as log:
         log.seek(before)
-        found = [SWITCHED.match(line) for line in log.read().decode(errors="replace").splitlines()]
-    moments = [datetime.strptime(match[1], "%H:%M:%S,%f") for match in found if match]
+        switches = [SWITCHED.match(line) for line in log.read().decode(errors="replace").splitlines()]
+    moments = [datetime.strptime(match[1], "%H:%M:%S,%f") for match in switches if match]
     passed = max(moments) - min(moments)
     return (passed if passed >= timedelta() else passed + timedelta(days=1)).total_seconds()
 
 
 def fetched(snapshot: Path, parallelism: int) -> str:
-    """MB that the subtasks fetch, if they are as many as the handles, and none needs the files of several."""
+    """Return the MB that the subtasks fetch; "" if some subtask needs the files of several old ones."""
     operators = open_snapshot(str(snapshot)).operators
     if any(operator.databases and operator.parallelism != parallelism for operator in operators):
         return ""

@@ -1,10 +1,10 @@
-"""Where the CPU time of a rehash goes, stage by stage: reading, walking over records, hashing, sorting, framing, …
+"""CPU time of a rehash, stage by stage: reading, finding records, hashing, sorting, framing, …
 
     python benchmarks/stages.py [--gigabytes 0.2] [--value-size 1000] [--format rocksdb] [--directory DIR]
 
-Steps run in this process, without Spark, so that one profile sees them all; the second of two rounds counts. A compiled
-loop counts as the function that calls it, and what threads do as whoever waits for them. What Spark adds is what
-`limits.py` shows beyond this.
+Steps run in this process, without Spark, so that one profile covers them all; the second of two rounds counts. The time
+of a compiled loop counts for the function that calls it, and the time of threads for the function that waits for them.
+`limits.py` shows what Spark adds to this.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from tabulate import tabulate
 
 from big_savepoint import write_savepoint
 from processes import megabytes_in
-from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.asked.request import Format, make_request
+from rescale.execution.tasks.in_process import Loop
 from rescale.planning.prepare import prepare
-from rescale.target.claim import claim
+from rescale.planning.request.request import make_request
+from rescale.planning.request.result_files import Format
+from rescale.runstate.claim import claim
 
 STAGES = {
     "read": (
@@ -38,13 +39,13 @@ STAGES = {
     "find where records begin and end": ("/serializers/", "record_walk.py"),
     "hash keys": ("/keys/", "key_groups.py", "composite_key.py"),
     "sort": ("/sort_", "sorted_blocks.py", "key_sort"),
-    "shuffle": ("/block_rows.py", "/block_buffer.py", "/execution/loop.py", "BufferedRandom", "/spark/"),
+    "shuffle": ("/block_rows.py", "/block_buffer.py", "/execution/tasks/in_process.py", "BufferedRandom", "/spark/"),
     "frame": ("/writers/canonical/",),
     "RocksDB's files": ("/writers/rocksdb/", "/rocksdb/"),
     "write": ("posix.pwrite", "posix.fsync", "/storage/"),
     "digest and compare": ("digest", "/validation/"),
 }
-"""What a function belongs to, by a part of its file and name; the first that fits."""
+"""Parts of `file:name` by which functions belong to a stage; the first stage that matches counts."""
 OTHER = "all else"
 
 
@@ -63,7 +64,7 @@ def main() -> None:
 
 
 def measure(source: Path, result: Format) -> dict[str, Counter[str]]:
-    """CPU seconds of every stage, by step."""
+    """Return the CPU seconds of every stage, by step."""
     tasks = Loop()
     for turn in range(2):
         request = make_request(str(source), f"{source}-{turn}", ["6"], max_parallelism=["1000"], format=result)

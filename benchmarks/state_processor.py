@@ -1,4 +1,4 @@
-"""The peer: Flink's State Processor API, as a program of one's own uses it (`StateProcessorRehash.java`)."""
+"""The peer: a program that uses Flink's State Processor API (`StateProcessorRehash.java`)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import os
 import subprocess
 from pathlib import Path
 
+import tests_path  # noqa: F401
 from oracle.distribution import LINES, STATE_PROCESSORS, flink_home, state_processor_api
 from oracle.harness import jvm_options
 
 _LINE = "1.20"
 _SOURCE = Path(__file__).with_name("StateProcessorRehash.java")
 _PARALLELISM = 4
-"""As on two cores it was the fastest of those tried."""
+"""Parallelism of the program: the fastest on two cores of those tried."""
 
 _JVM = ("-XX:+UseTransparentHugePages", "-Xmx10g", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=4")
 
 
 def state_processor(source: Path, target: Path, max_parallelism: int, home: Path) -> list[str]:
-    """The command that gives a savepoint of `big_savepoint` another max parallelism; it needs `home` to work in."""
+    """Return the command that gives a `big_savepoint` another max parallelism; its temporary files go to `home`."""
     classes = home / "classes"
     jars = [*flink_home(LINES[_LINE]), state_processor_api(STATE_PROCESSORS[_LINE])]
     path = os.pathsep.join(map(str, [classes, *jars]))
     subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", path, str(_SOURCE)], check=True)
     options = [option for option in jvm_options() if not option.startswith("-XX:")]
-    words = (source.as_uri(), target.as_uri(), "big", "value 0", _PARALLELISM, max_parallelism, home / "scratch")
-    return ["java", *options, *_JVM, "-cp", path, "StateProcessorRehash", *map(str, words)]
+    arguments = (source.as_uri(), target.as_uri(), "big", "value 0", _PARALLELISM, max_parallelism, home / "scratch")
+    return ["java", *options, *_JVM, "-cp", path, "StateProcessorRehash", *map(str, arguments)]

@@ -1,9 +1,9 @@
-"""What single tasks cost: CPU seconds of reading and sorting, of writing, of copying, of comparing, task by task.
+"""CPU seconds of single tasks: reading and sorting, writing, copying, comparing.
 
     python benchmarks/task_costs.py [--gigabytes 0.3] [--value-size 1000] [--json FILE] [--directory DIR]
 
-All tasks run in this process, one after the other, the second of two rounds; so a task is what it costs by itself. The
-estimates for a cluster are held against these (`tests/insight/task_costs.json`).
+All tasks run in this process, one after the other, so that each is measured alone; the second of two rounds counts.
+Tests compare the estimates for clusters with these costs (`tests/insight/task_costs.json`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any, TypeVar
 from tabulate import tabulate
 
 from big_savepoint import write_savepoint
-from rescale.execution.loop import Loop
 from rescale.execution.progress import Progress
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks import Sender, Shuffled, Weighed
-from rescale.planning.asked.request import make_request
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.protocol import Sender, Shuffled, Weighed
 from rescale.planning.prepare import prepare
-from rescale.target.claim import claim
+from rescale.planning.request.request import make_request
+from rescale.runstate.claim import claim
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -38,7 +38,7 @@ Costs = dict[str, list[tuple[int, float]]]
 
 @dataclass
 class MeasuredTasks:
-    """A loop that notes (bytes, CPU seconds) of every unit, and of every partition, under what it is called."""
+    """A loop that records (bytes, CPU seconds) of every unit and of every partition, by step."""
 
     loop: Loop
     costs: Costs = field(default_factory=lambda: defaultdict(list))
@@ -111,7 +111,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="a file to put all costs into")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
-    found: dict[str, Costs] = {}
+    costs_by_work: dict[str, Costs] = {}
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
         home = Path(folder)
         write_savepoint(home / "source", int(arguments.gigabytes * 1e9), value_size=arguments.value_size)
@@ -124,18 +124,18 @@ def main() -> None:
                 reshuffle_keyed_state(plan, tasks)
                 redistribute_operator_state(plan, tasks)
                 validate_coverage(plan, tasks)
-                found[what] = dict(tasks.costs)
+                costs_by_work[what] = dict(tasks.costs)
                 shutil.rmtree(target)
     rows = [
         (what, stage, len(costs), f"{median(size / spent for size, spent in costs if spent) / 1e6:.0f}", _spread(costs))
-        for what, stages in found.items()
+        for what, stages in costs_by_work.items()
         for stage, costs in stages.items()
     ]
     print(tabulate(rows, headers=("", "stage", "tasks", "MB per CPU-second, median", "slowest ÷ median")))
     if arguments.json:
         rounded = {
             what: {stage: [(size, round(spent, 5)) for size, spent in costs] for stage, costs in stages.items()}
-            for what, stages in found.items()
+            for what, stages in costs_by_work.items()
         }
         arguments.json.write_text(json.dumps(rounded) + "\n")
 

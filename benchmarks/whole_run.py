@@ -1,12 +1,12 @@
-"""`rescale run` from start to exit of its last process, against a bare SparkContext with one Python job, in one run.
+"""`rescale run`, from its start to the exit of its last process, beside a bare SparkContext with one Python job.
 
-    PYTHONPATH=tests python benchmarks/whole_run.py [--gigabytes 0.3] [--rounds 3] [--max-parallelism 1000]
+    python benchmarks/whole_run.py [--gigabytes 0.3] [--rounds 3] [--max-parallelism 1000]
                                                     [--directory DIR]
 
-The demo's savepoint of some kilobytes, and one of any size: canonical, and as RocksDB's files, which are only referred
-to and proven file by file; and the same rehash by Flink's State Processor API. Every way takes its turn in every
-round, and its median counts; the first round has warmed up what is compiled. CPU is user and system time of all
-processes, the JVM and the workers among them.
+The savepoints are the demo's, of some kilobytes, and one of any size: canonical, and as RocksDB's files, which the
+result refers to and the proof compares file by file. Flink's State Processor API does the same rehash. The ways take
+turns in every round, and their medians count; a first round, which compiles, does not. CPU is user and system time of
+all processes, including the JVM and the workers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def measure(home: Path, gigabytes: float, maximum: int, rounds: int) -> dict[str, Cost]:
-    """The median of each command's cost, and what the first rehash of this machine took, when loops were compiled."""
+    """Return the median cost of each command, and the cost of a rehash that still has to compile its loops."""
     rehash = ("--max-parallelism", str(maximum))
     commands = {
         BARE_SPARK: [sys.executable, "-c", BARE],
@@ -84,16 +84,16 @@ def measure(home: Path, gigabytes: float, maximum: int, rounds: int) -> dict[str
                 costs.setdefault(what, []).append(spent)
             for left in ("target", "target.rescale"):
                 shutil.rmtree(home / left, ignore_errors=True)
-    found = {what: medians(some) for what, some in costs.items()}
+    median_costs = {what: medians(each) for what, each in costs.items()}
     if gigabytes:
-        found[FIRST] = cost_of_command(["env", f"NUMBA_CACHE_DIR={home / 'numba'}", *commands[REHASH]])
-    return found
+        median_costs[FIRST] = cost_of_command(["env", f"NUMBA_CACHE_DIR={home / 'numba'}", *commands[REHASH]])
+    return median_costs
 
 
-def run(home: Path, source: Path, *words: str) -> list[str]:
-    """`rescale run` into `target`."""
+def run(home: Path, source: Path, *options: str) -> list[str]:
+    """Return the command line of `rescale run` into `target`."""
     common = ("--target", str(home / "target"), "--master", f"local[{PROCESSES}]", "--parallelism", str(PARALLELISM))
-    return [sys.executable, "-m", "rescale.cli.main", "run", str(source), *words, *common]
+    return [sys.executable, "-m", "rescale.cli.main", "run", str(source), *options, *common]
 
 
 if __name__ == "__main__":

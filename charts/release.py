@@ -1,14 +1,14 @@
-"""Makes everything that is published of a version, in a folder; of the network it needs package registries alone.
+"""Build all published files of a version in a folder. The only network access is to package registries.
 
     uv run python charts/release.py --registry ghcr.io/somebody --home https://github.com/somebody/rescale
 
-It leaves a wheel and its sources, an image of each kind for all processors (an OCI archive), the chart as a package
-that knows the images by name and digest, all that `uv.lock` brings along (CycloneDX), and checksums of these. `--push`
-also puts images and chart into the registry. `--key` signs chart and checksums with GnuPG; images are signed where
-they lie, by their digests, which stand in `images.json`.
+The files are a wheel and its sources, an image of each kind for all processors (an OCI archive), the chart as a package
+with the names and digests of the images, a list of everything that `uv.lock` contains (CycloneDX), and checksums of
+these files. `--push` also pushes images and chart to the registry. `--key` signs chart and checksums with GnuPG. Images
+are signed in the registry, by their digests, which are in `images.json`.
 
-Images take buildah, and mmdebstrap for a Debian to build them on, unless `--base` names one; another processor than
-this machine's takes qemu-user-static.
+Images need buildah, and mmdebstrap to build the Debian below them, unless `--base` names an image. Other processors
+than this machine's need qemu-user-static.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ PACKAGES = "ca-certificates,python3,python3-venv"
 Digests = dict[str, str]
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    arguments = parser().parse_args(words)
+def main(command_line: Sequence[str] | None = None) -> None:
+    """Build the release that the command line describes."""
+    arguments = parser().parse_args(command_line)
     into = arguments.into.resolve()
     into.mkdir(parents=True, exist_ok=True)
     if any(into.iterdir()):
@@ -44,7 +45,7 @@ def main(words: Sequence[str] | None = None) -> None:
     version = project_version()
     run("uv", "build", "--quiet", "--out-dir", str(into), cwd=PROJECT)
     (into / ".gitignore").unlink(missing_ok=True)
-    bill_of_materials(into / f"rescale-{version}.cdx.json")
+    bill_of_materials(into / f"flink-rescale-{version}.cdx.json")
     digests: Digests = {}
     if arguments.arch:
         digests = {kind: image(kind, version, into, arguments) for kind in KINDS}
@@ -58,41 +59,44 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    found.add_argument("--into", type=Path, default=PROJECT / "dist", help="an empty folder (default: dist)")
-    found.add_argument("--registry", default="", help="where images and chart are published, such as ghcr.io/somebody")
-    found.add_argument("--home", default="", help="the project's address, for the chart")
-    found.add_argument(
+    """Return the parser of the command line."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--into", type=Path, default=PROJECT / "dist", help="an empty folder (default: dist)")
+    options.add_argument("--registry", default="", help="registry for images and chart, such as ghcr.io/somebody")
+    options.add_argument("--home", default="", help="address of the project, for the chart")
+    options.add_argument(
         "--arch",
-        type=lambda text: [word for word in text.split(",") if word],
+        type=lambda text: [arch for arch in text.split(",") if arch],
         default=["amd64", "arm64"],
         help="processors of images (default: amd64,arm64); empty: no images",
     )
-    found.add_argument("--base", default="", help="the image to build on; empty: a Debian made of its packages")
-    found.add_argument("--build-option", action="append", default=[], help="more options of `buildah build`")
-    found.add_argument("--push", action="store_true", help="put images and chart into the registry, too")
-    found.add_argument("--key", default="", help="the key of GnuPG that signs chart and checksums")
-    return found
+    options.add_argument("--base", default="", help="base image; empty: a Debian built from its packages")
+    options.add_argument("--build-option", action="append", default=[], help="further option of `buildah build`")
+    options.add_argument("--push", action="store_true", help="also push images and chart to the registry")
+    options.add_argument("--key", default="", help="GnuPG key that signs chart and checksums")
+    return options
 
 
 def project_version() -> str:
-    """The version of the package, which is that of the chart."""
+    """Return the version of the package. Exits if the chart has another one."""
     version = str(tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"])
     described = yaml.safe_load((CHART / "Chart.yaml").read_text())
     if {described["version"], described["appVersion"]} != {version}:
-        raise SystemExit(f"the package is {version}, and the chart {described['version']} of {described['appVersion']}")
+        raise SystemExit(
+            f"the versions differ: package {version}, chart {described['version']}, app {described['appVersion']}"
+        )
     return version
 
 
 def bill_of_materials(file: Path) -> None:
-    """Everything that images hold of Python, as it is locked."""
+    """Write the list of all Python packages in the images, in their locked versions."""
     kinds = ("--extra", "spark", "--extra", "tracing", "--extra", "airflow", "--group", "postgres")
-    words = ("--quiet", "--frozen", "--no-dev", *kinds, "--output-file", str(file))
-    run("uv", "export", "--format", "cyclonedx1.5", *words, cwd=PROJECT)
+    options = ("--quiet", "--frozen", "--no-dev", *kinds, "--output-file", str(file))
+    run("uv", "export", "--format", "cyclonedx1.5", *options, cwd=PROJECT)
 
 
 def image(kind: str, version: str, into: Path, arguments: argparse.Namespace) -> str:
-    """Builds an image for all processors, as an OCI archive; its digest."""
+    """Build an image for all processors as an OCI archive, and return its digest."""
     name = (
         f"{arguments.registry}/rescale-{kind}:{version}"
         if arguments.registry
@@ -100,21 +104,22 @@ def image(kind: str, version: str, into: Path, arguments: argparse.Namespace) ->
     )
     subprocess.run(["buildah", "rmi", "--force", name], capture_output=True, check=False)
     for arch in arguments.arch:
-        words = ["--arch", arch, "--manifest", name, "--build-arg", f"BASE_IMAGE={arguments.base or base(arch)}"]
+        options = ["--arch", arch, "--manifest", name, "--build-arg", f"BASE_IMAGE={arguments.base or base(arch)}"]
         file = PROJECT / "charts" / "images" / kind / "Dockerfile"
-        run("buildah", "build", *words, *arguments.build_option, "--file", str(file), str(PROJECT))
+        run("buildah", "build", *options, *arguments.build_option, "--file", str(file), str(PROJECT))
     archive = into / f"rescale-{kind}-{version}.oci.tar"
-    digest = into / "digest"
-    run("buildah", "manifest", "push", "--all", "--digestfile", str(digest), name, f"oci-archive:{archive}:{version}")
+    digest_file = into / "digest"
+    push = ("buildah", "manifest", "push", "--all", "--digestfile", str(digest_file), name)
+    run(*push, f"oci-archive:{archive}:{version}")
     if arguments.push:
-        run("buildah", "manifest", "push", "--all", "--digestfile", str(digest), name, f"docker://{name}")
-    found = digest.read_text().strip()
-    digest.unlink()
-    return found
+        run(*push, f"docker://{name}")
+    digest = digest_file.read_text().strip()
+    digest_file.unlink()
+    return digest
 
 
 def base(arch: str) -> str:
-    """A Debian with Python for a processor, made once of Debian's packages."""
+    """Return the name of an image of Debian with Python for a processor, and build it unless it exists."""
     name = f"localhost/rescale-base:{RELEASE}-{arch}"
     if subprocess.run(["buildah", "inspect", "--type", "image", name], capture_output=True, check=False).returncode:
         with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +132,7 @@ def base(arch: str) -> str:
 
 
 def chart(version: str, into: Path, digests: Digests, arguments: argparse.Namespace) -> Path:
-    """The chart as a package that knows its home and the images that were made for it."""
+    """Package the chart with its home and the images of this release; return the file."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copytree(CHART, Path(folder, "rescale")))
         described = yaml.safe_load((copy / "Chart.yaml").read_text())
@@ -158,7 +163,7 @@ def chart(version: str, into: Path, digests: Digests, arguments: argparse.Namesp
 
 
 def checksums(into: Path, key: str) -> None:
-    """`SHA256SUMS` of all files, as `sha256sum --check` reads it; with a key, signed."""
+    """Write `SHA256SUMS` of all files for `sha256sum --check`, and with a key its signature."""
     file = into / "SHA256SUMS"
     lines = []
     for made in sorted(into.iterdir()):
@@ -169,17 +174,18 @@ def checksums(into: Path, key: str) -> None:
         gpg("--armor", "--detach-sign", "--local-user", key, "--output", f"{file}.asc", str(file))
 
 
-def gpg(*words: str) -> bytes:
-    return subprocess.run(["gpg", "--batch", "--yes", *words], stdout=subprocess.PIPE, check=True).stdout
+def gpg(*arguments: str) -> bytes:
+    """Run GnuPG, and return its output."""
+    return subprocess.run(["gpg", "--batch", "--yes", *arguments], stdout=subprocess.PIPE, check=True).stdout
 
 
-def run(*words: str, cwd: Path | None = None) -> str:
-    """What a command says; shows it, and ends with its error."""
-    print(f"$ {' '.join(words).replace(str(PROJECT), '.')}", flush=True)
+def run(*command: str, cwd: Path | None = None) -> str:
+    """Print and run a command, and return its output. Exits if the command fails."""
+    print(f"$ {' '.join(command).replace(str(PROJECT), '.')}", flush=True)
     environment = {"BUILDAH_ISOLATION": "chroot", **os.environ}
-    done = subprocess.run(words, cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{words[0]} ended with {done.returncode}")
+        raise SystemExit(f"{command[0]} failed with exit code {done.returncode}")
     return done.stdout.strip()
 
 

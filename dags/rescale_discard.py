@@ -1,17 +1,17 @@
 """
 ### Discard what an unpublished run left
 
-Removes the files and the claim of a run that did not publish, so that its target is free again. It never touches a
-published result or files that are not ours, and refuses while the run that claims the target goes on.
+Removes the files and the claim of a run that did not publish, so that its target is free again. It never removes a
+published result or files that Rescale did not write. It is refused while the run that claims the target is running.
 """
 
 from __future__ import annotations
 
 from airflow.sdk import dag
 
-from rescale.orchestration.form import discard_form
-from rescale.orchestration.savepoint_tasks import discard_left
-from rescale.orchestration.settings import dag_arguments
+from rescale.airflow.dag_arguments import dag_arguments
+from rescale.airflow.form import discard_form
+from rescale.airflow.savepoint_tasks import discard_left
 
 
 @dag(

@@ -1,41 +1,47 @@
 """
 ### Rescale a running job
 
-Takes a running job's savepoint, rescales it as *Rescale a savepoint* does, and starts the job from the result: by the
-command that it shows, as a jar of a session cluster, or by patching a `FlinkDeployment`.
+Takes a running job's savepoint, rescales it as *Rescale a savepoint* does, and starts the job from the result: by
+running a jar on a session cluster, by patching a `FlinkDeployment`, or by a command that it prints for you.
+
+With *Move the state while the job runs* it follows the job's checkpoints instead, and stops the job only for the last
+changes.
 
 | task | what it does |
 |---|---|
-| `look_at_job` | refuses what would fail later, and writes down all that it takes to start the job again |
-| `take_savepoint` | has Flink write a savepoint, and stops or cancels the job if the form says so |
+| `look_at_job` | refuses what would fail later, and stores everything that is needed to start the job again |
+| `take_savepoint` | lets Flink write a savepoint, and stops or cancels the job if the form says so |
+| `follow_and_cut_over` | with *Move the state while the job runs*: does all that follows in one task |
+| `ask_to_cut_over` | asks for the cut-over, if somebody has to approve it |
+| `compare_all_records` | compares all records after the cut-over, while the new job runs |
 | `inspect` … `publish` | the rescale; see *Rescale a savepoint* |
-| `hand_over` | starts the job from the result at its new shape, and waits until all of it runs |
-| `go_back` | starts a job that was stopped again from its savepoint, at its old shape |
-| `end` | says how it ended: the run is green only if the result is published and the job handed over |
+| `hand_over` | starts the job from the result with its new shape, and waits until all of its tasks run |
+| `go_back` | starts a stopped job again from its savepoint, with its old shape |
+| `end` | decides the state of the run: green only if the result is published and the job handed over |
 
 **If anything fails** after the job was stopped, if the plan is rejected, or if the run is marked as failed, `go_back`
-starts the job again. A hand-over that only shows a command cannot do that, so the job runs on then while its savepoint
-is taken. Once the job was started again, the failed run is over: clearing its tasks is refused, another run takes
+starts the job again. A hand-over that only prints a command cannot do that, so the job keeps running while its
+savepoint is taken. After the job was started again, the failed run cannot be resumed: trigger another run, which takes
 another savepoint.
 
-**A native savepoint** is taken only if nothing is lost by it: the log of `look_at_job` says why, from the job's latest
-checkpoint. The run is refused, while the job runs, if timers are on the heap beside RocksDB, if records cannot be read
-that must be, or if no checkpoint shows either. A canonical one is refused where the job would fail at it: on ForSt, and
-with asynchronous state.
+**A native savepoint** is only taken if it loses nothing: the log of `look_at_job` says why, according to the job's
+latest checkpoint. Otherwise the run fails before it stops the job: if timers are on the heap beside RocksDB, if records
+have to be read and cannot be, or if there is no readable checkpoint. A canonical savepoint is refused if the job would
+fail to take it: on ForSt, and with asynchronous state.
 
-**Misspelt uids, states that are not there and keys whose hash is not known** are refused while the job runs, if its
-latest checkpoint shows them; the log of `look_at_job` warns if there is none that can be read.
+**Misspelt uids, unknown states and keys with an unknown hash** are refused before the job is stopped, if its latest
+checkpoint shows them. The log of `look_at_job` has a warning if there is no readable checkpoint.
 
-**If the job has the shape already**, it is not stopped for it, and all other tasks are skipped.
+**If the job already has the requested shape**, it is not stopped, and all other tasks are skipped.
 """
 
 from __future__ import annotations
 
 from airflow.sdk import dag
 
-from rescale.orchestration.job.job_flow import running_job_graph
-from rescale.orchestration.job_form import job_form
-from rescale.orchestration.settings import dag_arguments
+from rescale.airflow.dag_arguments import dag_arguments
+from rescale.airflow.job.job_flow import running_job_graph
+from rescale.airflow.job_form import job_form
 
 
 @dag(

@@ -1,28 +1,28 @@
 """
 ### Plan only
 
-Shows what *Rescale a savepoint* would do, and does nothing: neither source nor target is written to, and nothing is
-claimed. Fill in the same form; the target need not exist.
+Shows what *Rescale a savepoint* would do, with the same form. It writes nothing, and does not claim the target, which
+need not exist. If a run would be refused, for example because the target is occupied, the log and the report say so.
 
 | task | what it does |
 |---|---|
-| `inspect` | reads metadata and headers: what is in the snapshot, and is it whole? Its log shows it |
-| `plan` | decides everything as a run would; its log shows operators, work, bytes, evenness, costs and warnings |
+| `inspect` | reads metadata and headers, checks that the snapshot is complete, and shows its contents in the log |
+| `plan` | decides everything as a run would; its log and its report show operators, work, bytes, evenness and costs |
 """
 
 from __future__ import annotations
 
 from airflow.sdk import dag
 
-from rescale.orchestration.form import look_form
-from rescale.orchestration.graph import look_graph
-from rescale.orchestration.settings import dag_arguments
+from rescale.airflow.dag_arguments import dag_arguments
+from rescale.airflow.form import look_form
+from rescale.airflow.graph import look_graph
 
 
 @dag(
     dag_id="rescale_plan",
     dag_display_name="Plan only",
-    description="What a rescale of a savepoint would do; moves nothing",
+    description="Show what a rescale of a savepoint would do; moves nothing",
     doc_md=__doc__,
     schedule=None,
     **dag_arguments(look_form()),

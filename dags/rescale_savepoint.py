@@ -3,38 +3,37 @@
 
 Reads a savepoint (or checkpoint) of a stopped Flink job, moves every key group and every element of operator state to
 the subtask that will look for it in the **new shape**, proves that nothing was lost, and publishes a savepoint that
-Flink restores. The source is never modified; Flink sees nothing in the target until everything has been validated.
+Flink restores. The source is never modified. Flink cannot restore the target until everything has been validated.
 
 | task | what it does |
 |---|---|
-| `inspect` | reads metadata and headers: what is in the snapshot, and is it whole? Its log shows it |
+| `inspect` | reads metadata and headers, checks that the snapshot is complete, and shows its contents in the log |
 | `plan` | decides everything, pins the source, stores the plan and claims the target; its log shows the plan |
-| `approve` | waits until somebody has approved the plan; skipped if the form does not ask for that |
-| `reshuffle_keyed_state` | moves keyed state (a process of its own, Spark if there is enough to do) |
-| `redistribute_operator_state` | deals operator state (a process of its own, Spark if there is enough to do) |
-| `validate` | reads source and result back and compares them; writes the certificate (likewise) |
-| `publish` | puts `_metadata` into the target, in one write |
-| `announce` | gives the asset `rescaled_savepoint` an event, unless it has that of this result |
-| `rejected` | removes what was staged for a plan that was rejected, or that nobody approved in time, and is red |
-| `end` | says how it ended: the run is green only if the result is published |
+| `approve` | waits until somebody approves the plan; skipped if no approval is needed, red if the plan is rejected |
+| `reshuffle_keyed_state` | moves keyed state (in a process of its own, with Spark if there is enough to do) |
+| `redistribute_operator_state` | deals operator state (likewise) |
+| `validate` | reads source and result back, compares them, and writes the certificate (likewise) |
+| `publish` | puts `_metadata` into the target, with a single write |
+| `announce` | adds an event to the asset `rescaled_savepoint`, unless it already has one of this result |
+| `rejected` | removes the staged files of a plan that was rejected, or that nobody approved in time, and is red |
+| `end` | decides the state of the run: green only if the result is published |
 
-**If a task fails** for a reason that another try will not change (a damaged snapshot, a request that makes no sense, a
-result that does not add up), it fails at once and its log ends with one sentence that says why and what to do. Network
-trouble and lost processes are tried again by themselves. Every task may be killed and cleared at any time: a run
-goes on where it was.
+**If a task fails** for a reason that another try will not change (a damaged snapshot, a wrong request, a wrong result),
+it fails at once, and its log ends with an error that says why and what to do. Network faults and lost processes are
+retried. Every task may be killed and cleared at any time: the run resumes where it was.
 
-**Afterwards** the log of `publish` shows the line that starts the job. The asset `rescaled_savepoint` gets an event
-with the URI of the result, its shape, and the URI and SHA-256 of the certificate. What a run that did not publish left
-behind is removed by *Discard what an unpublished run left*; *Plan only* shows a plan and moves nothing.
+**Afterwards** the log of `publish` shows the command that starts the job. The asset `rescaled_savepoint` gets an event
+with the URI of the result, its shape, and the URI and SHA-256 of the certificate. *Plan only* shows a plan and moves
+nothing. *Discard what an unpublished run left* removes the files of a run that did not publish.
 """
 
 from __future__ import annotations
 
 from airflow.sdk import dag
 
-from rescale.orchestration.form import rescale_form
-from rescale.orchestration.graph import savepoint_graph
-from rescale.orchestration.settings import dag_arguments
+from rescale.airflow.dag_arguments import dag_arguments
+from rescale.airflow.form import rescale_form
+from rescale.airflow.graph import savepoint_graph
 
 
 @dag(

@@ -1,14 +1,14 @@
 """
-A DAG for each window of a file: Airflow rescales by the clock.
+A DAG for each window of a file, for scheduled rescales.
 
-The file is `windows.yaml` beside the DAGs, or the one that the variable `RESCALE_WINDOWS` names. An entry that makes no
-sense makes no DAG; it shows as an import error of `rescale_windows_refused.py`.
+The file is `windows.yaml` beside the DAGs, or the one that the variable `RESCALE_WINDOWS` names. A wrong entry has no
+DAG; it is an import error of `rescale_windows_refused.py`.
 """
 
 from __future__ import annotations
 
-from rescale.orchestration.windows.dags import window_dag
-from rescale.orchestration.windows.windows_file import read_windows, windows_path
+from rescale.airflow.windows.dags import window_dag
+from rescale.airflow.windows.windows_file import read_windows, windows_path
 
 for window in read_windows(windows_path(__file__)).windows:
     globals()[window.dag_id] = window_dag(window)

@@ -1,11 +1,11 @@
 """
-Shows what is wrong in the file of windows, as an import error of this DAG file.
+Raises the errors in the file of windows, as an import error of this DAG file.
 
-It is a file of its own because Airflow takes all DAGs of a file out of service when one import error names the file.
+It is a separate file because an import error takes all DAGs of its file out of service.
 """
 
 from __future__ import annotations
 
-from rescale.orchestration.windows.windows_file import read_windows, refuse, windows_path
+from rescale.airflow.windows.windows_file import read_windows, refuse, windows_path
 
 refuse(read_windows(windows_path(__file__)).refused)

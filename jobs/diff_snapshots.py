@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
-from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.execution.job import add_surgery, job_parser, run_job
-from rescale.execution.step_tasks import step_tasks
-from rescale.planning.asked.asked_surgery import asked_surgery
+from rescale.execution.compare.diff.snapshots import diff_snapshots
+from rescale.execution.job import job_parser, run_job
+from rescale.execution.tasks.spark_or_in_process import step_tasks
+from rescale.options.asked import surgery_of
+from rescale.options.command_line import add_options, values_of
+from rescale.planning.request.surgery import resolve_surgery
+from rescale.report.differences import DiffDocument
+from rescale.snapshot.moves import parse_moves
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import normalise
-from rescale.surgery_options import surgery_of
 
 
 def main() -> int:
     parser = job_parser(__doc__)
     parser.add_argument("--a", metavar="URI", required=True, help="a snapshot")
     parser.add_argument("--b", metavar="URI", required=True, help="another one")
-    add_surgery(parser)
+    add_options(parser, "diff")
     arguments = parser.parse_args()
 
-    def body() -> dict[str, Any]:
+    def body() -> DiffDocument:
         prefixes = [*map(normalise, arguments.allow_prefix)]
-        declared = surgery_of(arguments)
-        a = open_snapshot(normalise(arguments.a), prefixes, given_up=declared.drops)
-        b = open_snapshot(normalise(arguments.b), prefixes)
-        surgery = asked_surgery(a, declared)
+        moves = parse_moves(arguments.moved)
+        declared = surgery_of(values_of(arguments, "diff"))
+        a = open_snapshot(normalise(arguments.a), prefixes, given_up=declared.drops, moves=moves)
+        b = open_snapshot(normalise(arguments.b), prefixes, moves=moves)
+        surgery = resolve_surgery(a, declared)
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
         with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
             return diff_snapshots(a, b, tasks, surgery).document()

@@ -5,21 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from rescale.execution.job import add_plan, add_proof, job_parser, run_job, run_part
-from rescale.execution.step_tasks import step_tasks
+from rescale.execution.job import add_plan, add_proof, job_parser, proof_of, run_job, run_part
+from rescale.execution.step_results import StepResult
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks import Tasks
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.proof import Proof
-from rescale.process import Step
+from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.tasks.spark_or_in_process import step_tasks
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.documents import load_plan
+from rescale.runstate.places import places_of
+from rescale.runstate.states import Transition, permit
+from rescale.runstate.step import Step
 from rescale.storage.locations import normalise
-from rescale.target.documents import load_plan
-from rescale.target.places import places_of
 
 
-def steps_of_a_run(proof: Proof) -> dict[Step, Callable[[Plan, Tasks], dict[str, Any]]]:
+def steps_of_a_run(proof: Proof) -> dict[Step, Callable[[Plan, Tasks], StepResult]]:
     """In order. Each leaves its own result document beside the target, as its process does."""
     return {
         Step.RESHUFFLE: reshuffle_keyed_state,
@@ -34,13 +35,13 @@ def main() -> int:
     add_proof(parser)
     arguments = parser.parse_args()
 
-    def body() -> dict[str, Any]:
+    def body() -> None:
         plan = load_plan(normalise(arguments.plan))
+        permit(plan, Transition.MOVE)  # before any document is put beside what may be somebody else's target
         work = 2 * plan.bytes_moved  # what was moved is read, and what came of it
         with step_tasks("rescale", arguments.master, work) as tasks:
-            for step, execute in steps_of_a_run(Proof(arguments.proof)).items():
+            for step, execute in steps_of_a_run(proof_of(arguments)).items():
                 run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))
-        return {}
 
     return run_job(arguments, body)
 

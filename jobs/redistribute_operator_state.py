@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.step_tasks import step_tasks
+from rescale.execution.step_results import MovedStreams
 from rescale.execution.steps import redistribute_operator_state
+from rescale.execution.tasks.spark_or_in_process import step_tasks
 from rescale.flink.slot import OPERATOR_SLOTS
+from rescale.runstate.documents import load_plan
 from rescale.storage.locations import normalise
-from rescale.target.documents import load_plan
 
 
 def main() -> int:
@@ -18,7 +18,7 @@ def main() -> int:
     add_plan(parser)
     arguments = parser.parse_args()
 
-    def body() -> dict[str, Any]:
+    def body() -> MovedStreams:
         plan = load_plan(normalise(arguments.plan))
         work = plan.bytes_of(*OPERATOR_SLOTS)
         with step_tasks("rescale: redistribute operator state", arguments.master, work, of_the_driver=True) as tasks:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
-from rescale.execution.job import add_plan, add_proof, add_surgery, job_parser, run_job
-from rescale.execution.step_tasks import step_tasks
+from rescale.execution.job import add_plan, job_parser, proof_of, run_job
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.planning.values.proof import Proof
+from rescale.execution.tasks.spark_or_in_process import step_tasks
+from rescale.options.asked import surgery_of
+from rescale.options.command_line import add_options, values_of
+from rescale.runstate.certificate import Certificate
+from rescale.runstate.documents import load_plan
+from rescale.runstate.states import refuse_unpublished
 from rescale.snapshot.discovery import find_metadata
+from rescale.snapshot.moves import parse_moves
 from rescale.storage.locations import normalise
-from rescale.surgery_options import surgery_of
-from rescale.target.documents import load_plan
-from rescale.target.states import refuse_unpublished
 
 
 def main() -> int:
@@ -21,15 +22,13 @@ def main() -> int:
     add_plan(parser, required=False)
     parser.add_argument("--source", metavar="URI", help="instead of a plan: the source of a published result")
     parser.add_argument("--target", metavar="URI", help="instead of a plan: the published result")
-    parser.add_argument("--key-hash", metavar="[UID=]HASH", action="append", default=[])
-    add_surgery(parser)
-    add_proof(parser)
+    add_options(parser, "validate")
     arguments = parser.parse_args()
     if [bool(arguments.plan), bool(arguments.source), bool(arguments.target)] not in ([1, 0, 0], [0, 1, 1]):
         parser.error("give either --plan, or --source and --target")
 
-    def body() -> dict[str, Any]:
-        name, proof = "rescale: validate coverage", Proof(arguments.proof)
+    def body() -> Certificate:
+        name, proof = "rescale: validate coverage", proof_of(arguments)
         if arguments.plan:
             plan = load_plan(normalise(arguments.plan))
             work = 2 * plan.bytes_moved  # what was moved is read, and what came of it
@@ -39,7 +38,7 @@ def main() -> int:
         refuse_unpublished(target)
         for uri in (source, target):
             find_metadata(uri)  # `RequestError` if there is none
-        prefixes, declared = [*map(normalise, arguments.allow_prefix)], surgery_of(arguments)
+        prefixes, declared = [*map(normalise, arguments.allow_prefix)], surgery_of(values_of(arguments, "validate"))
         with step_tasks(name, arguments.master) as tasks:
             return validate_published(
                 source,
@@ -49,6 +48,7 @@ def main() -> int:
                 declared=declared,
                 key_hash=arguments.key_hash,
                 allow_prefixes=prefixes,
+                moves=parse_moves(arguments.moved),
             )
 
     return run_job(arguments, body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -9,11 +10,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from rescale.storage import store as stores
+from rescale.storage.files import owned
 from rescale.storage.s3.s3_store import S3Store
+from support.examples import register_profiles
 from support.policed_wire import policed
 from support.s3 import S3Server, s3_server, strict_s3_server
 from support.untouched import Untouched, untouched
@@ -23,15 +25,15 @@ from support.untouched import Untouched, untouched
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# An example may take long on a machine that has other work, and code may be compiled in the middle of one.
-settings.register_profile("rescale", deadline=None)
-settings.load_profile("rescale")
+register_profiles()
 
+# What is imported and collected stays to the end: the garbage collector looks for nothing in it.
+gc.disable()
 
-LONGEST_FIRST = ("airflow", "oracle", "k8s", "execution", "demo", "orchestration", "flink")
-"""What takes longest begins first, or one of several workers would be left alone with it."""
+LONGEST_FIRST = ("whole_airflow", "oracle", "k8s", "execution", "demo", "airflow", "flink")
+"""Folders whose tests take longest and begin first, so that no worker is left alone with them."""
 
-TOGETHER = {f"tests/{folder}" for folder in ("airflow", "airflow/job", "k8s", "oracle", "orchestration/flink")}
+TOGETHER = {f"tests/{folder}" for folder in ("whole_airflow", "whole_airflow/job", "k8s", "oracle", "airflow/flink")}
 """Folders whose tests share what is dear to start."""
 
 APART = {"tests/oracle/test_cases.py"}
@@ -42,7 +44,7 @@ class Folder(pytest.Package):
     """A folder of tests, which a fixture of `scope="package"` is there for: it ends with the last of them."""
 
     def setup(self) -> None:
-        """There is no `__init__.py` that would be set up: it would make `tests/airflow` the `airflow` of imports."""
+        """There is no `__init__.py` to set up: it would make `tests/airflow` the `airflow` of imports."""
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Folder:
@@ -75,6 +77,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=place)
 
 
+def pytest_collection_finish() -> None:
+    """Let the garbage collector look at what tests make, and at nothing that was there before."""
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def s3() -> Iterator[S3Server]:
     """An S3 server; this process and those that it starts use it.
@@ -102,8 +110,14 @@ def sources() -> Iterator[Untouched | None]:
 
 
 @pytest.fixture(autouse=True)
+def knows_no_directories() -> None:
+    """Each test begins as a process does, which has written nowhere yet."""
+    owned.forget()
+
+
+@pytest.fixture(autouse=True)
 def touches_nothing_but_targets(s3: S3Server, sources: Untouched | None) -> Iterator[None]:
-    """What a test runs writes nothing to S3 but where a plan, or the test itself, says (`support.bucket_policy`).
+    """Check that tests write nothing to S3 but where a plan, or the test itself, says (`support.bucket_policy`).
 
     And no process opens a file of a committed snapshot for writing, or does more to it.
     """
@@ -116,8 +130,8 @@ def touches_nothing_but_targets(s3: S3Server, sources: Untouched | None) -> Iter
 @pytest.fixture(scope="session")
 def strict_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """Another one, of another make, which nothing uses by itself (`uses_strict_s3`)."""
-    told = tmp_path_factory.mktemp("strict-policy") / "refused"
-    with strict_s3_server(tmp_path_factory.mktemp("strict-s3")) as server, policed(server, told) as kept:
+    refusals = tmp_path_factory.mktemp("strict-policy") / "refused"
+    with strict_s3_server(tmp_path_factory.mktemp("strict-s3")) as server, policed(server, refusals) as kept:
         yield kept
 
 

@@ -12,8 +12,9 @@ from typing import Any, cast
 
 import pytest
 
-from rescale.errors import StoreError
-from rescale.process import Step, run_step
+from rescale.process import run_step
+from rescale.runstate.step import Step
+from rescale.text.errors import StoreError
 
 
 class _Told(StrEnum):
@@ -51,7 +52,7 @@ def test_what_a_step_says_is_passed_on_but_for_what_every_jvm_says(
     assert said == ["WARNING: a disk is slow"]
     assert document == {"bytes": 5}
     assert json.loads((tmp_path / "result.json").read_text())["seconds"] == 1
-    assert not [one for one in left if isinstance(one.exc_value, ResourceWarning)]
+    assert not [unraisable for unraisable in left if isinstance(unraisable.exc_value, ResourceWarning)]
 
 
 def test_nothing_is_imported_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

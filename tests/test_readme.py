@@ -1,4 +1,4 @@
-"""What the READMEs point at is there, and what users can set is in them."""
+"""Links of the READMEs lead somewhere, and everything that users can set is in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MARKS = {"RESCALE_DEMO", "RESCALE_DEMO_PROCESS"}
 
 
 def anchors(text: str) -> set[str]:
-    """Of its headings, as GitHub makes them."""
+    """Return the anchors of its headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -33,8 +33,8 @@ def test_variables_are_told() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "jobs").rglob("*.py"))
     variables = set(re.findall(r'"(RESCALE_\w+)"', code)) - MARKS
     assert len(variables) > 3
-    told = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert not [variable for variable in variables if variable not in told]
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert not [variable for variable in variables if variable not in text]
 
 
 def test_snapshots_of_examples_are_there() -> None:

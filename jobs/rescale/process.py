@@ -1,7 +1,7 @@
-"""The steps that read or move state run as processes of their own: here they are started on this machine.
+"""Start of the steps that read or move state, as processes of their own on this machine.
 
-A step gets the plan's URI and leaves a result document; what it has to say on the way goes to standard error. Its
-standard input is a pipe that only its starter holds, so it ends when the starter is gone, by SIGKILL too.
+A step gets the plan's URI and writes a result document; its log goes to standard error. Its standard input is a pipe
+that only its parent holds, so it ends with the parent, even after SIGKILL.
 """
 
 from __future__ import annotations
@@ -14,41 +14,29 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from importlib.util import find_spec
 from typing import Any
 
 import msgspec
 
-from rescale.errors import RequestError, RescaleError, StoreError
-from rescale.names import printable
+from rescale.runstate.documents import read_document, refuse_other_result
+from rescale.runstate.step import Step
 from rescale.storage.store import open_store
-from rescale.target.documents import read_document
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import RequestError, RescaleError, StoreError
+from rescale.text.names import printable
 from rescale.ticks import Tick, tick_of
 
-_GRACE_SECONDS = 20
-_LAST_WORDS_SECONDS = 5
+GRACE_SECONDS = 20
+_LAST_LINES_SECONDS = 5
+"""Time to wait for the last lines of a process that has ended."""
 
-_OF_EVERY_JVM = "WARNING: Using incubator modules: jdk.incubator.vector"
-"""What Java says because Spark asks for that module (`JavaModuleOptions`), and nobody can change."""
+_JVM_WARNING = "WARNING: Using incubator modules: jdk.incubator.vector"
+"""Warning of every JVM that Spark starts, because Spark asks for this module (`JavaModuleOptions`)."""
 
 _SAFE_PATH = "PYTHONSAFEPATH"
-"""Keeps Python, that of Spark's workers too, from importing what lies in the working directory: with `-m` a `random.py`
-there would come before its own."""
-
-
-class Step(StrEnum):
-    """The steps; the value is the name of the main in `jobs/`. `RUN` are those of a run, one after the other."""
-
-    RESHUFFLE = "reshuffle_keyed_state"
-    REDISTRIBUTE = "redistribute_operator_state"
-    VALIDATE = "validate_coverage"
-    RUN = "move_and_validate"
-    DIFF = "diff_snapshots"
-
-
-STEPS_OF_A_RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
-"""In order."""
+"""Variable that keeps Python, and Spark's Python workers, from importing modules in the working directory. With `-m`, a
+`random.py` there would precede Python's own."""
 
 
 def run_step(
@@ -59,32 +47,27 @@ def run_step(
     draw: Callable[[Tick], None] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Runs a step's process to its end and returns its result document, without status, seconds and metrics.
+    """Run a step's process to its end, and return its result document without status, seconds and metrics.
 
-    What it has to say goes to standard error, or line by line to `say`, with nothing in it that a terminal would obey.
-    With `draw`, which is called in a thread as `say` is, that gets how far it is. `environment` is the process's own;
-    None: this one's.
+    The step's log goes to standard error, or line by line to `say`, without control characters. `draw` gets its
+    progress. Both are called in a thread. `environment` is that of the process; None for this process's own.
 
-    Raises the error that the step ended with, or `StoreError` when it died without saying why. When this process
-    is interrupted, the step's processes (Spark's among them) are ended too.
+    Raises the error of the step, or `StoreError` if it ended without a result. If this process is interrupted, it ends
+    the step's processes, Spark's among them.
     """
-    if find_spec("pyspark") is None:
-        raise RequestError(
-            "moving and comparing state needs more of the package than is installed",
-            found="no pyspark",
-            advice='pip install "rescale[spark]"; in a checkout: uv sync --all-extras',
-        )
+    refuse_without_spark()
+    refuse_other_result(result_uri)
     store = open_store(result_uri)
-    if store.stat(result_uri) is not None:  # who may delete only what he has put there is not asked for more
+    if store.stat(result_uri) is not None:  # a policy may only allow to delete files that the run has put
         store.delete([result_uri])
     drawn = [] if draw is None else ["--drawn"]
-    words = [step.value, "--attached", *drawn, "--result", result_uri, *arguments]
-    process = _start(words, os.environ if environment is None else environment, is_heard=say is not None)
+    main = [step.value, "--attached", *drawn, "--result", result_uri, *arguments]
+    process = start(main, os.environ if environment is None else environment, is_heard=say is not None)
     try:
-        with _listening(process, say, draw):
+        with listening(process, say, draw):
             code = process.wait()
     except BaseException:
-        _end(process)
+        end(process)
         raise
     finally:
         if process.stdin is not None:
@@ -93,27 +76,40 @@ def run_step(
         raise StoreError(
             f"the process of the step {step.value!r} ended without a result",
             found=f"exit code {code}",
-            advice="look at its output above (out of memory?), then run the same command again: it resumes",
+            advice=Advice("look at its output above (was it out of memory?), then ", SAME_COMMAND, ": it resumes"),
         )
     return read_result(result_uri)
 
 
-def _start(words: Sequence[str], environment: Mapping[str, str], *, is_heard: bool) -> subprocess.Popen[bytes]:
-    """A main with its arguments, in a process group of its own; what it says comes by a pipe if it is to be heard."""
+def refuse_without_spark() -> None:
+    """Raise `RequestError` if the part of the package that moves state is not installed."""
+    if find_spec("pyspark") is None:
+        raise RequestError(
+            "moving and comparing state needs optional dependencies that are not installed",
+            found="no pyspark",
+            advice='pip install "flink-rescale[spark]"; in a checkout: uv sync --all-extras',
+        )
+
+
+def start(
+    main: Sequence[str], environment: Mapping[str, str], *, is_heard: bool, pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """Start a main with its arguments in a process group of its own; with `is_heard`, its output goes to a pipe."""
     return subprocess.Popen(
-        [sys.executable, "-m", *words],
+        [sys.executable, "-m", *main],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE if is_heard else sys.stderr.fileno(),
         stderr=subprocess.STDOUT if is_heard else None,
         start_new_session=True,
+        pass_fds=pass_fds,
         env={**environment, _SAFE_PATH: "1"},
     )
 
 
 def read_result(uri: str) -> dict[str, Any]:
-    """The result document of a step, without status, seconds and metrics; raises the error that the step ended with.
+    """Return the result document of a step without status, seconds and metrics. Raises the error of the step.
 
-    `StoreError` if it is not as it was written: nothing but another run of the step tells what it was.
+    Raises `StoreError` if the document is damaged: only another run of the step can restore it.
     """
     try:
         document: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
@@ -121,27 +117,27 @@ def read_result(uri: str) -> dict[str, Any]:
         raise _unread(uri, str(error)) from None
     if "status" not in document or (document["status"] != "done" and not {"error", "what"} <= document.keys()):
         raise _unread(uri, "no status, or no error where it failed")
-    for of_the_process in ("seconds", "metrics"):  # which others read
-        document.pop(of_the_process, None)
+    for field in ("seconds", "metrics"):  # they are for other readers
+        document.pop(field, None)
     if document.pop("status") != "done":
         raise RescaleError.from_json(document)
     return document
 
 
-def _unread(uri: str, found: str) -> StoreError:
+def _unread(uri: str, fault: str) -> StoreError:
     return StoreError(
         "the result of a step cannot be read",
         path=uri,
-        found=found,
-        advice="run the same command again: it resumes, or says that it is done",
+        found=fault,
+        advice=Advice(SAME_COMMAND, ": it resumes, or says that it is done"),
     )
 
 
 @contextmanager
-def _listening(
+def listening(
     process: subprocess.Popen[bytes], say: Callable[[str], None] | None, draw: Callable[[Tick], None] | None
 ) -> Iterator[None]:
-    """In the block, each line of the process is said; its last words too, but what it leaves behind keeps nobody."""
+    """Pass each line of the process on while the block runs, and its last ones for a few seconds after."""
     if say is None or process.stdout is None:
         yield
         return
@@ -152,21 +148,21 @@ def _listening(
             for line in lines:
                 if draw is not None and (tick := tick_of(line)) is not None:
                     draw(tick)
-                elif line.rstrip() != _OF_EVERY_JVM:
+                elif line.rstrip() != _JVM_WARNING:
                     say(printable(line.rstrip().expandtabs()))
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()
     yield
-    listener.join(_LAST_WORDS_SECONDS)
+    listener.join(_LAST_LINES_SECONDS)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the step's process group: politely, then for good."""
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End the step's process group: by SIGTERM, then by SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
-            process.wait(_GRACE_SECONDS)
+            process.wait(GRACE_SECONDS)
         except ProcessLookupError:
             return
         except subprocess.TimeoutExpired:

@@ -28,6 +28,7 @@ class Tick:
 
 
 def line_of(tick: Tick) -> str:
+    """Return the line of a log that holds a tick, without its end."""
     return _SEPARATOR + msgspec.json.encode(tick).decode()
 
 

@@ -1,4 +1,4 @@
-"""What platforms ask of pods: queues, priorities, places, proxies, certificates, accounts, budgets, closed ports."""
+"""Demands of platforms on pods: queues, priorities, places, proxies, certificates, accounts, budgets, closed ports."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from typing import Any
 import pytest
 import yaml
 
-from support.helm import CHART, PLATFORM, Manifest, one, pod_specs, rendered
-from support.needs import need
+from support.helm import CHART, PLATFORM, Manifest, manifest_of, pod_specs, rendered
 
 ALL = ("--values", str(CHART / "ways/all-in-one.yaml"), "--values", str(CHART / "ways/one-run.yaml"))
 
 
 @pytest.fixture(scope="module")
 def manifests() -> list[Manifest]:
-    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
     return rendered(*ALL, "--values", str(PLATFORM))
 
 
 def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
     """Component and pod of each kind."""
-    yield "driver", one(manifests, "Job", "")["spec"]["template"]
-    yield "driver", yaml.safe_load(one(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
-    yield "executor", yaml.safe_load(one(manifests, "ConfigMap", "-spark")["data"]["executor.yaml"])
-    yield "airflow", one(manifests, "Deployment", "-airflow")["spec"]["template"]
+    yield "driver", manifest_of(manifests, "Job", "")["spec"]["template"]
+    yield "driver", yaml.safe_load(manifest_of(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
+    yield "executor", yaml.safe_load(manifest_of(manifests, "ConfigMap", "-spark")["data"]["executor.yaml"])
+    yield "airflow", manifest_of(manifests, "Deployment", "-airflow")["spec"]["template"]
 
 
 def test_every_pod_has_what_was_asked_for_it(manifests: list[Manifest]) -> None:
@@ -45,20 +43,20 @@ def test_every_pod_has_what_was_asked_for_it(manifests: list[Manifest]) -> None:
 
 
 def test_a_queue_takes_the_run(manifests: list[Manifest]) -> None:
-    job = one(manifests, "Job", "")
+    job = manifest_of(manifests, "Job", "")
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "runs"
     assert job["metadata"]["labels"]["app.kubernetes.io/component"] == "run"
     assert job["metadata"]["annotations"] == {"team": "flink"}
     assert job["spec"]["ttlSecondsAfterFinished"] == 0
     assert job["spec"]["activeDeadlineSeconds"] == 86400
-    without = one(rendered(*ALL, "--set", "run.deadlineSeconds=null"), "Job", "")
+    without = manifest_of(rendered(*ALL, "--set", "run.deadlineSeconds=null"), "Job", "")
     assert not {"ttlSecondsAfterFinished", "activeDeadlineSeconds"} & without["spec"].keys()
 
 
 def test_pods_take_the_proxy_to_what_lies_outside_and_trust_the_bundle(manifests: list[Manifest]) -> None:
     for component, pod in pods(manifests):
         for container in pod["spec"]["containers"]:
-            env = {one["name"]: one.get("value") for one in container["env"]}
+            env = {variable["name"]: variable.get("value") for variable in container["env"]}
             for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
                 assert env[name] == "http://proxy.corp:3128", component
             assert env["no_proxy"] == env["NO_PROXY"]
@@ -81,15 +79,15 @@ def test_images_go_by_their_digests(manifests: list[Manifest]) -> None:
 
 
 def spark_conf(manifests: list[Manifest]) -> str:
-    return str(one(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"])
+    return str(manifest_of(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"])
 
 
 def test_accounts_that_are_there_are_used() -> None:
     names = {"driver": "one", "executor": "two", "airflow": "three"}
-    words = [word for name, value in names.items() for word in ("--set", f"serviceAccounts.names.{name}={value}")]
-    kept = rendered(*ALL, *words, "--set", "serviceAccounts.create=false")
+    settings = [word for name, value in names.items() for word in ("--set", f"serviceAccounts.names.{name}={value}")]
+    kept = rendered(*ALL, *settings, "--set", "serviceAccounts.create=false")
     assert not [m for m in kept if m["kind"] == "ServiceAccount"]
-    made = rendered(*ALL, *words)
+    made = rendered(*ALL, *settings)
     assert {m["metadata"]["name"] for m in made if m["kind"] == "ServiceAccount"} == set(names.values())
     for manifests in (kept, made):
         for component, pod in pods(manifests):
@@ -97,7 +95,7 @@ def test_accounts_that_are_there_are_used() -> None:
                 assert pod["spec"]["serviceAccountName"] == names[component]
         assert "spark.kubernetes.authenticate.executor.serviceAccountName two\n" in spark_conf(manifests)
         for role, name in (("-driver", "one"), ("-airflow", "three")):
-            assert [subject["name"] for subject in one(manifests, "RoleBinding", role)["subjects"]] == [name]
+            assert [subject["name"] for subject in manifest_of(manifests, "RoleBinding", role)["subjects"]] == [name]
 
 
 def test_a_context_can_be_left_to_openshift() -> None:
@@ -108,8 +106,8 @@ def test_a_context_can_be_left_to_openshift() -> None:
 
 def test_budgets_keep_nodes_from_being_drained(manifests: list[Manifest]) -> None:
     driver, airflow = (
-        one(manifests, "PodDisruptionBudget", "-driver"),
-        one(manifests, "PodDisruptionBudget", "-airflow"),
+        manifest_of(manifests, "PodDisruptionBudget", "-driver"),
+        manifest_of(manifests, "PodDisruptionBudget", "-airflow"),
     )
     assert driver["spec"]["selector"]["matchLabels"].items() <= next(pods(manifests))[1]["metadata"]["labels"].items()
     assert driver["spec"]["minAvailable"] == 1000000
@@ -124,9 +122,9 @@ def matched(selector: Manifest, labels: dict[str, str]) -> bool:
 
 
 def test_drivers_and_executors_are_reached_by_each_other_alone(manifests: list[Manifest]) -> None:
-    policy = one(manifests, "NetworkPolicy", "-spark")["spec"]
+    policy = manifest_of(manifests, "NetworkPolicy", "-spark")["spec"]
     peers = {component: pod["metadata"]["labels"] for component, pod in pods(manifests)}
-    peers |= {"test": one(manifests, "Pod", "-test-rescale")["metadata"]["labels"]}
+    peers |= {"test": manifest_of(manifests, "Pod", "-test-rescale")["metadata"]["labels"]}
     ours = {"driver", "executor", "test"}
     assert {name for name, labels in peers.items() if matched(policy["podSelector"], labels)} == ours
     (ingress,) = policy["ingress"]
@@ -139,7 +137,7 @@ def test_drivers_and_executors_are_reached_by_each_other_alone(manifests: list[M
     assert spark == {"to": ingress["from"], "ports": ingress["ports"]}
     assert {port["port"] for port in names["ports"]} == {53, 5353}
     assert [port["port"] for port in outside["ports"]] == [443, 6443, 9000, 3128]
-    airflow = one(manifests, "NetworkPolicy", "-airflow")["spec"]
+    airflow = manifest_of(manifests, "NetworkPolicy", "-airflow")["spec"]
     assert matched(airflow["podSelector"], peers["airflow"])
     assert not matched(airflow["podSelector"], peers["driver"])
     asked = yaml.safe_load(PLATFORM.read_text())["networkPolicy"]["toAirflow"]
@@ -148,7 +146,7 @@ def test_drivers_and_executors_are_reached_by_each_other_alone(manifests: list[M
 
 @pytest.mark.parametrize(("address", "port"), [("http://s3", 80), ("https://s3", 443), ("http://s3.a:5000/", 5000)])
 def test_the_port_of_the_store_is_open(address: str, port: int) -> None:
-    words = (
+    settings = (
         "--set",
         "networkPolicy.enabled=true",
         "--set",
@@ -156,13 +154,13 @@ def test_the_port_of_the_store_is_open(address: str, port: int) -> None:
         "--set",
         f"s3.endpoint={address}",
     )
-    outside = one(rendered(*words), "NetworkPolicy", "-spark")["spec"]["egress"][-1]
+    outside = manifest_of(rendered(*settings), "NetworkPolicy", "-spark")["spec"]["egress"][-1]
     assert outside == {"ports": [{"port": port, "protocol": "TCP"}]}
 
 
 def test_spark_is_told_to_trust_nobody_unless_that_is_turned_off() -> None:
-    def conf(*words: str) -> set[str]:
-        return set(spark_conf(rendered(*words)).splitlines())
+    def conf(*settings: str) -> set[str]:
+        return set(spark_conf(rendered(*settings)).splitlines())
 
     secured = {"spark.authenticate true", "spark.network.crypto.enabled true"}
     assert secured < conf()
@@ -172,7 +170,7 @@ def test_spark_is_told_to_trust_nobody_unless_that_is_turned_off() -> None:
 
 def test_each_part_of_airflow_has_a_probe(manifests: list[Manifest]) -> None:
     probes: dict[str, Any] = {}
-    for container in one(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]["containers"]:
+    for container in manifest_of(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]["containers"]:
         probes[container["name"]] = container["livenessProbe"]
         if container["name"] != "api-server":
             command = container["livenessProbe"]["exec"]["command"]

@@ -1,4 +1,4 @@
-"""What is published: a wheel, a chart that knows its images, all that comes along, checksums and signatures."""
+"""Release: a wheel, a chart that knows its images, all that comes along, checksums and signatures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tomllib
 from pathlib import Path
 from zipfile import ZipFile
@@ -27,16 +28,16 @@ def gnupg(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need("gpg", "releases are signed with it")
     home = tmp_path_factory.mktemp("gnupg")
     home.chmod(0o700)
-    words = ["--batch", "--passphrase", "", "--quick-generate-key", SIGNER, "rsa2048", "sign", "never"]
-    subprocess.run(["gpg", "--homedir", str(home), *words], check=True, capture_output=True)
+    arguments = ["--batch", "--passphrase", "", "--quick-generate-key", SIGNER, "rsa2048", "sign", "never"]
+    subprocess.run(["gpg", "--homedir", str(home), *arguments], check=True, capture_output=True)
     return home
 
 
 @pytest.fixture(scope="module")
 def released(gnupg: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need("helm", "charts are packaged (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
+    need("helm", "charts are packaged")
     into = tmp_path_factory.mktemp("release")
-    words = [
+    arguments = [
         "--into",
         str(into),
         "--arch",
@@ -46,13 +47,13 @@ def released(gnupg: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--home",
         "https://example.org",
     ]
-    done = release(*words, "--key", SIGNER, environment={"GNUPGHOME": str(gnupg)})
+    done = release(*arguments, "--key", SIGNER, environment={"GNUPGHOME": str(gnupg)})
     assert done.returncode == 0, done.stdout + done.stderr
     return into
 
 
-def release(*words: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(CHARTS / "release.py"), *words]
+def release(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(CHARTS / "release.py"), *arguments]
     variables = {**os.environ, **(environment or {})}
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
@@ -60,8 +61,13 @@ def release(*words: str, environment: dict[str, str] | None = None) -> subproces
 def test_everything_is_there_and_adds_up(released: Path) -> None:
     names = {file.name for file in released.iterdir()}
     assert names == {
-        *("rescale-0.1.0-py3-none-any.whl", "rescale-0.1.0.tar.gz", "rescale-0.1.0.tgz", "rescale-0.1.0.tgz.prov"),
-        *("rescale-0.1.0.cdx.json", "SHA256SUMS", "SHA256SUMS.asc"),
+        *(
+            "flink_rescale-0.1.0-py3-none-any.whl",
+            "flink_rescale-0.1.0.tar.gz",
+            "rescale-0.1.0.tgz",
+            "rescale-0.1.0.tgz.prov",
+        ),
+        *("flink-rescale-0.1.0.cdx.json", "SHA256SUMS", "SHA256SUMS.asc"),
     }
     sums = dict(reversed(line.split("  ")) for line in (released / "SHA256SUMS").read_text().splitlines())
     assert sums == {
@@ -72,8 +78,8 @@ def test_everything_is_there_and_adds_up(released: Path) -> None:
 
 def test_it_is_signed(released: Path, gnupg: Path) -> None:
     def verify(file: str) -> int:
-        words = ["gpg", "--homedir", str(gnupg), "--verify", str(released / "SHA256SUMS.asc"), file]
-        return subprocess.run(words, capture_output=True, check=False).returncode
+        command = ["gpg", "--homedir", str(gnupg), "--verify", str(released / "SHA256SUMS.asc"), file]
+        return subprocess.run(command, capture_output=True, check=False).returncode
 
     assert verify(str(released / "SHA256SUMS")) == 0
     assert verify(str(released / "rescale-0.1.0.tgz")) != 0
@@ -93,7 +99,7 @@ def test_the_chart_knows_its_home_and_its_images(released: Path) -> None:
     assert described["icon"].startswith("data:image/svg+xml;base64,")
     assert described["maintainers"]
     images = yaml.safe_load(described["annotations"]["artifacthub.io/images"])
-    assert [one["image"] for one in images] == [
+    assert [image["image"] for image in images] == [
         "registry.example/rescale/rescale-spark:0.1.0",
         "registry.example/rescale/rescale-airflow:0.1.0",
     ]
@@ -105,18 +111,35 @@ def test_the_chart_knows_its_home_and_its_images(released: Path) -> None:
 
 
 def test_the_bill_names_all_that_is_locked_for_the_images(released: Path) -> None:
-    bill = json.loads((released / "rescale-0.1.0.cdx.json").read_text())
+    bill = json.loads((released / "flink-rescale-0.1.0.cdx.json").read_text())
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
-    components = {one["name"]: one["version"] for one in bill["components"] if "version" in one}
-    locked = {one["name"]: one["version"] for one in tomllib.loads((PROJECT / "uv.lock").read_text())["package"]}
+    components = {component["name"]: component["version"] for component in bill["components"] if "version" in component}
+    locked = {
+        package["name"]: package["version"] for package in tomllib.loads((PROJECT / "uv.lock").read_text())["package"]
+    }
     assert components.items() <= locked.items()
     assert {"pyspark", "apache-airflow", "boto3", "psycopg2-binary"} <= components.keys()
     assert not {"pytest", "moto"} & components.keys()
 
 
 def test_the_wheel_has_the_dags(released: Path) -> None:
-    with ZipFile(released / "rescale-0.1.0-py3-none-any.whl") as wheel:
-        assert any(name.endswith("share/rescale/dags/rescale_savepoint.py") for name in wheel.namelist())
+    with ZipFile(released / "flink_rescale-0.1.0-py3-none-any.whl") as wheel:
+        for file in ("rescale_savepoint.py", ".airflowignore", "examples/scale_out.py"):
+            assert any(name.endswith(f"share/rescale/dags/{file}") for name in wheel.namelist()), file
+
+
+def test_wheel_source_and_chart_have_the_licence(released: Path) -> None:
+    text = (PROJECT / "LICENSE").read_bytes()
+    with ZipFile(released / "flink_rescale-0.1.0-py3-none-any.whl") as wheel:
+        assert wheel.read("flink_rescale-0.1.0.dist-info/licenses/LICENSE") == text
+    for package, name in (
+        ("flink_rescale-0.1.0.tar.gz", "flink_rescale-0.1.0/LICENSE"),
+        ("rescale-0.1.0.tgz", "rescale/LICENSE"),
+    ):
+        with tarfile.open(released / package) as packed:
+            member = packed.extractfile(name)
+            assert member is not None
+            assert member.read() == text
 
 
 def test_what_was_made_is_not_written_over(released: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the chart renders to: valid for Kubernetes, with no more rights than are needed, and nothing written outside."""
+"""Rendered chart: valid for Kubernetes, with no more rights than are needed, and nothing written outside."""
 
 from __future__ import annotations
 
@@ -10,8 +10,18 @@ import pytest
 import yaml
 
 from rescale.insight.cluster import Cluster, cluster_of_environment
-from support.helm import CHART, CHARTS, KUBERNETES_VERSION, PLATFORM, WAYS, Manifest, helm, one, pod_specs, rendered
-from support.needs import need
+from support.helm import (
+    CHART,
+    CHARTS,
+    KUBERNETES_VERSION,
+    PLATFORM,
+    WAYS,
+    Manifest,
+    helm,
+    manifest_of,
+    pod_specs,
+    rendered,
+)
 from support.slow import slow_but
 
 RUN = ("--set", "run.source=s3://a/s", "--set", "run.target=s3://a/t")
@@ -33,11 +43,6 @@ settings:
   tasks: {owner: streaming}
   approval: {four_eyes: true}
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _helm() -> None:
-    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +146,8 @@ def test_secrets_are_referred_to_and_never_written(all_manifests: dict[str, list
 
 def test_an_executor_has_no_token(all_manifests: dict[str, list[Manifest]]) -> None:
     manifests = all_manifests["one-run"]
-    assert one(manifests, "ServiceAccount", "-executor")["automountServiceAccountToken"] is False
-    template = yaml.safe_load(one(manifests, "ConfigMap", "-spark")["data"]["executor.yaml"])
+    assert manifest_of(manifests, "ServiceAccount", "-executor")["automountServiceAccountToken"] is False
+    template = yaml.safe_load(manifest_of(manifests, "ConfigMap", "-spark")["data"]["executor.yaml"])
     assert template["spec"]["automountServiceAccountToken"] is False
 
 
@@ -153,7 +158,7 @@ def test_the_job_runs_the_command_line_and_gives_up_where_another_try_is_in_vain
         "run.maxParallelism=1000",
         "run.options={--format=canonical}",
     ]
-    job = one(rendered(*(word for value in values for word in ("--set", value))), "Job", "")
+    job = manifest_of(rendered(*(word for value in values for word in ("--set", value))), "Job", "")
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["args"] == [
         *("rescale", "run", "s3://a/s", "--target", "s3://a/t", "--master", "k8s://https://kubernetes.default.svc"),
@@ -165,9 +170,9 @@ def test_the_job_runs_the_command_line_and_gives_up_where_another_try_is_in_vain
 
 
 def test_sqlite_lies_in_the_pod_unless_a_claim_is_named() -> None:
-    def home(*words: str) -> Manifest:
-        manifests = rendered("--values", str(CHART / "ways/all-in-one.yaml"), *words)
-        volumes = one(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]["volumes"]
+    def home(*settings: str) -> Manifest:
+        manifests = rendered("--values", str(CHART / "ways/all-in-one.yaml"), *settings)
+        volumes = manifest_of(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]["volumes"]
         return next(volume for volume in volumes if volume["name"] == "home")
 
     assert home() == {"name": "home", "emptyDir": {}}
@@ -175,9 +180,28 @@ def test_sqlite_lies_in_the_pod_unless_a_claim_is_named() -> None:
     assert home("--set", "airflow.database.claim=kept") == claim
 
 
+def test_encryption_and_billing_reach_every_pod() -> None:
+    settings = ("s3.encryption=aws:kms", "s3.kmsKey=alias/flink", "s3.requesterPays=true", "s3.region=us-east-1")
+    way = (
+        "--values",
+        str(CHART / "ways/existing-airflow.yaml"),
+        *(word for setting in settings for word in ("--set", setting)),
+    )
+    described = manifest_of(rendered(*way), "ConfigMap", "-airflow")
+    driver = yaml.safe_load(described["data"]["driver.yaml"])["spec"]["containers"][0]["env"]
+    workers = yaml.safe_load(described["data"]["airflow-values.yaml"])["env"]
+    expected = {
+        "AWS_SERVER_SIDE_ENCRYPTION": "aws:kms",
+        "AWS_SSE_KMS_KEY_ID": "alias/flink",
+        "AWS_REQUEST_PAYER": "requester",
+    }
+    for env in (driver, workers):
+        assert expected.items() <= {variable["name"]: variable.get("value") for variable in env}.items()
+
+
 def test_the_values_for_the_chart_of_airflow_load_the_dags_and_the_pod_and_give_access() -> None:
     way = ("--values", str(CHART / "ways/existing-airflow.yaml"), "--set", "s3.region=us-east-1")
-    described = one(rendered(*way), "ConfigMap", "-airflow")
+    described = manifest_of(rendered(*way), "ConfigMap", "-airflow")
     assert described["metadata"]["namespace"] == "airflow", "Airflow's pods mount it"
     driver = yaml.safe_load(described["data"]["driver.yaml"])
     assert driver["metadata"]["namespace"] == "flink"
@@ -188,7 +212,7 @@ def test_the_values_for_the_chart_of_airflow_load_the_dags_and_the_pod_and_give_
     assert pod == {"name": "RESCALE_DRIVER_POD", "value": f"{mount['mountPath']}/driver.yaml"}
     assert cluster == {"name": "RESCALE_CLUSTER", "value": "executors=4 cores=2 scratch=20Gi driver-memory=2Gi"}
     (container,) = driver["spec"]["containers"]
-    assert access == [one for one in container["env"] if one["name"].startswith("AWS_")] != []
+    assert access == [variable for variable in container["env"] if variable["name"].startswith("AWS_")] != []
     assert yaml.safe_load(values["extraEnvFrom"]) == container["envFrom"]
     paths = [bundle["kwargs"].get("path") for bundle in values["dagProcessor"]["dagBundleConfigList"]]
     assert paths == [None, "/opt/rescale/share/rescale/dags"]
@@ -204,9 +228,11 @@ def test_the_pod_is_described_where_an_airflow_runs() -> None:
         "existingAirflow.serviceAccounts[1].name=b",
     )
 
-    def namespaces(*words: str) -> list[str]:
-        found = [m for m in rendered(*words) if m["kind"] == "ConfigMap" and m["metadata"]["name"].endswith("-airflow")]
-        return [m["metadata"]["namespace"] for m in found]
+    def namespaces(*settings: str) -> list[str]:
+        config_maps = [
+            m for m in rendered(*settings) if m["kind"] == "ConfigMap" and m["metadata"]["name"].endswith("-airflow")
+        ]
+        return [m["metadata"]["namespace"] for m in config_maps]
 
     assert namespaces(*own) == namespaces(*theirs) == namespaces(*own, *theirs) == ["flink"]
     elsewhere = ("--set", "existingAirflow.serviceAccounts[1].namespace=airflow")
@@ -215,8 +241,8 @@ def test_the_pod_is_described_where_an_airflow_runs() -> None:
 
 def test_plans_are_estimated_for_what_there_may_be(all_manifests: dict[str, list[Manifest]]) -> None:
     manifests = all_manifests["all-in-one"]
-    spec = one(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]
-    driver = yaml.safe_load(one(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])["spec"]
+    spec = manifest_of(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]
+    driver = yaml.safe_load(manifest_of(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])["spec"]
     for container in (*spec["containers"], driver["containers"][0]):
         environment = {entry["name"]: entry.get("value", "") for entry in container["env"]}
         expected = Cluster(4, 2, scratch=20 << 30, driver_memory=2 << 30)
@@ -232,7 +258,7 @@ def test_large_numbers_are_written_in_full(tmp_path: Path) -> None:
     }
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
     manifests = rendered("--values", str(tmp_path / "values.yaml"), *RUN)
-    conf = one(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"].splitlines()
+    conf = manifest_of(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"].splitlines()
     assert conf[-4:] == ["spark.a 104857600", "spark.b 0.6", "spark.c true", "spark.d one two"]
     (job,) = [m for m in manifests if m["kind"] == "Job"]
     spec = job["spec"]["template"]["spec"]
@@ -250,7 +276,7 @@ def test_what_a_driver_asks_for_may_be_left_out() -> None:
                 asked = spec["containers"][0]["resources"]
                 assert "memory" not in (asked[part] or {})
     without_requests = rendered(*RUN, "--set", "run.sparkOperator=true", "--set", "driver.resources.requests=null")
-    assert "coreRequest" not in one(without_requests, "SparkApplication", "")["spec"]["driver"]
+    assert "coreRequest" not in manifest_of(without_requests, "SparkApplication", "")["spec"]["driver"]
 
 
 def test_windows_and_settings_are_files_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
@@ -258,8 +284,8 @@ def test_windows_and_settings_are_files_of_airflow(all_manifests: dict[str, list
     for manifest in (m for m in described if m["kind"] == "ConfigMap"):
         assert yaml.safe_load(manifest["data"]["windows.yaml"]) == yaml.safe_load(WINDOWS)["windows"]
         assert yaml.safe_load(manifest["data"]["settings.yaml"]) == yaml.safe_load(SETTINGS)["settings"]
-    spec = one(all_manifests["everything"], "Deployment", "-airflow")["spec"]["template"]["spec"]
+    spec = manifest_of(all_manifests["everything"], "Deployment", "-airflow")["spec"]["template"]["spec"]
     for container in spec["containers"]:
         assert {"name": "RESCALE_WINDOWS", "value": "/etc/rescale/airflow/windows.yaml"} in container["env"]
         assert {"name": "RESCALE_SETTINGS", "value": "/etc/rescale/airflow/settings.yaml"} in container["env"]
-    assert "windows.yaml" not in one(all_manifests["all-in-one"], "ConfigMap", "-airflow")["data"]
+    assert "windows.yaml" not in manifest_of(all_manifests["all-in-one"], "ConfigMap", "-airflow")["data"]

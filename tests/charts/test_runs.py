@@ -10,19 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.helm import CHART, KUBERNETES_VERSION, Manifest, helm, one, rendered
-from support.needs import need
+from support.helm import CHART, KUBERNETES_VERSION, Manifest, helm, manifest_of, rendered
 
 RUN = ("--set", "run.source=s3://a/s", "--set", "run.target=s3://a/t", "--set", "s3.secret=keys")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _helm() -> None:
-    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
-
-
-def name(*words: str) -> str:
-    return str(one(rendered(*RUN, *words), "Job", "")["metadata"]["name"])
+def name(*settings: str) -> str:
+    return str(manifest_of(rendered(*RUN, *settings), "Job", "")["metadata"]["name"])
 
 
 @pytest.mark.parametrize(
@@ -51,22 +45,25 @@ def test_what_a_job_lets_change_makes_no_other(change: str) -> None:
 
 
 def test_a_secret_that_is_not_there_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
-    job = one(rendered(*RUN), "Job", "")["spec"]
+    job = manifest_of(rendered(*RUN), "Job", "")["spec"]
     (waits,) = job["template"]["spec"]["initContainers"]
     ends = {"containerName": waits["name"], "operator": "In", "values": [2]}
     assert {"action": "FailJob", "onExitCodes": ends} in job["podFailurePolicy"]["rules"]
     (mount,) = waits["volumeMounts"]
-    (volume,) = (one for one in job["template"]["spec"]["volumes"] if one["name"] == mount["name"])
+    (volume,) = (volume for volume in job["template"]["spec"]["volumes"] if volume["name"] == mount["name"])
     assert volume["secret"] == {"secretName": "keys", "optional": True}
     shell, option, script, *arguments = waits["command"]
     script = script.replace(mount["mountPath"], str(tmp_path)).replace("sleep 5", "sleep 0")
-    words = [shell, option, script, *arguments]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    command = [shell, option, script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "there is no Secret keys in this namespace" in done.stderr
+    assert "the Secret keys does not exist in this namespace" in done.stderr
     (tmp_path / "AWS_ACCESS_KEY_ID").write_text("a")
-    assert subprocess.run(words, check=False).returncode == 0
-    assert "initContainers" not in one(rendered(*RUN, "--set", "s3.secret="), "Job", "")["spec"]["template"]["spec"]
+    assert subprocess.run(command, check=False).returncode == 0
+    assert (
+        "initContainers"
+        not in manifest_of(rendered(*RUN, "--set", "s3.secret="), "Job", "")["spec"]["template"]["spec"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +75,9 @@ def chart_of_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return chart
 
 
-def notes_of(chart: Path, *words: str) -> str:
+def notes_of(chart: Path, *settings: str) -> str:
     here = ("--namespace", "flink", "--kube-version", KUBERNETES_VERSION, "-s", "templates/notes.yaml")
-    done = helm("template", "clicks", str(chart), *here, *words)
+    done = helm("template", "clicks", str(chart), *here, *settings)
     assert done.returncode == 0, done.stderr
     return str(yaml.safe_load(done.stdout)["notes"])
 
@@ -90,7 +87,7 @@ def test_the_notes_tell_how_to_listen_and_why_nothing_starts(chart_of_notes: Pat
     (job,) = re.findall(r"job/(clicks-rescale-run-[0-9a-f]{8})", said)
     assert f"until kubectl -n flink logs -f --tail=-1 job/{job}; do sleep 5; done" in said
     assert f"kubectl -n flink describe pods -l batch.kubernetes.io/job-name={job}" in said
-    assert "a Secret keys that is not there ends the run" in said
+    assert "without the Secret keys, the run fails" in said
     assert "s3://a/t.rescale/certificate.json" in said
     assert "every pod of the namespace flink" in said
     said = notes_of(chart_of_notes, *RUN, "--set", "run.sparkOperator=true")
@@ -101,14 +98,14 @@ def test_the_notes_tell_how_to_listen_and_why_nothing_starts(chart_of_notes: Pat
 
 def test_long_names_of_releases_do_not_collide_and_odd_ones_are_names() -> None:
     def called(release: str, namespace: str = "flink") -> list[Manifest]:
-        words = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION, *RUN)
+        arguments = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION, *RUN)
         more = ("--set", "airflow.enabled=true", "--set", "airflow.secret=0x1")
-        done = helm("template", release, str(CHART), *words, *more)
+        done = helm("template", release, str(CHART), *arguments, *more)
         assert done.returncode == 0, done.stderr
         return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
 
     shared = "rescale-of-the-clicks-of-all-customers-and"
-    names = [one(called(f"{shared}-{end}"), "Job", "")["metadata"]["name"] for end in ("one", "two")]
+    names = [manifest_of(called(f"{shared}-{end}"), "Job", "")["metadata"]["name"] for end in ("one", "two")]
     assert len(set(names)) == 2
     for release in (f"{shared}-one", "123", "a.b"):
         for manifest in called(release, "456"):
@@ -121,7 +118,7 @@ def test_long_names_of_releases_do_not_collide_and_odd_ones_are_names() -> None:
 
 def test_nothing_of_a_value_is_read_by_a_shell() -> None:
     place = "s3://a/$(reboot)/`x`; 'y' \"z\""
-    pod = one(rendered("--set-string", f"test.target={place}"), "Pod", "-test-rescale")
+    pod = manifest_of(rendered("--set-string", f"test.target={place}"), "Pod", "-test-rescale")
     shell, options, script, *arguments = pod["spec"]["containers"][0]["args"]
     assert (shell, options) == ("sh", "-ec")
     assert "reboot" not in script

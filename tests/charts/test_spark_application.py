@@ -10,27 +10,25 @@ import pytest
 import yaml
 from kubeflow_spark_api.models.spark_v1beta2_spark_application import SparkV1beta2SparkApplication
 
-from support.helm import CHART, CHARTS, PLATFORM, Manifest, one, rendered
-from support.needs import need
+from support.helm import CHART, CHARTS, PLATFORM, Manifest, manifest_of, rendered
 
 WAY = ("--values", str(CHART / "ways/spark-operator.yaml"))
 
 
 @pytest.fixture(scope="module")
 def manifests() -> list[Manifest]:
-    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
     return rendered(*WAY, "--values", str(PLATFORM), "--set", "executors.memoryOverhead=2g")
 
 
 def known(application: Manifest) -> Any:
-    """What the operator's own model of its resource takes of it: it raises for what is wrong, and drops the rest."""
+    """Return the part that the operator's own model knows: it raises for wrong values, and drops the rest."""
     model = SparkV1beta2SparkApplication.from_dict(application)
     assert model is not None
     return json.loads(json.dumps(model.to_dict(), default=str))
 
 
 def test_the_operator_knows_every_field(manifests: list[Manifest]) -> None:
-    application = deepcopy(one(manifests, "SparkApplication", ""))
+    application = deepcopy(manifest_of(manifests, "SparkApplication", ""))
     assert known(application) == application
     application["spec"]["driver"]["template"]["spec"]["nodeSelektor"] = {}
     assert known(application) != application, "it would be seen"
@@ -41,19 +39,19 @@ def test_the_operator_knows_every_field(manifests: list[Manifest]) -> None:
 
 def test_it_takes_the_place_of_the_job_and_does_the_same(manifests: list[Manifest]) -> None:
     assert not [m for m in manifests if m["kind"] == "Job"]
-    spec = one(manifests, "SparkApplication", "")["spec"]
-    job = one(rendered(*WAY, "--set", "run.sparkOperator=false"), "Job", "")["spec"]["template"]["spec"]
+    spec = manifest_of(manifests, "SparkApplication", "")["spec"]
+    job = manifest_of(rendered(*WAY, "--set", "run.sparkOperator=false"), "Job", "")["spec"]["template"]["spec"]
     (container,) = job["containers"]
     assert ["rescale", *spec["arguments"]] == container["args"]
     assert spec["driver"]["serviceAccount"] == job["serviceAccountName"]
     assert spec["restartPolicy"]["onFailureRetries"] == 4
-    assert one(rendered(*WAY, "--set", "run.retries=0"), "SparkApplication", "")["spec"]["restartPolicy"] == {
+    assert manifest_of(rendered(*WAY, "--set", "run.retries=0"), "SparkApplication", "")["spec"]["restartPolicy"] == {
         "type": "Never"
     }
 
 
 def test_its_program_is_in_the_image_and_of_the_same_spark(manifests: list[Manifest]) -> None:
-    spec = one(manifests, "SparkApplication", "")["spec"]
+    spec = manifest_of(manifests, "SparkApplication", "")["spec"]
     dockerfile = (CHARTS / "images/spark/Dockerfile").read_text()
     assert "charts/images/spark/application.py /opt/rescale/bin/\n" in dockerfile
     assert spec["mainApplicationFile"] == "local:///opt/rescale/bin/application.py"
@@ -62,7 +60,7 @@ def test_its_program_is_in_the_image_and_of_the_same_spark(manifests: list[Manif
 
 
 def test_the_pod_has_the_memory_of_the_limit(manifests: list[Manifest]) -> None:
-    driver = one(manifests, "SparkApplication", "")["spec"]["driver"]
+    driver = manifest_of(manifests, "SparkApplication", "")["spec"]["driver"]
     (container,) = driver["template"]["spec"]["containers"]
     assert container["name"] == "spark-kubernetes-driver", "by which the operator knows it"
     assert container["resources"]["limits"]["memory"] == "2Gi"
@@ -70,8 +68,8 @@ def test_the_pod_has_the_memory_of_the_limit(manifests: list[Manifest]) -> None:
 
 
 def test_its_executors_are_those_that_the_driver_starts(manifests: list[Manifest]) -> None:
-    executor = one(manifests, "SparkApplication", "")["spec"]["executor"]
-    described = one(manifests, "ConfigMap", "-spark")["data"]
+    executor = manifest_of(manifests, "SparkApplication", "")["spec"]["executor"]
+    described = manifest_of(manifests, "ConfigMap", "-spark")["data"]
     template = yaml.safe_load(described["executor.yaml"])
     assert executor["template"] == {name: template[name] for name in ("metadata", "spec")}
     conf = dict(line.split(" ", 1) for line in described["spark-defaults.conf"].splitlines() if line[0] != "#")

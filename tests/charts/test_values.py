@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 import yaml
 
+from rescale.airflow.form import rescale_form
+from rescale.airflow.job_form import job_form
+from rescale.airflow.settings import Settings
+from rescale.airflow.windows.window import read_entry
 from rescale.cli.main import parser
-from rescale.orchestration.form import rescale_form
-from rescale.orchestration.job_form import job_form
-from rescale.orchestration.settings import Settings
-from rescale.orchestration.windows.window import read_entry
 from support.helm import CHART, rendered, template
 from support.needs import need
 
 RUN = ("run.source=s3://a/s", "run.target=s3://a/t")
 OPTIONS = {"--help", "--target", "--master"}
-"""Of `rescale run`: what the chart says itself."""
+"""Options of `rescale run` that the chart sets itself."""
 
 WINDOW = {
     "schedule": "0 6 * * *",
@@ -31,11 +31,6 @@ WINDOW = {
     "target": "s3://a/{date}",
     "source": "s3://a/s",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _helm() -> None:
-    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
 
 
 @pytest.mark.parametrize(
@@ -57,21 +52,21 @@ def _helm() -> None:
         (["spark.conf.spark\\.ui=a\nb"], "does not match pattern"),
         (["spark.conf.ui=true"], "does not match pattern"),
         (["airflow.enabled=yes"], "got string, want boolean"),
-        (["run.source=s3://a/s"], "run.target: where does the result go?"),
-        (["run.target=s3://a/t"], "run.source: which savepoint is it?"),
-        (["run.sparkOperator=true"], "run.sparkOperator: which savepoint is to be rescaled?"),
-        (["run.source=s3://a/s", "run.target=s3a://a/s/"], "a directory apart from the source"),
-        (["run.source=s3://a/s", "run.target=s3://a/s/rescaled"], "a directory apart from the source"),
-        (["run.source=s3://a/s/one", "run.target=s3p://a/s"], "a directory apart from the source"),
-        (["driver.memory=2g"], "a heap of 2g and 384 MiB beside it are more than driver.resources.limits.memory, 2Gi"),
-        (["driver.memory=700m", "driver.resources.limits.memory=1G"], "more than driver.resources.limits.memory, 1G"),
-        ([*RUN, "run.sparkOperator=true", "driver.memory=1500m"], "a heap of 1500m and 640 MiB beside it"),
-        (["spark.authenticate=false"], "spark.encrypt: the key comes of the secret"),
-        (["serviceAccounts.create=false"], "serviceAccounts.names.driver: which one is it"),
-        (["airflow.enabled=true"], "airflow.secret: which Secret holds"),
+        (["run.source=s3://a/s"], "run.target: set it to the directory of the result"),
+        (["run.target=s3://a/t"], "run.source: set it to a savepoint or checkpoint"),
+        (["run.sparkOperator=true"], "run.sparkOperator: there is no run"),
+        (["run.source=s3://a/s", "run.target=s3a://a/s/"], "a directory outside the source"),
+        (["run.source=s3://a/s", "run.target=s3://a/s/rescaled"], "a directory outside the source"),
+        (["run.source=s3://a/s/one", "run.target=s3p://a/s"], "a directory outside the source"),
+        (["driver.memory=2g"], "a heap of 2g and 384 MiB outside it exceed driver.resources.limits.memory, 2Gi"),
+        (["driver.memory=700m", "driver.resources.limits.memory=1G"], "exceed driver.resources.limits.memory, 1G"),
+        ([*RUN, "run.sparkOperator=true", "driver.memory=1500m"], "a heap of 1500m and 640 MiB outside it"),
+        (["spark.authenticate=false"], "spark.encrypt: encryption needs the secret"),
+        (["serviceAccounts.create=false"], "serviceAccounts.names.driver: set it"),
+        (["airflow.enabled=true"], "airflow.secret: set it to the name of a Secret"),
         (["handover.namespaces={jobs}"], "only an Airflow hands jobs over"),
-        ([f"windows.early.{name}={value}" for name, value in WINDOW.items()], "windows: only an Airflow has any"),
-        (["settings.tasks.owner=us"], "settings: they are those of an Airflow"),
+        ([f"windows.early.{name}={value}" for name, value in WINDOW.items()], "windows: only an Airflow has windows"),
+        (["settings.tasks.owner=us"], "settings: only an Airflow has settings"),
     ],
 )
 def test_wrong_values_are_refused(values: list[str], sentence: str) -> None:
@@ -95,8 +90,8 @@ def test_options_of_a_run_are_those_of_the_command_line() -> None:
 
 
 def schema() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
+    return document
 
 
 @pytest.mark.parametrize(
@@ -104,7 +99,8 @@ def schema() -> dict[str, Any]:
     [
         ({"paralelism": 2}, "additional properties 'paralelism' not allowed"),
         ({"connection": "mine"}, "additional properties 'connection' not allowed"),
-        ({"job": "clicks", "source": None}, "missing properties 'flink', 'savepoints'"),
+        ({"job": "clicks", "source": None}, "missing property 'flink'"),
+        ({"job": "clicks", "source": None, "flink": "http://flink:8081"}, "missing property 'savepoints'"),
         ({"job": "clicks"}, "additional properties 'source' not allowed"),
         ({"closes": "25:00"}, "does not match pattern"),
         ({"closes": None}, "missing property 'closes'"),
@@ -122,10 +118,11 @@ def test_wrong_windows_are_refused(change: dict[str, Any], sentence: str, tmp_pa
 
 def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
     own = {"schedule", "timezone", "closes"}
+    of_jobs = {*own, "cut_over_from"}
     not_here = {"connection", "kubernetes_connection"}  # pods have what their environment holds
     defined = schema()["definitions"]
     assert set(defined["windowOfSavepoints"]["properties"]) == own | rescale_form().keys() - not_here
-    assert set(defined["windowOfAJob"]["properties"]) == own | job_form().keys() - not_here
+    assert set(defined["windowOfAJob"]["properties"]) == of_jobs | job_form().keys() - not_here
     example = yaml.safe_load((CHART.parents[1] / "dags/windows.example.yaml").read_text())
     for window in example.values():
         del window["connection"]
@@ -156,12 +153,14 @@ def test_what_the_dags_take_of_a_window_the_chart_takes_too(change: dict[str, An
         ({"tasks": {"timeout_minutes": 0}}, "exclusiveMinimum"),
         ({"form": {"connection": "mine"}}, "connection"),
         ({"notify": {"back": [{"arguments": {}}]}}, "missing property 'notifier'"),
+        ({"spark": {"master": "yarn"}}, "spark"),  # steps are pods
     ],
 )
 def test_settings_are_those_of_the_dags(change: dict[str, Any], sentence: str | None, tmp_path: Path) -> None:
     example = yaml.safe_load((CHART.parents[1] / "dags/rescale_settings.example.yaml").read_text())
     del example["form"]["connection"]
     assert set(schema()["properties"]["settings"]["properties"]) == set(Settings.__struct_fields__) == set(example)
+    del example["spark"]
     done = with_settings({**example, **change}, tmp_path)
     assert (done.returncode == 0) == (sentence is None), done.stderr
     assert (sentence or "") in done.stderr
@@ -197,7 +196,7 @@ def test_every_value_is_described() -> None:
 
 
 def test_the_readme_is_current() -> None:
-    need("helm-docs", "it makes the README (go install github.com/norwoodj/helm-docs/cmd/helm-docs@v1.14.2)")
-    words = ["helm-docs", "-c", str(CHART), "-s", "file", "--ignore-non-descriptions", "--dry-run"]
-    made = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    need("helm-docs", "it makes the README")
+    command = ["helm-docs", "-c", str(CHART), "-s", "file", "--ignore-non-descriptions", "--dry-run"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert made.strip() == (CHART / "README.md").read_text().strip()

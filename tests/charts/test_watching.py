@@ -1,4 +1,4 @@
-"""What platforms watch drivers by: metrics, a dashboard, event logs. None of it is there unless it is asked for."""
+"""Monitoring of drivers: metrics, a dashboard, event logs. None of it is there unless it is asked for."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from support.helm import CHART, Manifest, one, rendered, template
-from support.needs import need
+from support.helm import CHART, Manifest, manifest_of, rendered, template
 
 ALL = ("--values", str(CHART / "ways/all-in-one.yaml"), "--values", str(CHART / "ways/one-run.yaml"))
 
@@ -25,7 +24,6 @@ SERVED = {"activeTasks", "maxTasks", "completedTasks_total", "failedTasks_total"
 
 @pytest.fixture(scope="module")
 def watched() -> list[Manifest]:
-    need("helm", "charts are rendered (go install helm.sh/helm/v3/cmd/helm@v3.19.0)")
     return rendered(
         *ALL,
         *("--set", "metrics.enabled=true", "--set", "metrics.dashboard.enabled=true"),
@@ -37,12 +35,12 @@ def watched() -> list[Manifest]:
 
 def drivers(manifests: list[Manifest]) -> Iterator[Manifest]:
     """The pods of drivers: of the run, and of Airflow's tasks."""
-    yield one(manifests, "Job", "")["spec"]["template"]
-    yield yaml.safe_load(one(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
+    yield manifest_of(manifests, "Job", "")["spec"]["template"]
+    yield yaml.safe_load(manifest_of(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
 
 
 def conf(manifests: list[Manifest]) -> list[str]:
-    return str(one(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"]).splitlines()
+    return str(manifest_of(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"]).splitlines()
 
 
 def test_drivers_say_where_their_metrics_are(watched: list[Manifest]) -> None:
@@ -57,12 +55,12 @@ def test_drivers_say_where_their_metrics_are(watched: list[Manifest]) -> None:
         "spark.ui.killEnabled false",
         "spark.metrics.conf.*.sink.prometheusServlet.class org.apache.spark.metrics.sink.PrometheusServlet",
     } <= set(conf(watched))
-    executor = yaml.safe_load(one(watched, "ConfigMap", "-spark")["data"]["executor.yaml"])
+    executor = yaml.safe_load(manifest_of(watched, "ConfigMap", "-spark")["data"]["executor.yaml"])
     assert "prometheus.io/scrape" not in executor["metadata"].get("annotations", {})
 
 
 def test_who_may_ask_is_let_in(watched: list[Manifest]) -> None:
-    ingress = one(watched, "NetworkPolicy", "-spark")["spec"]["ingress"]
+    ingress = manifest_of(watched, "NetworkPolicy", "-spark")["spec"]["ingress"]
     assert ingress[1:] == [
         {
             "from": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],
@@ -73,24 +71,26 @@ def test_who_may_ask_is_let_in(watched: list[Manifest]) -> None:
 
 def test_event_logs_go_where_the_values_say(watched: list[Manifest]) -> None:
     for pod in drivers(watched):
-        env = {one["name"]: one.get("value") for one in pod["spec"]["containers"][0]["env"]}
+        env = {variable["name"]: variable.get("value") for variable in pod["spec"]["containers"][0]["env"]}
         assert env["RESCALE_EVENT_LOG"] == "s3://logs/rescale"
     assert template(*ALL, "--set", "spark.eventLog=/var/log").returncode != 0
 
 
 def test_spark_s_own_event_log_can_be_configured_too() -> None:
-    words = ["--set-json", 'spark.conf={"spark.eventLog.enabled": true, "spark.eventLog.dir": "s3a://logs/rescale"}']
-    assert {"spark.eventLog.enabled true", "spark.eventLog.dir s3a://logs/rescale"} <= set(conf(rendered(*ALL, *words)))
+    settings = ["--set-json", 'spark.conf={"spark.eventLog.enabled": true, "spark.eventLog.dir": "s3a://logs/rescale"}']
+    assert {"spark.eventLog.enabled true", "spark.eventLog.dir s3a://logs/rescale"} <= set(
+        conf(rendered(*ALL, *settings))
+    )
 
 
 def test_the_dashboard_asks_for_what_spark_serves(watched: list[Manifest]) -> None:
-    found = one(watched, "ConfigMap", "-dashboard")
-    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
-    dashboard: dict[str, Any] = json.loads(found["data"]["rescale.json"])
+    config_map = manifest_of(watched, "ConfigMap", "-dashboard")
+    assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
+    dashboard: dict[str, Any] = json.loads(config_map["data"]["rescale.json"])
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     names = {name for expression in asked for name in re.findall(r"metrics_executor_(\w+)", expression)}
     assert names == SERVED
-    variables = {one["name"] for one in dashboard["templating"]["list"]}
+    variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     assert {name for expression in asked for name in re.findall(r"\$(\w+)", expression)} <= {
         *variables,
         "__rate_interval",

@@ -1,19 +1,21 @@
-"""What commands answer, in JSON and in text."""
+"""Answers of commands, in JSON and in text."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from rescale.cli.main import main
-from rescale.errors import StoreError
 from rescale.insight.cluster import VARIABLE
-from rescale.report.html_report import html_report
+from rescale.report.report_page import html_report
 from rescale.report.stored import run_document
-from rescale.target.documents import store_report
-from rescale.target.places import places_of
-from support.answers import Captured, answer
+from rescale.runstate.documents import store_report
+from rescale.runstate.places import places_of
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import StoreError
+from support.commands import Captured, answer
 from support.pipeline import execute_without_spark, plan_rescale
 from support.readme import fields
 from support.snapshots import directory, uids
@@ -29,7 +31,7 @@ def test_inspect_answers_in_json_and_in_text(capsys: Captured) -> None:
     assert main(["inspect", SOURCE]) == 0
     text = capsys.readouterr().out
     assert text.startswith(SOURCE)
-    assert all(one["label"] in text for one in document["operators"])
+    assert all(operator["label"] in text for operator in document["operators"])
 
 
 def test_inspect_says_what_another_flink_would_restore(capsys: Captured) -> None:
@@ -40,6 +42,27 @@ def test_inspect_says_what_another_flink_would_restore(capsys: Captured) -> None
     assert "'1.18'" in error["what"]
 
 
+def test_inspect_shows_the_rest_of_a_snapshot_whose_operator_cannot_be_read(capsys: Captured, tmp_path: Path) -> None:
+    copy = shutil.copytree(SOURCE, tmp_path / "snapshot")
+    _, whole = answer(capsys, "inspect", str(copy))
+    operator = next(entry for entry in open_snapshot(str(copy)).operators if entry.keyed)
+    extent = operator.keyed[0].extent
+    with Path(open_snapshot(str(copy)).files[extent.file][0]).open("r+b") as file:
+        file.seek(extent.start)
+        file.write((5).to_bytes(4, "big"))  # `KeyedBackendSerializationProxy` of Flink 1.6
+    code, document = answer(capsys, "inspect", str(copy))
+    assert code == 3
+    (error,) = document["unread"]
+    assert (error["operator"], error["found"]) == (operator.label, "5")
+    assert "1.3 to 1.6" in error["advice"]
+    others = [entry for entry in whole["operators"] if entry["operator_id"] != operator.operator_id]
+    assert [entry for entry in document["operators"] if entry["operator_id"] != operator.operator_id] == others
+    assert main(["inspect", str(copy)]) == 3
+    text = capsys.readouterr()
+    assert all(entry["label"] in text.out for entry in whole["operators"])
+    assert error["advice"] in text.err
+
+
 def test_the_metadata_file_itself_may_be_named(capsys: Captured) -> None:
     assert answer(capsys, "inspect", f"{SOURCE}/_metadata") == answer(capsys, "inspect", SOURCE)
 
@@ -48,34 +71,34 @@ def test_a_list_of_uids_gives_operators_their_names(capsys: Captured, tmp_path: 
     names = tmp_path / "uids"
     names.write_text("".join(f"{uid}\n" for _, uid in uids("1.20-heap-native")))
     _, document = answer(capsys, "inspect", SOURCE, "--uids", str(names))
-    assert {"states", "lists", "rules"} <= {one["label"] for one in document["operators"]}
+    assert {"states", "lists", "rules"} <= {operator["label"] for operator in document["operators"]}
     code, plan = answer(capsys, "plan", SOURCE, "--target", "/t", "--uids", str(names), "--parallelism", "lists=2")
     assert code == 0
-    assert {one["label"]: one["new_parallelism"] for one in plan["operators"]}["lists"] == 2
+    assert {operator["label"]: operator["new_parallelism"] for operator in plan["operators"]}["lists"] == 2
 
 
 def test_names_that_no_operator_goes_by_are_told(capsys: Captured, tmp_path: Path) -> None:
     names = tmp_path / "uids"
     names.write_text("\n".join(["states", "list", f"{'ab' * 16} rules", "cd" * 16, *"0123"]))
-    said = f"--uids: list, rules ({'ab' * 16}), {'cd' * 16}, 0, 1 and 2 more; they may be misspelt, or another job's"
-    for words in (["inspect", SOURCE], ["plan", SOURCE, "--target", "/t", "--parallelism", "3"]):
-        code, document = answer(capsys, *words, "--uids", str(names))
+    said = f"has these names: list, rules ({'ab' * 16}), {'cd' * 16}, 0, 1 and 2 more; they may be misspelt"
+    for arguments in (["inspect", SOURCE], ["plan", SOURCE, "--target", "/t", "--parallelism", "3"]):
+        code, document = answer(capsys, *arguments, "--uids", str(names))
         assert code == 0
-        assert [one for one in document["warnings"] if said in one]
+        assert [warning for warning in document["warnings"] if said in warning]
     names.write_text("states\n")
     _, document = answer(capsys, "inspect", SOURCE, "--uids", str(names))
-    assert not [one for one in document["warnings"] if "--uids" in one]
+    assert not [warning for warning in document["warnings"] if "--uids" in warning]
 
 
 def test_a_run_warns_of_what_its_plan_warns(capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of names and of the cluster, too, which are not the stored plan's."""
+    """A run also warns of names and of the cluster, which are not part of the stored plan."""
     execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
     (tmp_path / "uids").write_text("nobody\n")
     monkeypatch.setenv(VARIABLE, "driver-memory=1")
-    words = [SOURCE, "--target", str(tmp_path / "target"), "--parallelism", "3", "--uids", str(tmp_path / "uids")]
-    planned, run = (answer(capsys, command, *words)[1] for command in ("plan", "run"))
-    assert [one for one in planned["warnings"] if "--uids: nobody" in one]
-    assert [one for one in planned["warnings"] if "memory" in one]
+    arguments = [SOURCE, "--target", str(tmp_path / "target"), "--parallelism", "3", "--uids", str(tmp_path / "uids")]
+    planned, run = (answer(capsys, command, *arguments)[1] for command in ("plan", "run"))
+    assert [warning for warning in planned["warnings"] if "has these names: nobody" in warning]
+    assert [warning for warning in planned["warnings"] if "memory" in warning]
     assert (run["already_published"], run["warnings"]) == (True, planned["warnings"])
 
 
@@ -99,7 +122,7 @@ def test_a_proof_that_is_asked_for_when_all_is_published_is_not_passed_over(
 ) -> None:
     execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
     assert main(["run", SOURCE, "--target", f"{tmp_path}/target", "--parallelism", "3", *asked]) == 0
-    said = "was published before, proven by records; to have it compared by records now: rescale validate "
+    said = "was already published, proven by records; to compare it by records now: rescale validate "
     assert (said in capsys.readouterr().err) is is_told
 
 
@@ -129,15 +152,15 @@ def test_a_shape_is_numbers(capsys: Captured, word: str) -> None:
 
 
 def test_keys_of_a_shape(capsys: Captured) -> None:
-    words = ["virtual-keys", "--max-parallelism", "128", "--parallelism", "2"]
-    code, document = answer(capsys, *words)
+    arguments = ["virtual-keys", "--max-parallelism", "128", "--parallelism", "2"]
+    code, document = answer(capsys, *arguments)
     assert code == 0
     assert document.keys() == fields("virtual-keys")
-    assert answer(capsys, *words, "--key-type", "int")[1]["keys"] == {"int": document["keys"]["int"]}
-    assert main(words) == 0
+    assert answer(capsys, *arguments, "--key-type", "int")[1]["keys"] == {"int": document["keys"]["int"]}
+    assert main(arguments) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert rows[0] == ["subtask", *document["keys"]]
     assert [list(map(int, row[1:])) for row in rows[2:]] == list(
         map(list, zip(*document["keys"].values(), strict=True))
     )
-    assert answer(capsys, *words[:-1], "129")[0] == 2
+    assert answer(capsys, *arguments[:-1], "129")[0] == 2

@@ -1,4 +1,4 @@
-"""What arguments stand for."""
+"""Arguments, and the values that they stand for."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.arguments import declared_options, read_uids, request_of
+from rescale.cli.arguments import read_uids, request_of
 from rescale.cli.main import parser
-from rescale.errors import RequestError
-from rescale.execution.job import add_surgery
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.given_once import GivenOnce
-from rescale.planning.asked.request import Files, Format, make_request
-from rescale.planning.asked.surgery_words import parse_surgery
-from rescale.surgery_options import surgery_of
+from rescale.options.asked import surgery_of
+from rescale.options.command_line import add_options, arguments_of_step, values_of
+from rescale.options.given_once import GivenOnce
+from rescale.planning.request.request import make_request
+from rescale.planning.request.result_files import Files, Format
+from rescale.planning.request.surgery_request import parse_surgery
+from rescale.text.errors import RequestError
 
 
 def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
@@ -30,12 +31,12 @@ def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
 
 def test_a_step_takes_what_the_command_line_took() -> None:
     """A name may begin with a dash, as one that is an option."""
-    words = ["--rename=-a=b", "--rename=c=--d", "--drop=-e", "--drop-state=--f:g", "--kafka-topic=-h=i"]
-    words += ["--kafka-source=-j", "--allow-prefix=-k"]
-    asked = parser().parse_args(["diff", "/a", "/b", *words])
+    arguments = ["--rename=-a=b", "--rename=c=--d", "--drop=-e", "--drop-state=--f:g", "--kafka-topic=-h=i"]
+    arguments += ["--kafka-source=-j", "--allow-prefix=-k", "--moved=-l=m"]
+    asked = parser().parse_args(["diff", "/a", "/b", *arguments])
     of_the_step = GivenOnce()
-    add_surgery(of_the_step)
-    passed = of_the_step.parse_args(declared_options(asked))
+    add_options(of_the_step, "diff")
+    passed = of_the_step.parse_args(arguments_of_step(asked, "diff"))
     assert vars(passed) == {name: vars(asked)[name] for name in vars(passed)}
     assert passed.rename == ["-a=b", "c=--d"]
 
@@ -45,8 +46,9 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
     (offsets := tmp_path / "offsets.csv").write_text("topic,partition,offset\norders,0,5\n", "utf-8")
     declared = ["--rename=a=b", "--drop=c", "--drop-state=d:e", "--kafka-topic=f=g", "--kafka-source=h=i"]
     declared += [f"--kafka-offsets={offsets}"]
-    words = ["--target=/b", "--parallelism=4", "--max-parallelism=visits=256", "--key-hash=lombok(a)"]
-    words += ["--format=canonical", "--files=refer", f"--uids={uids}", "--allow-prefix=/c", *declared]
+    arguments = ["--target=/b", "--parallelism=4", "--max-parallelism=visits=256", "--key-hash=lombok(a)"]
+    arguments += ["--format=canonical", "--files=refer", f"--uids={uids}", "--allow-prefix=/c"]
+    arguments += ["--moved=hdfs://n/d=/e", *declared]
     surgery = parse_surgery(
         renames=["a=b"],
         drops=["c"],
@@ -55,7 +57,7 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
         kafka_topics=["f=g"],
         kafka_sources=["h=i"],
     )
-    assert request_of(parser().parse_args(["plan", "/a", *words])) == make_request(
+    assert request_of(parser().parse_args(["plan", "/a", *arguments])) == make_request(
         "/a",
         "/b",
         ["4"],
@@ -65,12 +67,13 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
         files=Files.REFER,
         uids=[(operator_id_of_uid("visits"), "visits")],
         allow_prefixes=["/c"],
+        moved=["hdfs://n/d=/e"],
         surgery=surgery,
     )
     of_the_step = GivenOnce()
-    add_surgery(of_the_step)
-    options = declared_options(parser().parse_args(["diff", "/a", "/b", *declared]))
-    assert surgery_of(of_the_step.parse_args(options)) == surgery
+    add_options(of_the_step, "diff")
+    options = arguments_of_step(parser().parse_args(["diff", "/a", "/b", *declared]), "diff")
+    assert surgery_of(values_of(of_the_step.parse_args(options), "diff")) == surgery
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

@@ -1,4 +1,4 @@
-"""What a shell completes, as argcomplete asks for it."""
+"""Completions in a shell, as argcomplete asks for them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def completed(line: str, tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "completions"),
     [
         ("rescale di", ["diff", "discard"]),
+        ("rescale schema cer", ["certificate "]),
         (f"rescale plan {NAMED} --format ", ["keep", "canonical", "rocksdb"]),
         (f"rescale run {NAMED} --target /t --parallelism vi", ["visits="]),
         (f"rescale diff {NAMED} /t --rename vi", ["visits="]),
@@ -43,8 +44,8 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         ("rescale run s3://bucket/savepoint --target /t --parallelism vi", []),
     ],
 )
-def test_words_are_completed(line: str, words: list[str], tmp_path: Path) -> None:
-    assert completed(line, tmp_path) == (words or [""])
+def test_words_are_completed(line: str, completions: list[str], tmp_path: Path) -> None:
+    assert completed(line, tmp_path) == (completions or [""])
 
 
 def test_names_that_were_given_are_completed_whatever_wrote_the_file(tmp_path: Path) -> None:

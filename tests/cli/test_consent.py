@@ -10,17 +10,17 @@ import pytest
 from rescale.cli.consent import agree_to_losses
 from rescale.cli.main import main
 from rescale.cli.output import Output
-from rescale.errors import RequestError
 from rescale.snapshot.dropped_states import DroppedState
 from rescale.snapshot.surgery import NO_SURGERY, Dropped, LostState, Surgery
+from rescale.text.errors import RequestError
 from support.snapshots import directory
 
-LOSS = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, (LostState("sum", "VALUE", None),)),)).document()
+LOSS = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, (LostState("sum", "VALUE", None),)),))
 
 SAID = f"totals ({'ab' * 16}) is dropped: 1.23 kB of state are lost: sum (VALUE)"
 
 
-OF_A_STATE = Surgery(dropped_states=(DroppedState("ab" * 16, "totals", "sum", "UNION", 3, 12, 12),)).document()
+OF_A_STATE = Surgery(dropped_states=(DroppedState("ab" * 16, "totals", "sum", "UNION", 3, 12, 12),))
 
 
 class Terminal(io.StringIO):
@@ -29,7 +29,7 @@ class Terminal(io.StringIO):
 
 
 def test_nothing_is_asked_where_nothing_is_lost() -> None:
-    agree_to_losses(NO_SURGERY.document(), Output("text"), yes=False)
+    agree_to_losses(NO_SURGERY, Output("text"), yes=False)
     agree_to_losses(LOSS, Output("text"), yes=True)
 
 
@@ -57,7 +57,7 @@ def test_on_a_terminal_it_is_asked(answer: str, agrees: bool, monkeypatch: pytes
 
 
 def test_a_run_that_nobody_agrees_to_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["run", directory("2.1.1-clicks"), "--target", str(tmp_path / "target"), "--drop", "visits"]
-    assert main(words) == 2
+    arguments = ["run", directory("2.1.1-clicks"), "--target", str(tmp_path / "target"), "--drop", "visits"]
+    assert main(arguments) == 2
     assert "visits (47f7d7461ec906d0f9699003a1af4a6e) is dropped" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

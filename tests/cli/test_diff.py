@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
 import pytest
 
 from rescale.cli.main import main
-from rescale.planning.asked.asked_surgery import asked_surgery
-from rescale.planning.asked.surgery_words import parse_surgery
-from rescale.process import Step
+from rescale.planning.request.surgery import resolve_surgery
+from rescale.planning.request.surgery_request import parse_surgery
+from rescale.runstate.step import Step
 from rescale.snapshot.opening import open_snapshot
 from support.diffing import diff
 from support.needs import need
@@ -32,13 +33,16 @@ Captured = pytest.CaptureFixture[str]
 def in_this_process() -> Any:
     """The step without its process."""
 
-    def run_step(step: Step, _: str, words: Sequence[str], *__: object) -> dict[str, Any]:
+    def run_step(step: Step, _: str, arguments: Sequence[str], *__: object) -> dict[str, Any]:
         assert step is Step.DIFF
-        a, b = (open_snapshot(words[words.index(word) + 1]) for word in ("--a", "--b"))
-        said = {name: [word.partition("=")[2] for word in words if word.startswith(f"--{name}=")] for name in _SURGERY}
-        words = parse_surgery(renames=said["rename"], drops=said["drop"], state_drops=said["drop-state"])
-        surgery = asked_surgery(a, words)
-        return diff(a, b, surgery).document()
+        a, b = (open_snapshot(arguments[arguments.index(word) + 1]) for word in ("--a", "--b"))
+        said = {
+            name: [word.partition("=")[2] for word in arguments if word.startswith(f"--{name}=")] for name in _SURGERY
+        }
+        declared = parse_surgery(renames=said["rename"], drops=said["drop"], state_drops=said["drop-state"])
+        surgery = resolve_surgery(a, declared)
+        document: dict[str, Any] = msgspec.to_builtins(diff(a, b, surgery).document())
+        return document
 
     with patch("rescale.cli.own_step.run_step", run_step):
         yield
@@ -57,7 +61,7 @@ def test_equal_snapshots(capsys: Captured) -> None:
 
 @pytest.mark.usefixtures("in_this_process")
 def test_different_snapshots(capsys: Captured) -> None:
-    """Of the same job, which holds the time in three of its states."""
+    """Two snapshots of one job whose states hold the time in three places."""
     assert main(["diff", A, OTHER]) == 4
     captured = capsys.readouterr()
     assert "\ndifferent: 3 of 34 states\n" in captured.out
@@ -65,7 +69,7 @@ def test_different_snapshots(capsys: Captured) -> None:
     assert "error" not in captured.err
     assert main(["diff", A, OTHER, "--output", "json"]) == 4
     document = json.loads(capsys.readouterr().out)
-    unlike = [s["state"] for one in document["operators"] for s in one["states"] if not s["equal"]]
+    unlike = [s["state"] for operator in document["operators"] for s in operator["states"] if not s["equal"]]
     assert unlike == ["history-for-a-while", "kinds-for-a-while", "last-for-a-while"]
 
 
@@ -79,7 +83,7 @@ def test_different_jobs(capsys: Captured) -> None:
 
 @pytest.mark.usefixtures("in_this_process")
 def test_what_was_declared_is_told_and_counts_as_equal(capsys: Captured) -> None:
-    """Of two operators that hold nothing but a name: an operator with the other's id would be one too many."""
+    """Two operators hold only a name; an operator with the id of another one would be one too many."""
     source, target = directory("2-source"), directory("2-source")
     assert main(["diff", source, target, "--rename", "numbers=figures"]) == 4
     assert "only in B: operator" in capsys.readouterr().out
@@ -90,8 +94,10 @@ def test_what_was_declared_is_told_and_counts_as_equal(capsys: Captured) -> None
     clicks = directory("2-clicks")
     assert main(["diff", clicks, clicks, "--drop-state", "shards:owners", "--output", "json"]) == 4
     document = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in document["surgery"]["dropped_states"]] == ["owners"]
-    assert [s["state"] for one in document["operators"] for s in one["states"] if not s["equal"]] == ["owners"]
+    assert [state["name"] for state in document["surgery"]["dropped_states"]] == ["owners"]
+    assert [s["state"] for operator in document["operators"] for s in operator["states"] if not s["equal"]] == [
+        "owners"
+    ]
     assert main(["diff", source, target, "--rename", "nmbers=figures"]) == 2
     assert "did you mean 'numbers" in capsys.readouterr().err
     assert main(["diff", source, target, "--rename", "numbers"]) == 2
@@ -110,8 +116,8 @@ def test_what_cannot_be_compared_has_another_code(capsys: Captured, b: str, code
 
 def test_the_step_is_a_process() -> None:
     need("java", "Spark runs on a JVM (17 or newer)")
-    words = ["diff", A, OTHER, "--master", "local[2]", "--output", "json"]
-    done = subprocess.run([sys.executable, "-m", "rescale.cli.main", *words], stdout=subprocess.PIPE, check=False)
+    arguments = ["diff", A, OTHER, "--master", "local[2]", "--output", "json"]
+    done = subprocess.run([sys.executable, "-m", "rescale.cli.main", *arguments], stdout=subprocess.PIPE, check=False)
     assert done.returncode == 4
     document = json.loads(done.stdout)
     assert document["verdict"] == "different"

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
-from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
-from rescale.target.claim import claim
-from rescale.target.places import places_of
-from support.answers import Captured, answer
+from rescale.planning.request.request import make_request
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from support.commands import Captured, answer
 from support.readme import fields
 from support.snapshots import directory, opened
 
@@ -52,8 +52,19 @@ def test_discard_leaves_what_no_run_puts_beside_a_target(capsys: Captured, tmp_p
     shutil.copytree(SOURCE, savepoint)
     before = sorted(savepoint.iterdir())
     code, document = answer(capsys, "discard", str(tmp_path / "target"))
-    assert (code, document) == (0, {"removed": [], "left": [str(path) for path in before]})
+    assert (code, document["error"], document["path"]) == (2, "RequestError", str(savepoint))
     assert sorted(savepoint.iterdir()) == before
+
+
+def test_discard_leaves_files_of_others_among_the_documents(capsys: Captured, tmp_path: Path) -> None:
+    plan = make_plan(opened("2-source"), make_request(directory("2-source"), str(tmp_path / "target")))
+    claim(plan)
+    notes = tmp_path / "target.rescale" / "notes.txt"
+    notes.write_text("mine")
+    code, document = answer(capsys, "discard", str(tmp_path / "target"))
+    assert (code, document["left"]) == (0, [str(notes)])
+    assert answer(capsys, "discard", str(tmp_path / "target")) == (0, {"removed": [], "left": [str(notes)]})
+    assert notes.read_text() == "mine"
 
 
 def test_discard_leaves_a_published_target_alone(capsys: Captured, tmp_path: Path) -> None:

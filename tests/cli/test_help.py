@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main, parser
-from support.answers import Captured, answer
-from support.commands import commands
+from support.commands import Captured, answer, commands
 from support.snapshots import directory, uids
 
 SOURCE = directory("1.20-heap-native")
@@ -38,7 +37,7 @@ def test_alone_it_shows_the_way(capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "question"),
+    ("arguments", "question"),
     [
         (["inspekt", "/a"], "did you mean 'inspect'?"),
         (["plan", "/a", "--target", "/b", "--format", "canonicle"], "did you mean 'canonical'?"),
@@ -51,10 +50,10 @@ def test_alone_it_shows_the_way(capsys: Captured) -> None:
         (["plan", SOURCE, "--target", "/t", "--key-hash", "object-hash(a)"], "did you mean 'objects-hash'?"),
     ],
 )
-def test_what_is_misspelt_is_asked_about(capsys: Captured, tmp_path: Path, words: list[str], question: str) -> None:
+def test_what_is_misspelt_is_asked_about(capsys: Captured, tmp_path: Path, arguments: list[str], question: str) -> None:
     names = tmp_path / "uids"
     names.write_text("".join(f"{uid}\n" for _, uid in uids("1.20-heap-native")))
-    code, document = answer(capsys, *(str(names) if word == "NAMES" else word for word in words))
+    code, document = answer(capsys, *(str(names) if word == "NAMES" else word for word in arguments))
     assert code == 2
     assert document["advice"].startswith(question), document
 

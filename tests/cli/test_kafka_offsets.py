@@ -9,8 +9,8 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.flink.operator_id import operator_id_of_uid
-from support.kafka_bytes import enumerator, reader_element
-from support.kafka_snapshots import source_savepoint
+from support.kafka_state import enumerator, reader_element, source_savepoint
+from support.schemas import assert_valid
 
 ORDERS = operator_id_of_uid("orders")
 
@@ -25,15 +25,20 @@ def test_out_edited_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     plan = ["plan", source, "--target", str(tmp_path / "target"), "--kafka-offsets", str(file), "--output", "json"]
     for form in ("csv", "json"):
         assert main(["inspect", source, "--kafka-offsets", form]) == 0
-        file.write_text(capsys.readouterr().out.replace("40", "17").replace("latest", "drop"))
+        printed = capsys.readouterr().out
+        if form == "json":
+            assert_valid("kafka-offsets", json.loads(printed))
+        file.write_text(printed.replace("40", "17").replace("latest", "drop"))
         assert main(plan) == 0
         document = json.loads(capsys.readouterr().out)
         (change,) = document["surgery"]["kafka"]
-        assert [(one["next"], one["new_next"], one["dropped"]) for one in change["partitions"]] == [
+        assert [
+            (partition["next"], partition["new_next"], partition["dropped"]) for partition in change["partitions"]
+        ] == [
             (40, 17, False),
             ("latest", None, True),
         ]
-        assert [one["next"] for one in document["kafka"][0]["partitions"]] == [17]
+        assert [partition["next"] for partition in document["kafka"][0]["partitions"]] == [17]
     file.unlink()
     assert main(plan) == 2
     assert "the Kafka offsets cannot be read: No such file" in capsys.readouterr().err
@@ -45,7 +50,7 @@ def test_an_answer_has_one_form(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main([*inspect, "csv"]) == 2
     error = json.loads(capsys.readouterr().out)
     assert (error["error"], error["found"]) == ("RequestError", "--kafka-offsets csv and --output json")
-    assert "leave --output json out, or say --kafka-offsets json" in error["advice"]
+    assert "leave --output json out, or use --kafka-offsets json" in error["advice"]
     assert main([*inspect, "json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
         {"operator": ORDERS, "topic": "orders", "partition": 0, "offset": 40}

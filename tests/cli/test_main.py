@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
-from rescale.errors import RescaleError
-from support.answers import Captured, answer
+from rescale.text.errors import RescaleError
+from support.commands import Captured, answer
 from support.readme import fields
+from support.slow import pairs_in_turn
 from support.snapshots import directory
 
 SOURCE = directory("1.20-heap-native")
@@ -31,7 +33,7 @@ def test_a_target_that_is_refused_stays_as_it_is(capsys: Captured, tmp_path: Pat
         code, document = answer(capsys, "run", SOURCE, "--target", str(target))
         assert (code, document["what"]) == (2, what)
         assert main(["plan", SOURCE, "--target", str(target)]) == 0
-        assert f"a run would be refused: {what}" in capsys.readouterr().err
+        assert f"a run would refuse this plan: {what}" in capsys.readouterr().err
         assert answer(capsys, "plan", SOURCE, "--target", str(target))[1]["refused"]["what"] == what
         assert main(["run", SOURCE, "--target", str(target)]) == 2
         assert capsys.readouterr().err.startswith(f"error: {what}")  # and no plan before it
@@ -48,7 +50,9 @@ def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None
     assert (code, document["exit_code"], document["error"]) == (3, 3, "SnapshotError")
     assert document["path"] == str(tmp_path / "_metadata")
     assert 0 < document["offset"] <= 100
-    assert {"error", "what", "exit_code", *RescaleError.DETAILS} == fields("an error") >= document.keys()
+    assert (
+        {"error", "what", "exit_code", "advice_parts", *RescaleError.DETAILS} == fields("an error") >= document.keys()
+    )
     assert main(["inspect", damaged(tmp_path)]) == 3
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -57,7 +61,7 @@ def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "error"),
+    ("arguments", "code", "error"),
     [
         (["inspect", "/nothing/there"], 2, "RequestError"),
         (["inspect", "ftp://host/save"], 2, "RequestError"),
@@ -73,10 +77,10 @@ def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None
     ],
 )
 def test_every_error_has_its_code_and_is_json_if_asked_for(
-    capsys: Captured, words: list[str], code: int, error: str
+    capsys: Captured, arguments: list[str], code: int, error: str
 ) -> None:
-    found, document = answer(capsys, *words)
-    assert (found, document["exit_code"], document["error"]) == (code, code, error)
+    exit_code, document = answer(capsys, *arguments)
+    assert (exit_code, document["exit_code"], document["error"]) == (code, code, error)
     assert document["what"]
 
 
@@ -93,7 +97,7 @@ def test_a_file_of_offsets_without_any_is_refused(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["inspect"],
         ["plan", "/a"],
@@ -104,16 +108,16 @@ def test_a_file_of_offsets_without_any_is_refused(
         ["run", "/a", "--target", "/b", "--master", "locale[2]"],
     ],
 )
-def test_words_that_are_not_understood_are_a_request_error(capsys: Captured, words: list[str]) -> None:
-    code, document = answer(capsys, *words)
+def test_words_that_are_not_understood_are_a_request_error(capsys: Captured, arguments: list[str]) -> None:
+    code, document = answer(capsys, *arguments)
     assert (code, document["error"]) == (2, "RequestError")
     assert "--help" in document["advice"]
-    assert main(words) == 2
+    assert main(arguments) == 2
     assert capsys.readouterr().err.startswith("error: ")
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ["run", SOURCE, "--target", "/t", "--rename", "visits=\udcff"],
         ["plan", SOURCE, "--target", "/t", "--parallelism", "gr\udcf6\udcdfe=3"],
@@ -122,10 +126,10 @@ def test_words_that_are_not_understood_are_a_request_error(capsys: Captured, wor
         ["inspect", "--\udcff"],
     ],
 )
-def test_words_that_are_not_utf_8(capsys: Captured, words: list[str]) -> None:
-    code, document = answer(capsys, *words)
+def test_words_that_are_not_utf_8(capsys: Captured, arguments: list[str]) -> None:
+    code, document = answer(capsys, *arguments)
     assert (code, document["what"]) == (2, "an argument is not UTF-8")
-    assert document["found"] == ascii(words[-1])
+    assert document["found"] == ascii(arguments[-1])
 
 
 def test_the_form_of_errors_is_known_before_the_words_are_parsed(capsys: Captured) -> None:
@@ -136,38 +140,44 @@ def test_the_form_of_errors_is_known_before_the_words_are_parsed(capsys: Capture
 
 
 @pytest.mark.parametrize(
-    ("where", "words", "resumes"),
+    ("where", "arguments", "resumes"),
     [
-        ("inspect.open_snapshot", ["inspect", SOURCE], False),
+        ("inspect.open_readable", ["inspect", SOURCE], False),
         ("run.prepared", ["run", SOURCE, "--target", "/t"], True),
         ("discard.discard", ["discard", "/t"], True),
     ],
 )
 def test_an_interrupted_command_says_whether_it_goes_on(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch, where: str, words: list[str], resumes: bool
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, where: str, arguments: list[str], resumes: bool
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(f"rescale.cli.commands.{where}", interrupted)
-    assert main(words) == 130
+    assert main(arguments) == 130
     said = capsys.readouterr().err
     assert said.startswith("interrupted")
     assert ("the same command" in said) is resumes
-    assert main([*words, "--output", "json"]) == 130
+    assert main([*arguments, "--output", "json"]) == 130
     document = json.loads(capsys.readouterr().out)
     assert (document["error"], document["exit_code"]) == ("KeyboardInterrupt", 130)
 
 
-@pytest.mark.parametrize("at", ["rescale.cli.main", "argparse", "rescale.cli.commands.virtual_keys"])
-@pytest.mark.parametrize(("number", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+@pytest.mark.parametrize(
+    ("at", "number"),
+    pairs_in_turn(
+        ["rescale.cli.main", "argparse", "rescale.cli.commands.virtual_keys"],
+        [signal.SIGINT, signal.SIGTERM],
+        quick=1,
+    ),
+)
 def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback(
-    number: str, code: int, at: str, tmp_path: Path
+    at: str, number: signal.Signals, tmp_path: Path
 ) -> None:
     interrupts = "import os, signal, sys\nclass Interrupts:\n    def find_spec(self, name, *_):\n"
-    interrupts += f"        if name == '{at}':\n            os.kill(os.getpid(), signal.{number})\n"
+    interrupts += f"        if name == '{at}':\n            os.kill(os.getpid(), signal.{number.name})\n"
     (tmp_path / "sitecustomize.py").write_text(f"{interrupts}sys.meta_path.insert(0, Interrupts())\n")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    words = [sys.executable, "-m", "rescale.cli.start", "inspect", "/s"]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (code, "interrupted\n")
+    command = [sys.executable, "-m", "rescale.cli.start", "inspect", "/s"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + number, "interrupted\n")

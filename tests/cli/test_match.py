@@ -35,7 +35,7 @@ def test_a_plan_tells_names_and_what_it_does_not_tell_is_said(capsys: Captured, 
     assert f"--rename visits={ids['EventTimeSessionWindows']}" in text
     assert f"--rename shards={ids['shards']}" in text
     assert "clicks-per-user in the chain that begins with Co-Process, by its name" in text
-    assert "say --rename OLD=UID" in text
+    assert "--rename OLD=UID" in text
     assert "per-half-minute: " in text.partition("In the snapshot only")[2]
     assert main(["match", directory("1.20-clicks"), "--job", str(plan)]) == 4
     assert "holds no names of operators" in capsys.readouterr().out
@@ -45,12 +45,12 @@ def test_names_of_neither_side_are_told(capsys: Captured, tmp_path: Path) -> Non
     """A name is good for one side, too."""
     names, plan = tmp_path / "uids", tmp_path / "plan.json"
     plan.write_text(json.dumps({"plan": {"nodes": [{"id": operator_id_of_uid("fresh"), "description": "fresh"}]}}))
-    for words in ("fresh\nvisits\n", "fresh\nvisits\nvisit\n"):
-        names.write_text(words)
+    for uids in ("fresh\nvisits\n", "fresh\nvisits\nvisit\n"):
+        names.write_text(uids)
         main(["match", directory("1.20-clicks"), "--job", str(plan), "--uids", str(names), "--output", "json"])
-        told = [one for one in json.loads(capsys.readouterr().out)["remarks"] if "lines of --uids" in one]
-        assert [one.partition(": ")[2] for one in told] == [
-            "visit; they may be misspelt, or another job's" for _ in range(words.count("visit\n"))
+        remarks = [remark for remark in json.loads(capsys.readouterr().out)["remarks"] if "has these names" in remark]
+        assert [remark.partition(": ")[2] for remark in remarks] == [
+            "visit; they may be misspelt, or belong to another job" for _ in range(uids.count("visit\n"))
         ]
 
 
@@ -59,13 +59,13 @@ def test_a_job_that_is_not_there(capsys: Captured, tmp_path: Path) -> None:
     assert "there is no snapshot" in capsys.readouterr().err
     assert main(["match", directory("2-clicks"), "--job", "/dev/null"]) == 2
     said = capsys.readouterr().err
-    assert said.startswith("error: what has this name is no directory, and no file either")
-    assert "expected: a file with what Flink's REST API tells of the job, or a snapshot's directory" in said
+    assert said.startswith("error: this name is neither a directory nor a file")
+    assert "expected: a file with the answer of Flink's REST API for the job, or the directory of a snapshot" in said
 
 
 def test_a_job_that_is_not_there_is_told_as_what_it_may_be(capsys: Captured, tmp_path: Path) -> None:
     assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "jbo.json")]) == 2
     said = capsys.readouterr().err
     assert f"path: {tmp_path}/jbo.json\n" in said
-    assert "a file with what Flink's REST API tells of the job" in said
+    assert "a file with the answer of Flink's REST API for the job" in said
     assert "jobs/JOB-ID > job.json" in said

@@ -32,8 +32,8 @@ def test_of_two_values_neither_is_taken(capsys: Captured, command: str, option: 
 
 
 def test_it_is_an_error_in_json_too(capsys: Captured) -> None:
-    words = ["plan", directory("2-clicks"), "--target", "/t", "--target", "/u", "--output", "json"]
-    assert main(words) == 2
+    command_line = ["plan", directory("2-clicks"), "--target", "/t", "--target", "/u", "--output", "json"]
+    assert main(command_line) == 2
     error = json.loads(capsys.readouterr().out)
     assert (error["error"], error["exit_code"]) == ("RequestError", 2)
     assert error["what"].startswith("argument --target: given more than once")
@@ -42,6 +42,6 @@ def test_it_is_an_error_in_json_too(capsys: Captured) -> None:
 def test_what_is_repeatable_is_repeated_and_every_line_stands_for_itself() -> None:
     whole = parser()
     for _ in range(2):
-        words = ["plan", "/s", "--target", "/t", "--parallelism", "a=1", "--parallelism", "b=2", "--drop", "c"]
-        arguments = whole.parse_args(words)
+        command_line = ["plan", "/s", "--target", "/t", "--parallelism", "a=1", "--parallelism", "b=2", "--drop", "c"]
+        arguments = whole.parse_args(command_line)
         assert (arguments.target, arguments.parallelism, arguments.drop) == ("/t", ["a=1", "b=2"], ["c"])

@@ -16,10 +16,10 @@ from support.needs import need
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-def rescale(*words: object) -> tuple[int, dict[str, Any], str]:
+def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:
     """Exit code, document, and what was said beside it."""
     need("java", "Spark runs on a JVM (17 or newer)")
-    command = [sys.executable, "-m", "rescale.cli.main", *map(str, words), "--output", "json"]
+    command = [sys.executable, "-m", "rescale.cli.main", *map(str, arguments), "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, json.loads(done.stdout), done.stderr
 
@@ -53,6 +53,6 @@ def test_a_run_proven_by_files_is_deepened_by_validate(files: str, parallelism: 
 def test_what_has_no_files_to_prove_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     source, target = relocated("2-canonical-rocksdb", tmp_path / "source"), tmp_path / "target"
     code, error, _ = rescale("run", source, "--target", target, "--parallelism", 3, "--proof", "files")
-    assert (code, error["what"]) == (2, "there is nothing to prove by files")
+    assert (code, error["what"]) == (2, "no state of this plan can be proven by files")
     assert not target.exists()
     assert not Path(f"{target}.rescale").exists()

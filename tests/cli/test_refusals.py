@@ -1,4 +1,4 @@
-"""What `rescale run` refuses: exit code 3, why, the way round, and nothing is written. Its neighbours are taken."""
+"""Refusals of `rescale run`: exit code 3, reason, a way round, and nothing is written. Similar ones are accepted."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def source(tmp_path: Path) -> Path:
     return edited.relocated(NATIVE, tmp_path / "source")
 
 
-def refusal(capsys: Captured, source: Path | str, target: Path, *words: str) -> Any:
+def refusal(capsys: Captured, source: Path | str, target: Path, *more: str) -> Any:
     """The error that a run ends with, after it was seen that nothing was written."""
-    code = main(["run", str(source), "--target", str(target), *words, "--output", "json"])
+    code = main(["run", str(source), "--target", str(target), *more, "--output", "json"])
     error = json.loads(capsys.readouterr().out)
     assert code == error["exit_code"] == 3, error
     assert not list(target.parent.glob(f"{target.name}*"))
@@ -93,7 +93,7 @@ def test_a_changelog_with_changes_is_not_written(capsys: Captured, name: str, tm
     source = edited.relocated(name, tmp_path / "source")
     assert "--allow-prefix" in refusal(capsys, source, tmp_path / "target")["advice"]
     error = refusal(capsys, source, tmp_path / "target", "--allow-prefix", str(tmp_path / "source" / "changelog"))
-    assert "a changelog is not written" in error["what"]
+    assert "kept in a changelog, which Rescale cannot write" in error["what"]
     assert "--format canonical" in error["advice"]
 
 
@@ -280,7 +280,7 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     "an SST file was cut": (with_content("000020.sst", lambda data: data[:-1]), "has not the size", "another snapshot"),
     "kinds are mixed": (with_a_stream, "keyed state of different kinds", "another snapshot"),
     "finished subtasks": (with_a_finished_subtask, "some subtasks of this operator have finished", "before subtasks"),
-    "parallelism": (with_more_subtasks_than_key_groups, "a parallelism that cannot be", ""),
+    "parallelism": (with_more_subtasks_than_key_groups, "an impossible parallelism", ""),
     "key serializers differ": (with_other_headers(STRING, DOUBLE), "key serializers", "another snapshot"),
     "states differ": (with_other_headers(LONG, DATE), "registered a state in different ways", "same types"),
 }
@@ -297,13 +297,15 @@ def test_a_database_that_is_not_read(capsys: Captured, source: Path, what: str, 
         assert error["operator"], error
 
 
-@pytest.mark.parametrize("words", [("--format", "canonical"), ("--format", "rocksdb"), ("--max-parallelism", "256")])
+@pytest.mark.parametrize(
+    "arguments", [("--format", "canonical"), ("--format", "rocksdb"), ("--max-parallelism", "256")]
+)
 def test_heap_state_whose_entries_cannot_be_told_apart(
-    capsys: Captured, words: tuple[str, ...], tmp_path: Path
+    capsys: Captured, arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     with without_longs():
-        error = refusal(capsys, snapshots.directory("2-heap-native"), tmp_path / "target", *words)
-    assert "the heap's own format does not tell where an entry ends" in error["what"]
+        error = refusal(capsys, snapshots.directory("2-heap-native"), tmp_path / "target", *arguments)
+    assert "entries of the heap's format have no lengths" in error["what"]
     assert "LongSerializerSnapshot" in error["what"]
     assert error["operator"]
     assert error["state"]

@@ -1,10 +1,10 @@
-"""What opens a bucket is handed on in the environment alone: nothing that is written, said or seen has it.
+"""Secrets that open a bucket are only in the environment: no file, no output and no command line has them.
 
 Secrets are planted, and looked for, here in what the command line says and leaves (plan, receipts, results with their
 metrics, certificate, report, scratch) and in command lines; in `execution/rekeying/test_shuffle.py` in Spark's event
 log; in `airflow/test_runs.py` in Airflow's database (XComs, rendered fields), its logs and the environment of steps; in
 `airflow/test_lost_database.py` in what its components say without a database; in `charts` in manifests. Errors that
-quote an address or a header: `test_names.py`, `storage/s3/test_s3_errors.py`, `orchestration/flink/test_access.py`.
+quote an address or a header: `text/test_names.py`, `storage/s3/test_s3_errors.py`, `airflow/flink/test_access.py`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import pytest
 from py4j.protocol import Py4JError
 
 from rescale.cli.main import main
-from rescale.errors import StoreError
-from rescale.execution.spark import session
+from rescale.execution.tasks.spark import session
 from rescale.storage.store import open_store
+from rescale.text.errors import StoreError
 from support.s3 import S3Server, free_port, put_files
 from support.snapshots import directory
 from support.watching import Watch
@@ -35,17 +35,18 @@ def keys() -> dict[str, str]:
     return {name: f"planted{secrets.token_hex(12)}" for name in NAMES}
 
 
+@pytest.mark.slow
 def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp_path: Path) -> None:
     bucket = s3.new_bucket("secrets")
     home, store = f"s3://{bucket}", open_store(f"s3://{bucket}")
     by_password = s3.endpoint.replace("://", f"://me:{keys['AWS_SECRET_ACCESS_KEY']}@")
     put_files(Path(directory("2-finished")), f"{home}/source")
-    words = ["run", f"{home}/source", "--target", f"{home}/target", "--parallelism", "3", "--output", "json"]
+    arguments = ["run", f"{home}/source", "--target", f"{home}/target", "--parallelism", "3", "--output", "json"]
     with Watch() as watch:
-        told = {**keys, "AWS_ENDPOINT_URL": by_password, "TMPDIR": str(tmp_path)}
-        environment = {**os.environ, **told, **watch.environment}
+        texts = {**keys, "AWS_ENDPOINT_URL": by_password, "TMPDIR": str(tmp_path)}
+        environment = {**os.environ, **texts, **watch.environment}
         done = subprocess.run(
-            [sys.executable, "-m", "rescale.cli.main", *words],
+            [sys.executable, "-m", "rescale.cli.main", *arguments],
             env=environment,
             capture_output=True,
             text=True,
@@ -56,11 +57,11 @@ def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp
     objects = [entry.uri for entry in store.list(home)]
     names = {uri.rpartition("/")[2] for uri in objects}
     assert {"claim", "certificate.json", "report.html", "result-validate_coverage.json"} <= names
-    told = [done.stdout, done.stderr, json.dumps(sorted(watch.command_lines)), *objects]
-    told += [store.read_all(uri, 1 << 24)[0].decode("latin-1") for uri in objects]
-    told += [path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
+    texts = [done.stdout, done.stderr, json.dumps(sorted(watch.command_lines)), *objects]
+    texts += [store.read_all(uri, 1 << 24)[0].decode("latin-1") for uri in objects]
+    texts += [path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
     for name, secret in keys.items():
-        assert not any(secret in text for text in told), name
+        assert not any(secret in text for text in texts), name
 
 
 def test_spark_is_told_no_secret(keys: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +96,6 @@ def test_an_error_shows_no_secret_that_stands_in_an_address(
     for place in places:
         for form in ("text", "json"):
             assert main(["inspect", place, "--output", form]) in (1, 2)
-            told = "".join(capsys.readouterr())
-            assert "error" in told
-            assert secret not in told
+            printed = "".join(capsys.readouterr())
+            assert "error" in printed
+            assert secret not in printed

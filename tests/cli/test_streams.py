@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
-from support.answers import Captured
+from support.commands import Captured
+from support.slow import pairs_in_turn, slow
 from support.snapshots import directory
 
 SOURCE = directory("1.20-heap-native")
@@ -26,11 +27,13 @@ def test_an_output_that_knows_few_signs_gets_those() -> None:
     assert b"\\u2192" in done.stdout
 
 
-@pytest.mark.parametrize("words", [["inspect", SOURCE, "--output", "json"], ["inspect", "/nowhere", "--output=json"]])
-def test_a_reader_that_goes_away_ends_it_without_a_word(words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [["inspect", SOURCE, "--output", "json"], slow(["inspect", "/nowhere", "--output=json"])]
+)
+def test_a_reader_that_goes_away_ends_it_without_a_word(arguments: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    rescale = [sys.executable, "-m", "rescale.cli.main", *words]
+    rescale = [sys.executable, "-m", "rescale.cli.main", *arguments]
     for stderr in (subprocess.PIPE, writing):
         done = subprocess.run(rescale, stdout=writing, stderr=stderr, check=False)
         assert done.returncode == 1
@@ -41,13 +44,14 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(words: list[str]) -> Non
 ANSWERS = [["inspect", SOURCE], ["plan", SOURCE, "--target", "/t"], ["diff", SOURCE, SOURCE]]
 
 
-@pytest.mark.parametrize("words", [*ANSWERS, ["inspect", "/nowhere"]])
-@pytest.mark.parametrize("form", [[], ["--output", "json"]])
-def test_an_answer_that_cannot_be_written_is_worth_another_try(words: list[str], form: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "form"), pairs_in_turn([*ANSWERS, ["inspect", "/nowhere"]], [[], ["--output", "json"]], quick=1)
+)
+def test_an_answer_that_cannot_be_written_is_worth_another_try(arguments: list[str], form: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
-        rescale = [sys.executable, "-m", "rescale.cli.main", *words, *form]
+        rescale = [sys.executable, "-m", "rescale.cli.main", *arguments, *form]
         done = subprocess.run(rescale, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == (2 if words[1] == "/nowhere" and not form else 1)
+    assert done.returncode == (2 if arguments[1] == "/nowhere" and not form else 1)
     assert ("error: the answer cannot be written\n" in done.stderr) == (done.returncode == 1)
     assert done.stderr.count("error: ") == 1
     assert "Traceback" not in done.stderr
@@ -62,7 +66,7 @@ def test_an_error_that_nobody_can_be_told_is_told_by_the_exit_code(place: str, c
 
 
 @pytest.mark.parametrize(
-    ("closed", "answers"), [("<&-", True), (">&-", False), ("2>&-", True), ("<&- >&- 2>&-", False)]
+    ("closed", "answers"), [slow("<&-", True), slow(">&-", False), ("2>&-", True), ("<&- >&- 2>&-", False)]
 )
 def test_streams_may_be_closed(tmp_path: Path, closed: str, answers: bool) -> None:
     rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "run", SOURCE, "--target", f"{tmp_path}/t"])
@@ -95,13 +99,14 @@ def test_a_name_of_two_lines_is_told_on_one(capsys: Captured, tmp_path: Path) ->
 def test_a_terminal_obeys_no_name_of_a_file(capsys: Captured, tmp_path: Path) -> None:
     beside = tmp_path / "target.rescale"
     beside.mkdir()
+    (beside / ".rescale-owner").touch()
     (beside / "\x1b[2J\x9bm\u202e").touch()
-    words = ["discard", str(tmp_path / "target")]
-    assert main(words) == 0
+    arguments = ["discard", str(tmp_path / "target")]
+    assert main(arguments) == 0
     text = capsys.readouterr().out
     assert r"such as " in text
     assert r"\x1b[2J\x9bm\u202e" in text
-    assert main([*words, "--output", "json"]) == 0
+    assert main([*arguments, "--output", "json"]) == 0
     printed = capsys.readouterr().out
     assert all(line.isprintable() for line in printed.splitlines())
     assert json.loads(printed)["left"] == [str(beside / "\x1b[2J\x9bm\u202e")]

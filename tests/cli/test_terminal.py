@@ -1,4 +1,4 @@
-"""What a terminal sees, and what nobody sees elsewhere: colours, and bars."""
+"""Colours and bars on a terminal, and their absence elsewhere."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import pytest
 
 from rescale.cli.drawing import how_far
 from rescale.ticks import Tick
+from support.slow import slow
 from support.snapshots import directory
 
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
@@ -26,12 +27,12 @@ PLAIN = {name: value for name, value in os.environ.items() if name not in ("NO_C
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def on_a_terminal(words: Sequence[str], **environment: str) -> tuple[int, str, str]:
+def on_a_terminal(arguments: Sequence[str], **environment: str) -> tuple[int, str, str]:
     """Exit code, standard output (a pipe), and what a terminal of 80 columns gets as standard error."""
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen(
-        [sys.executable, *words],
+        [sys.executable, *arguments],
         env={**PLAIN, "TERM": "xterm-256color", **environment},
         stdout=subprocess.PIPE,
         stderr=theirs,
@@ -56,11 +57,11 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def rescale(*words: str) -> list[str]:
-    return ["-m", "rescale.cli.main", *words]
+def rescale(*arguments: str) -> list[str]:
+    return ["-m", "rescale.cli.main", *arguments]
 
 
-@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, slow({"TERM": "dumb"})])
 def test_an_error_is_coloured_where_colours_are_wanted(environment: dict[str, str]) -> None:
     code, said, seen = on_a_terminal(rescale("inspect", "/nowhere", "--output", "json"), **environment)
     assert (code, json.loads(said)["what"]) == (2, "there is no snapshot")
@@ -75,16 +76,16 @@ def test_a_run_draws_how_far_it_is_and_answers_as_ever(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys\nif 'move_and_validate' in sys.orig_argv:\n    {hook}".replace("\np", "\n    p")
     )
-    words = rescale(
+    command = rescale(
         "run", directory("2-clicks"), "--target", str(tmp_path / "t"), "--parallelism", "3", "--output", "json"
     )
-    code, said, seen = on_a_terminal(words, PYTHONPATH=str(tmp_path), NO_COLOR="1")
+    code, said, seen = on_a_terminal(command, PYTHONPATH=str(tmp_path), NO_COLOR="1")
     assert code == 0, seen
     assert json.loads(said)["already_published"] is False
     assert "━" in seen
     assert "\x1e" not in seen
     assert not re.search(r"\x1b\[\d+m", seen), "no colour"
-    assert re.search(r"validate: \S+ kB in \d+\.\d s\r\n", seen), seen
+    assert re.search(r"validate: \S+ kB read on both sides in \d+\.\d s\r\n", seen), seen
     assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l"), "the cursor is there again"
 
 
@@ -111,11 +112,11 @@ def test_a_bar_fits_into_eighty_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tick", "words"),
+    ("tick", "progress"),
     [
         (Tick("validate", 0, 5_000_000), "5 MB to go"),
         (Tick("validate", 1_000_000, 5_000_000, 1e6, 4.0), "1 MB of 5 MB, 1 MB/s, about 4 seconds left"),
     ],
 )
-def test_no_more_is_said_than_is_known(tick: Tick, words: str) -> None:
-    assert how_far(tick) == words
+def test_no_more_is_said_than_is_known(tick: Tick, progress: str) -> None:
+    assert how_far(tick) == progress

@@ -16,7 +16,7 @@ import pytest
 
 from big_savepoint import write_savepoint
 from rescale.planning.little_work import LITTLE_BYTES
-from rescale.process import STEPS_OF_A_RUN
+from rescale.runstate.step import STEPS_OF_A_RUN
 from support.needs import need
 from support.snapshots import directory
 from support.watching import Watch
@@ -37,8 +37,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def command(source: str | Path, target: Path, *shape: str) -> list[str]:
-    words = ["run", str(source), "--target", str(target), "--master", "local[2]", "--output", "json"]
-    return [sys.executable, "-m", "rescale.cli.main", *words, *shape]
+    arguments = ["run", str(source), "--target", str(target), "--master", "local[2]", "--output", "json"]
+    return [sys.executable, "-m", "rescale.cli.main", *arguments, *shape]
 
 
 def wait_for(ask: Callable[[], bool], seconds: float = 120) -> None:
@@ -66,20 +66,20 @@ def test_little_to_do_needs_no_spark(shape: tuple[str, ...], tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_copy_on_this_machine_needs_none_however_large(large: Path, tmp_path: Path) -> None:
-    """Of what is not copied there may be a little, too."""
+    """Some state that is not copied is allowed, if it is little."""
     target = tmp_path / "target"
-    words = command(large, target, "--parallelism", "3")
-    done = subprocess.run(words, env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
+    command_line = command(large, target, "--parallelism", "3")
+    done = subprocess.run(command_line, env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["bytes_moved"] > LITTLE_BYTES
 
 
 def test_what_ends_a_step_ends_the_run(tmp_path: Path) -> None:
-    """Those before it have ended well, and none behind it begins."""
+    """Steps before the interrupted one have ended well, and none behind it begins."""
     target = tmp_path / "target"
     stop = "def stop(*_): raise SnapshotError('torn', path='/p')"
     hook = (
-        "import sys\nif 'move_and_validate' in sys.orig_argv:\n    from rescale.errors import SnapshotError\n"
+        "import sys\nif 'move_and_validate' in sys.orig_argv:\n    from rescale.text.errors import SnapshotError\n"
         f"    import rescale.execution.steps as steps\n    {stop}\n    steps.redistribute_operator_state = stop\n"
     )
     (tmp_path / "sitecustomize.py").write_text(hook)
@@ -106,10 +106,12 @@ def test_sigterm_ends_it_as_ctrl_c_does(tmp_path: Path) -> None:
         "    steps.redistribute_operator_state = stop\n"
     )
     (tmp_path / "sitecustomize.py").write_text(hook)
-    words = [word.replace("rescale.cli.main", "rescale.cli.start") for word in command(SMALL, target)]
+    command_line = [word.replace("rescale.cli.main", "rescale.cli.start") for word in command(SMALL, target)]
     with Watch() as watch:
         environment = {**WITHOUT_JAVA, **watch.environment, "PYTHONPATH": str(tmp_path)}
-        stopped = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        stopped = subprocess.Popen(
+            command_line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         wait_for(begun.exists)
         stopped.terminate()
         answered, said = stopped.communicate()
@@ -122,10 +124,12 @@ def test_sigterm_ends_it_as_ctrl_c_does(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_one_spark_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
-    words = command(large, target, "--max-parallelism", "1000")
+    command_line = command(large, target, "--max-parallelism", "1000")
     with Watch() as watch:
         environment = {**os.environ, **watch.environment}
-        stopped = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        stopped = subprocess.Popen(
+            command_line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         wait_for(lambda: any("SparkSubmit" in line for line in watch.running_lines().values()))
         stopped.send_signal(number)
         _, said = stopped.communicate()
@@ -134,7 +138,7 @@ def test_one_spark_for_all_steps_and_none_when_it_is_stopped(number: int, large:
         wait_for(lambda: not watch.processes(), 30)
     sparks = set()
     with Watch() as watch, (tmp_path / "said").open("w") as says:
-        again = subprocess.Popen(words, env={**os.environ, **watch.environment}, stdout=says, stderr=says)
+        again = subprocess.Popen(command_line, env={**os.environ, **watch.environment}, stdout=says, stderr=says)
         while again.poll() is None:
             sparks |= {pid for pid, line in watch.running_lines().items() if "--add-modules" in line}
             time.sleep(0.1)

@@ -52,9 +52,9 @@ def started() -> Iterator[Callable[..., Running]]:
     need("java", "Spark runs on a JVM (17 or newer)")
     with tempfile.TemporaryDirectory(prefix="demo-") as temporary, Watch() as watch:
 
-        def start(*words: str) -> Running:
+        def start(*arguments: str) -> Running:
             process = subprocess.Popen(
-                [sys.executable, "-m", "rescale", "demo", *words],
+                [sys.executable, "-m", "rescale", "demo", *arguments],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -72,8 +72,8 @@ def started() -> Iterator[Callable[..., Running]]:
 def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Callable[..., Running]) -> None:
     need("javac", "Flink is driven by Java that is compiled for it (a JDK 17)")
     demo = started("--flink")
-    told = demo.rest()
-    assert demo.process.returncode == 0, told
+    output = demo.rest()
+    assert demo.process.returncode == 0, output
     for task in (
         "inspect",
         "plan",
@@ -84,33 +84,33 @@ def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started
         "publish",
         "announce",
     ):
-        assert f"  {task}: " in told
-    assert told.count("done in") == 8
-    assert "key groups 0-31" in told, "before: 4 subtasks"
-    assert "key groups 107-127" in told, "after: 6 subtasks"
-    assert "verdict:       complete: 11 operators" in told
-    assert "certificate:   s3://rescaled/clicks-6.rescale/certificate.json" in told
-    assert "start the job: flink run -s s3://rescaled/clicks-6 -p 6" in told
-    assert "it found the same in both: 16 users, 34 clicks" in told
+        assert f"  {task}: " in output
+    assert output.count("done in") == 8
+    assert "key groups 0-31" in output, "before: 4 subtasks"
+    assert "key groups 107-127" in output, "after: 6 subtasks"
+    assert "verdict:       complete: 11 operators" in output
+    assert "certificate:   s3://rescaled/clicks-6.rescale/certificate.json" in output
+    assert "start the job: flink run -s s3://rescaled/clicks-6 -p 6" in output
+    assert "both hold the same state: 16 users, 34 clicks" in output
     assert demo.watch.addresses, "servers were seen"
     assert demo.watch.addresses.keys() <= _LOOPBACK, demo.watch.addresses
     demo.assert_gone()
 
 
 @pytest.mark.parametrize(
-    ("words", "moment", "how", "code"),
+    ("arguments", "moment", "how", "code"),
     [
-        ((), "Making an Airflow", signal.SIGINT, 130),
-        ((), "Making an Airflow", signal.SIGTERM, 143),
+        ((), "Creating an Airflow", signal.SIGINT, 130),
+        slow((), "Creating an Airflow", signal.SIGTERM, 143),
         slow((), "_state: ", signal.SIGINT, 130),
         slow(("--ui",), "Ctrl-C ends everything", signal.SIGINT, 130),
     ],
 )
 def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
-    started: Callable[..., Running], words: tuple[str, ...], moment: str, how: signal.Signals, code: int
+    started: Callable[..., Running], arguments: tuple[str, ...], moment: str, how: signal.Signals, code: int
 ) -> None:
     """Nor does SIGTERM."""
-    demo = started(*words)
+    demo = started(*arguments)
     demo.read_until(moment)
     if moment == "_state: ":
         while not any("--plan" in line for line in demo.watch.command_lines):
@@ -118,15 +118,16 @@ def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
     demo.process.send_signal(how)
     time.sleep(0.2)
     demo.process.send_signal(how)
-    told = demo.rest()
-    assert demo.process.returncode == code, told
-    assert told.rstrip().endswith("Interrupted: everything that was started is gone.")
-    assert "Ending everything" in told or not words
+    output = demo.rest()
+    assert demo.process.returncode == code, output
+    assert output.rstrip().endswith("Interrupted: everything that the demo started is removed.")
+    assert "Stopping everything" in output or not arguments
     assert demo.watch.addresses.keys() <= _LOOPBACK, demo.watch.addresses
     demo.assert_gone()
 
 
-@pytest.mark.parametrize("moment", ["Making an Airflow", slow("_state: ")])
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["Creating an Airflow", "_state: "])
 def test_one_that_is_killed_leaves_nothing_for_long(started: Callable[..., Running], moment: str) -> None:
     demo = started()
     demo.read_until(moment)

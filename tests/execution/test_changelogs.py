@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
-from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.execution.loop import Loop
+from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.sources import log_windows
 from rescale.execution.sources.changelog_records import ChangelogRecords
 from rescale.execution.sources.record_sources import ChangelogPlace, SourceReader, sources_of
 from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.changelog.logged_states import Operation
@@ -23,6 +22,7 @@ from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ChangeSet, Snapshot
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 from support import edited, snapshots
 from support.canonical import Record
 from support.composite import in_a_buffer
@@ -51,9 +51,9 @@ def twin(name: str) -> Snapshot:
 def test_what_is_replayed_is_what_flink_has(name: str) -> None:
     snapshot = snapshots.opened(name)
     assert any(operator.changelogs for operator in snapshot.operators)
-    found = diff_snapshots(twin(name), snapshot, Loop())
-    assert found.equal
-    assert sum(state.a.count for operator in found.operators for state in operator.states) > 100
+    difference = diff_snapshots(twin(name), snapshot, Loop())
+    assert difference.equal
+    assert sum(state.a.count for operator in difference.operators for state in operator.states) > 100
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
@@ -61,9 +61,11 @@ def test_a_log_of_files_over_nothing(line: str, tmp_path: Path) -> None:
     """Both subtasks share a file of changes. The twin is a native savepoint of the same job, though of another run."""
     source = edited.relocated(f"{line}-changelog", tmp_path / "source")
     changes = str(tmp_path / "source" / "changelog")
-    found = diff_snapshots(snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(str(source), [changes]), Loop())
-    counts = [(state.a.count, state.b.count) for operator in found.operators for state in operator.states]
-    assert found.equal
+    difference = diff_snapshots(
+        snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(str(source), [changes]), Loop()
+    )
+    counts = [(state.a.count, state.b.count) for operator in difference.operators for state in operator.states]
+    assert difference.equal
     assert sum(count for count, _ in counts) > 20
     target = str(tmp_path / "target")
     execute_without_spark(plan_rescale(str(source), target, ["3"], [changes], ["100"], format="canonical"))
@@ -75,7 +77,7 @@ def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...]
     name, parallelism, max_parallelism, wanted = case
     source, target = snapshots.directory(name), str(tmp_path / "target")
     execute_without_spark(plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted))
-    assert validate_published(source, target, Loop())["verdict"] == "complete"
+    assert validate_published(source, target, Loop()).verdict == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories"}
     assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
@@ -84,13 +86,13 @@ def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...]
 
 def all_records(snapshot: Snapshot) -> list[tuple[int, int, bytes]]:
     """(state, key group, record) of all changelogs, in the order in which they are read."""
-    found = []
+    records_so_far = []
     for operator in snapshot.operators:
         for changelog in operator.changelogs:
             for source in sources_of(changelog, operator.max_parallelism):
                 for records in SourceReader(snapshot.contents).batches(source):
-                    found += _listed(records)
-    return found
+                    records_so_far += _listed(records)
+    return records_so_far
 
 
 def _listed(records: Records) -> list[tuple[int, int, bytes]]:
@@ -112,7 +114,7 @@ def test_a_log_that_does_not_fit_into_memory(name: str, monkeypatch: pytest.Monk
     assert sorted(cut) == sorted(expected)
     assert cut != expected
     monkeypatch.setattr(log_windows, "MOST", 500)
-    with pytest.raises(UnsupportedError, match="more than can be replayed at once"):
+    with pytest.raises(UnsupportedError, match="more changes than can be replayed at once"):
         all_records(snapshot)
 
 
@@ -128,7 +130,7 @@ def test_a_header_that_is_read_otherwise_the_second_time(name: str) -> None:
     first, *others = part.header.states
     misread = replace(part.header, states=(replace(first, name="coufts"), *others))
     place = source.place._replace(base=(part._replace(header=misread), *source.place.base[1:]))
-    with pytest.raises(SnapshotError, match="was not there when its header was first read") as caught:
+    with pytest.raises(SnapshotError, match="that the changelog's header does not have") as caught:
         list(SourceReader(snapshot.contents).batches(source._replace(place=place)))
     assert caught.value.state == "coufts"
     assert first.name in str(caught.value.expected)
@@ -141,10 +143,10 @@ def test_a_log_that_is_read_otherwise_the_second_time(name: str) -> None:
     changelog = operator.changelogs[0]
     assert changelog.parsed is not None
     gone = min(changelog.logged)
-    header = replace(changelog.parsed, states=tuple(one for one in changelog.parsed.states if one.name != gone))
+    header = replace(changelog.parsed, states=tuple(state for state in changelog.parsed.states if state.name != gone))
     windows = log_windows.LogWindows(snapshot.contents, changelog.changes, header, changelog.key_groups)
     with (
-        pytest.raises(SnapshotError, match="describes a state that was not there when it was first read") as caught,
+        pytest.raises(SnapshotError, match="describes a state that its header does not have") as caught,
         windows.cut(),
     ):
         pass
@@ -152,9 +154,9 @@ def test_a_log_that_is_read_otherwise_the_second_time(name: str) -> None:
 
 
 def test_the_way_that_is_not_gone_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="a changelog is not written") as caught:
+    with pytest.raises(UnsupportedError, match="kept in a changelog, which Rescale cannot write") as caught:
         plan_rescale(snapshots.directory("2-changelog-over-heap"), str(tmp_path / "target"))
-    assert "--format canonical" in str(caught.value.expected)
+    assert "format canonical" in str(caught.value.expected)
 
 
 def test_rocksdb_is_kept(tmp_path: Path) -> None:
@@ -201,7 +203,8 @@ def test_a_log_that_only_the_job_can_replay_is_named(number: int, tmp_path: Path
     log = tmp_path / "log"
     log.write_bytes(b"".join(i32(of) + i32(len(change)) + change for of, change in changes))
     before = in_a_buffer(
-        [Record(0, key + LONG.write(one), TEXT.write((98,))) for one in (1, 2)[:number]], [group] * number
+        [Record(0, key + LONG.write(number_of_key), TEXT.write((98,))) for number_of_key in (1, 2)[:number]],
+        [group] * number,
     )
     listed = ChangeSet(Extent(1, 0, log.stat().st_size), None)
     files = SnapshotFiles((("/source/_metadata", None), (str(log), None)))

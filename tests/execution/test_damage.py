@@ -15,13 +15,13 @@ from typing import TypeVar
 
 import pytest
 
-from rescale.errors import RescaleError, SnapshotError
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.handles import FileStream, KeyGroupsHandle, RelativeFileStream, Stream
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
-from rescale.planning.values.plan import Plan
-from rescale.target.places import places_of
+from rescale.plan.plan import Plan
+from rescale.runstate.places import places_of
+from rescale.text.errors import RescaleError, SnapshotError
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import Share, in_shares, slow
@@ -71,7 +71,7 @@ def planned(source: Path) -> Plan | RescaleError:
 
 
 def refusal(call: Callable[[], T]) -> T | RescaleError:
-    """What the call gives, or the error of ours that it ends with."""
+    """Return the result of the call, or the `RescaleError` that it raises."""
     try:
         return call()
     except RescaleError as error:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import RescaleError
-from rescale.planning.values.plan import Plan
+from rescale.plan.plan import Plan
 from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import RescaleError
 from support import warm
 from support.edited import edit, edit_files, relocated
 from support.faults import Faults
@@ -23,7 +23,7 @@ NAME = "2-rocksdb-native"
 KINDS = ["000019.sst", "000021.sst", "MANIFEST", "OPTIONS", "CURRENT"]
 REHASH = {"parallelism": ["3"], "max_parallelism": ["40"], "format": "canonical"}
 PLACES = 9
-"""Of each file that are damaged."""
+"""Number of places that are damaged in each file."""
 
 State = list[tuple[int, bytes]]
 
@@ -44,7 +44,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def state(whole: Path) -> State:
-    """What a canonical result of the undamaged snapshot holds."""
+    """Return the state in a canonical result of the undamaged snapshot."""
     plan = planned(whole)
     execute_without_spark(plan)
     return keyed_state(plan)
@@ -103,14 +103,14 @@ def test_a_flipped_bit_changes_nothing_or_is_named(kind: str, whole: Path, state
     for number, at in enumerate(range(3, size, max(1, size // PLACES))):
         source = shutil.copytree(whole, tmp_path / f"{number}" / "source")
         damaged = edit_files(source, kind, flipped(at))
-        found = outcome(source)
-        if isinstance(found, Plan):
-            assert keyed_state(found) == state, f"at {at}"
+        result = outcome(source)
+        if isinstance(result, Plan):
+            assert keyed_state(result) == state, f"at {at}"
             continue
         errors += 1
-        assert found.exit_code == 3, found
-        assert found.operator == "clicks-per-user"
-        assert found.path in {str(path) for path in damaged}, str(found)
+        assert result.exit_code == 3, result
+        assert result.operator == "clicks-per-user"
+        assert result.path in {str(path) for path in damaged}, str(result)
     assert errors or kind == "OPTIONS"
 
 
@@ -122,19 +122,19 @@ def test_a_cut_file_is_named_or_was_cut_behind_what_counts(
     for part in (0, 1, 2):
         copy = shutil.copytree(whole, tmp_path / f"{part}" / "source")
         damaged = edit_files(copy, kind, lambda data, part=part: data[: [0, len(data) // 2, -1][part]])
-        found = outcome(copy)
-        if isinstance(found, Plan):
+        result = outcome(copy)
+        if isinstance(result, Plan):
             assert kind == "OPTIONS", "what it says of column families is checked, as far as it says it"
-            assert keyed_state(found) == state
+            assert keyed_state(result) == state
             continue
-        assert found.exit_code == 3, found
-        assert found.path in {str(path) for path in damaged}, found
+        assert result.exit_code == 3, result
+        assert result.path in {str(path) for path in damaged}, result
     (path, *_) = edit_files(source, kind, lambda data: data)
     path.write_bytes(path.read_bytes()[:-1])
     for shape in ({}, {"format": "keep"}):
-        found = outcome(source, **shape)
-        assert isinstance(found, RescaleError)
-        assert (found.exit_code, found.path) == (3, str(path))
+        result = outcome(source, **shape)
+        assert isinstance(result, RescaleError)
+        assert (result.exit_code, result.path) == (3, str(path))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -142,21 +142,31 @@ def test_a_missing_file_is_named(kind: str, source: Path) -> None:
     (path, *_) = edit_files(source, kind, lambda data: data)
     path.unlink()
     for shape in ({}, {"format": "keep"}):
-        found = outcome(source, **shape)
-        assert isinstance(found, RescaleError)
-        assert found.exit_code == 3
-        assert str(path) in str(found)
+        error = outcome(source, **shape)
+        assert isinstance(error, RescaleError)
+        assert error.exit_code == 3
+        assert str(path) in str(error)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.endswith(".sst")])
 def test_a_copy_has_the_damage_too(kind: str, source: Path) -> None:
     (path, *_) = edit_files(source, kind, flipped(11))
-    found = outcome(source, format="keep")
-    assert isinstance(found, Plan)
-    inline = (Path(found.target) / "_metadata").read_bytes()
+    result = outcome(source, format="keep")
+    assert isinstance(result, Plan)
+    inline = (Path(result.target) / "_metadata").read_bytes()
     assert path.read_bytes() in inline or any(
-        path.read_bytes() == copy.read_bytes() for copy in Path(found.target).iterdir()
+        path.read_bytes() == copy.read_bytes() for copy in Path(result.target).iterdir()
     )
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith(".sst")])
+def test_a_copy_of_a_damaged_table_is_not_published(kind: str, source: Path) -> None:
+    """RocksDB would find the block when the job asks for one of its rows."""
+    (path, *_) = edit_files(source, kind, flipped(11))
+    error = outcome(source, format="keep")
+    assert isinstance(error, RescaleError)
+    assert (error.exit_code, error.path, error.operator) == (3, str(path), "clicks-per-user")
+    assert not (source.parent / "target" / "_metadata").exists()
 
 
 @in_shares
@@ -167,13 +177,13 @@ def test_a_flipped_bit_of_the_metadata_loses_nothing_unsaid(source: Path, state:
     survived = 0
     for number, at in enumerate(share(range(0, len(data), max(1, len(data) // 90)))):
         metadata.write_bytes(flipped(at)(data))
-        found = outcome(source)
-        if isinstance(found, RescaleError):
-            assert found.exit_code in (2, 3, 4), found
+        result = outcome(source)
+        if isinstance(result, RescaleError):
+            assert result.exit_code in (2, 3, 4), result
             continue
         survived += 1
-        odd = [one for one in found.warnings if "lie in no" in one or "keyed state holds" in one]
-        assert keyed_state(found) == state or odd, f"at {at}, the {number}th"
+        odd = [warning for warning in result.warnings if "lie in no" in warning or "keyed state holds" in warning]
+        assert keyed_state(result) == state or odd, f"at {at}, the {number}th"
     assert survived
 
 

@@ -68,7 +68,7 @@ def case(request: pytest.FixtureRequest, source: Path, scratch: Path, tmp_path: 
 
 
 def numbers(case: Case) -> list[int]:
-    """Of the calls after the plan that write, or that read state: between the others there is no difference."""
+    """Return the numbers of the calls after the plan that write or read state: between the others nothing changes."""
     counted, target = case.faults(writes_only=False), case.target()
     assert case.run(target, counted, parallelism="") == 0, warm.output(counted)
     assert_right(target, case.source)
@@ -104,7 +104,7 @@ def test_all_of_a_killed_run_is_discarded(case: Case) -> None:
 def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scratch: Path, tmp_path: Path) -> None:
     """All of a rehash at once, then a validation before it ends, then one worker of the next one."""
     target = str(tmp_path / "target")
-    words = ["run", str(source), "--target", target, *SHAPES["rehash"]]
+    command = ["run", str(source), "--target", target, *SHAPES["rehash"]]
     behind_the_plan = 2
     stages = [
         (Kind.KILL, fetched_segment(source), behind_the_plan, 1),
@@ -112,7 +112,7 @@ def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scr
         (Kind.KILL_GROUP, fetched_segment(source), behind_the_plan, 0),
     ]
     for i, (kind, where, at, code) in enumerate(stages):
-        assert real_run(words, Faults(str(tmp_path / f"log-{i}"), kind, at, where), tmp_path) == code
+        assert real_run(command, Faults(str(tmp_path / f"log-{i}"), kind, at, where), tmp_path) == code
         assert is_there(target) == (code == 0)
         if i == 0:
             assert list(scratch.glob("*/blockmgr-*/*database*"))

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from rescale.errors import IntegrityError, RescaleError, SnapshotError
-from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.metadata.handles import FileStream, RelativeFileStream, SegmentStream
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.proof import Proof
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import publish
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import contains, join
 from rescale.storage.store import open_store
-from rescale.target.places import places_of
-from rescale.target.publication import publish
+from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 from support.edited import edit, relocated, repointed, with_streams
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.rekeyed import contents
@@ -59,7 +59,7 @@ def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
     for wanted in ("keep", "canonical"):
         target, twin = join(home, f"target-{wanted}"), f"{like}-{wanted}"
         execute_without_spark(plan_rescale(source, target, allow_prefixes=allow, format=wanted))
-        assert validate_published(source, target, Loop(), allow_prefixes=allow)["verdict"] == "complete"
+        assert validate_published(source, target, Loop(), allow_prefixes=allow).verdict == "complete"
         assert all(contains(target, uri) for uri, _ in open_snapshot(target).files)
         if wanted == "canonical":
             execute_without_spark(plan_rescale(like, twin, format=wanted))
@@ -81,20 +81,23 @@ def test_absolute_handles_on_this_machine(name: str, tmp_path: Path) -> None:
     assert_taken(str(source), str(relocated(name, tmp_path / "like")), str(tmp_path / "results"))
 
 
+@pytest.mark.slow
 def test_files_in_s3_that_are_referred_to_are_proven_by_their_versions(bucket: str, tmp_path: Path) -> None:
     source, target = uploaded(tmp_path / "uploaded", INCREMENTAL, f"s3://{bucket}/flink/job", "s3a"), f"s3://{bucket}/t"
     plan = plan_rescale(source, target, ["3"], files="refer")
     move(plan, Loop())
     certificate = validate_coverage(plan, Loop(), Proof.FILES)
     publish(plan)
-    found = [one["directories"] for one in certificate["operators"] if one["directories"]]
-    assert [(one["by_files"], one["by_records"], one["files_copied"]) for one in found] == [(3, 0, 0)]
-    for proof in Proof:
-        assert validate_published(source, target, Loop(), proof)["proof"] == proof
+    directories = [operator.directories for operator in certificate.operators if operator.directories]
+    assert [(proof.by_files, proof.by_records, proof.files_copied) for proof in directories] == [(3, 0, 0)]
+    for proof in (Proof.RECORDS, Proof.FILES):
+        assert validate_published(source, target, Loop(), proof).proof == proof
     referred = next(uri for uri, _ in open_snapshot(target, [f"s3://{bucket}"]).files if not contains(target, uri))
     somebodys_store(referred).put(referred, b"x" * len(open_store(referred).read_all(referred, 1 << 30)[0]))
-    for proof in Proof:
-        with pytest.raises(IntegrityError, match="that the result refers to is gone, or is not the one") as caught:
+    for proof in (Proof.RECORDS, Proof.FILES):
+        with pytest.raises(
+            IntegrityError, match="that the result refers to is gone, or is not the certified version"
+        ) as caught:
             validate_published(source, target, Loop(), proof)
         assert caught.value.path == referred
 
@@ -183,11 +186,11 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
     def spoiled(at: int) -> Callable[..., bytes]:
         calls[0] = 0
 
-        def reads(*words: Any) -> bytes:
-            calls[0] += words[0] == uri
-            if words[0] == uri and calls[0] == at:
+        def reads(*arguments: Any) -> bytes:
+            calls[0] += arguments[0] == uri
+            if arguments[0] == uri and calls[0] == at:
                 somebody.put(uri, b"x" * pin.size) if what == "changed" else somebody.delete([uri])
-            return read(*words)
+            return read(*arguments)
 
         return reads
 

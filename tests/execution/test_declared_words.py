@@ -1,4 +1,4 @@
-"""What the mains are told to be declared is what they compare by, where no certificate says it."""
+"""Declarations in the arguments of the mains are compared by where no certificate has them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 import diff_snapshots
 import validate_coverage
-from rescale.errors import IntegrityError
 from rescale.process import read_result
+from rescale.text.errors import IntegrityError
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
 
@@ -20,7 +20,7 @@ WORDS = ["--rename=visits=visitors", "--drop-state=clicks-per-user:way"]
 
 @pytest.fixture
 def result(tmp_path: Path) -> str:
-    """Of a run that renamed an operator and dropped a state; its certificate is gone."""
+    """Return the result of a run that renamed an operator and dropped a state, without its certificate."""
     target, moved = str(tmp_path / "target"), tmp_path / "moved"
     plan = plan_rescale(SOURCE, target, renames=["visits=visitors"], state_drops=["clicks-per-user:way"])
     execute_without_spark(plan)
@@ -47,7 +47,7 @@ def test_validate_without_a_plan(result: str, tmp_path: Path, monkeypatch: pytes
 
 def test_diff(result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = ["diff", "--master=local[1]", "--result", str(tmp_path / "said.json"), "--a", SOURCE, "--b", result]
-    for words, equal in ((WORDS, True), (WORDS[:1], False), (WORDS[1:], False)):
-        monkeypatch.setattr(sys, "argv", [*said, *words])
+    for declared, equal in ((WORDS, True), (WORDS[:1], False), (WORDS[1:], False)):
+        monkeypatch.setattr(sys, "argv", [*said, *declared])
         assert diff_snapshots.main() == 0
         assert read_result(said[3])["equal"] is equal

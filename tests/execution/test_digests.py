@@ -17,5 +17,5 @@ def cut(run: bytes, size: int) -> list[memoryview]:
 
 @pytest.mark.parametrize("sizes", [(4, 4), (4, 3), (1, 20), (20, 20)], ids=str)
 def test_a_pair_has_the_digests_of_its_runs(sizes: tuple[int, int]) -> None:
-    for one, two in product(RUNS, repeat=2):
-        assert digest_pair(cut(one, sizes[0]), cut(two, sizes[1])) == (digest([one]), digest([two]))
+    for first, two in product(RUNS, repeat=2):
+        assert digest_pair(cut(first, sizes[0]), cut(two, sizes[1])) == (digest([first]), digest([two]))

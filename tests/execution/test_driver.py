@@ -1,4 +1,4 @@
-"""What reaches the driver of a hundred terabytes: units, receipts, what goes along with tasks. Nobody moves a byte.
+"""The driver's share of a rescale of a hundred terabytes: units, receipts and payloads of tasks. Nobody moves a byte.
 
 The steps run as they are, with tasks that say what real ones would say, and a store that completes what it is told to.
 """
@@ -19,9 +19,9 @@ from rescale.execution.progress import Progress
 from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.rekeying.totals import Receipt, packed
 from rescale.execution.rekeying.write_side import WriteSide
-from rescale.execution.spark.carried_work import CarriedWork
-from rescale.execution.spark.dispatch import slices_of
-from rescale.execution.tasks import Weighed
+from rescale.execution.tasks.protocol import Weighed
+from rescale.execution.tasks.spark.carried_work import CarriedWork
+from rescale.execution.tasks.spark.dispatch import slices_of
 from rescale.execution.writers import receipts as of_parts
 from rescale.execution.writers.canonical import canonical_writer
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
@@ -30,8 +30,8 @@ from rescale.execution.writers.parts import number_of_parts
 from rescale.execution.writers.planned_streams import write_planned_streams
 from rescale.execution.writers.stream_units import StreamUnit, UnitResult
 from rescale.flink.slot import Slot
+from rescale.plan.plan import Plan, plan_to_json
 from rescale.planning.task_sizes import MOST_PARTITIONS, MOST_SLICES
-from rescale.planning.values.plan import Plan, plan_to_json
 from rescale.storage.contract import PartLimits
 from support.large_plans import large_plan
 
@@ -62,20 +62,20 @@ class AmazonsParts:
 
 @dataclass
 class SaidTasks:
-    """Say what tasks would; `sent` and `told` are the bytes that go out to them and come back, by what they are."""
+    """Say what tasks would; `sent` and `received` are the bytes that go out to them and come back, by what they are."""
 
     plan: Plan
     cores: int = CORES
     sent: dict[str, int] = field(default_factory=dict)
-    told: int = 0
+    received: int = 0
 
     def receipts(self, number: int) -> bytes:
-        """Of so many parts, as Amazon's S3 gives them: MD5 in hexadecimal digits."""
+        """Return packed receipts of so many parts, each an MD5 in hexadecimal digits, as of Amazon's S3."""
         digests = os.urandom(16 * number)
         return of_parts.packed([f'"{digests[i : i + 16].hex()}"' for i in range(0, len(digests), 16)])
 
     def heard(self, result: Any) -> Any:
-        self.told += len(pickle.dumps(result))
+        self.received += len(pickle.dumps(result))
         return result
 
     def run(self, work: Callable[[StreamUnit], Any], units: Weighed[Any], *_: Progress, **__: bool) -> list[Any]:
@@ -103,20 +103,22 @@ class SaidShuffle:
     def read(self, partition: int, work: Callable[[Iterable[bytes]], Any]) -> Any:  # noqa: ARG002
         """As if one task had read all of each operator."""
 
-        def one(i: int) -> bytes:
+        def read_unit(i: int) -> bytes:
             sizes = np.array(self.tasks.plan.operators[i].expected_key_groups, np.int64)
             return packed(Receipt(i, np.arange(len(sizes)), sizes))
 
-        return self.tasks.heard(work(map(one, range(len(self.tasks.plan.operators)))))
+        return self.tasks.heard(work(map(read_unit, range(len(self.tasks.plan.operators)))))
 
     def write(self, sizes: Mapping[int, int], work: WriteSide[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
         self.tasks.sent["write side"] = len(CarriedWork.of(work).packed)
-        return [self._written(one) for partition in sizes for one in pickle.loads(work.works[partition])]
+        return [self._written(load) for partition in sizes for load in pickle.loads(work.works[partition])]
 
     def _written(self, work: Any) -> WrittenParts:
         parts = number_of_parts(work.size - work.staged, work.part_size)
-        found = WrittenParts(work.range.operator, work.stream, work.range.first, work.part, self.tasks.receipts(parts))
-        written: WrittenParts = self.tasks.heard(found)
+        parts_written = WrittenParts(
+            work.range.operator, work.stream, work.range.first, work.part, self.tasks.receipts(parts)
+        )
+        written: WrittenParts = self.tasks.heard(parts_written)
         return written
 
 
@@ -131,7 +133,7 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonsParts:
         monkeypatch.setattr(f"{module}.begun_in_parts", begun)
         monkeypatch.setattr(f"{module}.open_store", lambda uri: store)  # noqa: ARG005
     monkeypatch.setattr("rescale.execution.writers.parts.open_store", lambda uri: store)  # noqa: ARG005
-    monkeypatch.setattr("rescale.execution.rekeying.rekeying_run.planned_operator", _with_one_state)
+    monkeypatch.setattr("rescale.execution.rekeying.rekeying_run.rekeyed_operator", _with_one_state)
     assert canonical_writer.open_store("s3://bucket/any") is store
     return store
 
@@ -148,12 +150,12 @@ def test_a_hundred_thousand_write_ranges(amazon: AmazonsParts) -> None:
     plan = large_plan(100 * TB, 32000, operators=4)
     tasks = SaidTasks(plan)
     handles = rekey_streams(plan, CanonicalWriter(plan), tasks, {})
-    print(len(plan_to_json(plan)), tasks.sent, tasks.told, sum(amazon.completed))
+    print(len(plan_to_json(plan)), tasks.sent, tasks.received, sum(amazon.completed))
     assert len(handles) == len(amazon.completed) == sum(operator.new_parallelism for operator in plan.operators)
     assert sum(amazon.completed) >= 100 * TB // (33 << 20), "parts of about 32 MiB, the last one somewhat longer"
     assert len(plan_to_json(plan)) < LIMIT / 4
     assert all(size < LIMIT for size in tasks.sent.values())
-    assert tasks.told < LIMIT
+    assert tasks.received < LIMIT
 
 
 @pytest.mark.slow
@@ -161,8 +163,8 @@ def test_a_copy_of_a_hundred_terabytes(amazon: AmazonsParts) -> None:
     plan = large_plan(100 * TB, None, operators=1)
     tasks = SaidTasks(plan)
     handles = write_planned_streams(plan, (Slot.KEYED,), tasks, "copy", {})
-    print(len(plan_to_json(plan)), tasks.sent, tasks.told, sum(amazon.completed))
+    print(len(plan_to_json(plan)), tasks.sent, tasks.received, sum(amazon.completed))
     assert len(handles) == len(amazon.completed) == plan.operators[0].new_parallelism
     assert sum(amazon.completed) >= 100 * TB // (128 << 20)
     assert all(size < LIMIT for size in tasks.sent.values())
-    assert tasks.told < LIMIT
+    assert tasks.received < LIMIT

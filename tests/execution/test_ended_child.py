@@ -1,4 +1,4 @@
-"""What ends RocksDB's process ends in a sentence, wherever it is read, and nothing is published."""
+"""A RocksDB process that ends early is reported in one sentence, wherever it reads, and nothing is published."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.rocksdb.sst.table_blocks import BlockHandle
-from rescale.target.claim import claim
+from rescale.runstate.claim import claim
+from rescale.text.errors import SnapshotError
 from support.edited import edit_files, relocated
-from support.forged import with_index
 from support.pipeline import plan_rescale, shared_spark
 from support.snapshots import directory
+from support.sst_files import with_index
 
 _CRASHES = """
 import os, signal
@@ -49,9 +49,9 @@ def test_a_crash_that_nothing_tells_of_on_the_command_line(tmp_path: Path) -> No
     (tmp_path / "sitecustomize.py").write_text(_CRASHES)
     target = tmp_path / "target"
     source = directory("2-rocksdb-native")
-    words = ["run", source, "--target", str(target), "--max-parallelism", "40", "--parallelism", "3"]
+    arguments = ["run", source, "--target", str(target), "--max-parallelism", "40", "--parallelism", "3"]
     run = subprocess.run(
-        [sys.executable, "-m", "rescale.cli.main", *words],
+        [sys.executable, "-m", "rescale.cli.main", *arguments],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,

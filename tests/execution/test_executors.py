@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.execution.spark.executors import Executors, executors_for
+from rescale.execution.tasks.spark.executors import Executors, executors_for
 from rescale.planning.task_sizes import SLICE_BYTES
 
 

@@ -13,15 +13,16 @@ import msgspec
 import pytest
 
 from rescale.cli.main import main
-from rescale.errors import InternalError, RescaleError
-from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.pieces import Piece
-from rescale.planning.values.plan import Plan
-from rescale.process import Step, run_step
-from rescale.target.claim import claim
-from rescale.target.places import places_of
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.pieces import Piece
+from rescale.plan.plan import Plan
+from rescale.process import run_step
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.runstate.step import Step
+from rescale.text.errors import InternalError, RescaleError
 from support import snapshots
 from support.pipeline import plan_rescale, shared_spark
 
@@ -38,7 +39,9 @@ def with_operators(plan: Plan, change: Callable[[OperatorPlan], OperatorPlan]) -
 
 def copying_nowhere(plan: Plan) -> Plan:
     def change(operator: OperatorPlan) -> OperatorPlan:
-        streams = (msgspec.structs.replace(one, pieces=(Piece(NOWHERE, 0, one.size),)) for one in operator.streams)
+        streams = (
+            msgspec.structs.replace(stream, pieces=(Piece(NOWHERE, 0, stream.size),)) for stream in operator.streams
+        )
         return replace(operator, streams=tuple(streams))
 
     return with_operators(plan, change)
@@ -66,10 +69,10 @@ def the_fault(run: Callable[[], object]) -> InternalError:
 
 
 def result_of(plan: Plan, step: Step) -> tuple[InternalError, dict[str, object]]:
-    """What a real process of the step ends with, and the document that it leaves."""
+    """Return the error that a real process of the step reports, and the document that it leaves."""
     place = places_of(plan).result(step.value)
-    words = ["--plan", places_of(plan).plan, "--master", "local[2]"]
-    error = the_fault(lambda: run_step(step, place, words))
+    arguments = ["--plan", places_of(plan).plan, "--master", "local[2]"]
+    error = the_fault(lambda: run_step(step, place, arguments))
     document = msgspec.json.decode(Path(place).read_bytes())
     for of_the_process in ("seconds", "metrics"):
         del document[of_the_process]
@@ -102,7 +105,7 @@ def test_a_fault_before_the_shuffle_is_final_when_spark_has_given_up(tmp_path: P
 
 
 def test_a_loop_shows_it_where_it_is(tmp_path: Path) -> None:
-    """That is what a debugger wants."""
+    """A debugger needs the traceback."""
     plan = copying_nowhere(planned(tmp_path / "target"))
     claim(plan)
     with pytest.raises(IndexError):

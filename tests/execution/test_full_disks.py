@@ -38,7 +38,7 @@ def case_on(disk: Disk | Share, work: Path) -> Case:
 
 
 def size_of(folder: Path) -> int:
-    """Of its files, as a file system with pages of 4 KB has them."""
+    """Return the bytes of the folder's files on a file system with pages of 4 KB."""
     return sum(-(-path.stat().st_size // 4096) * 4096 for path in folder.rglob("*") if path.is_file())
 
 
@@ -135,16 +135,16 @@ def test_a_full_scratch_disk_ends_a_run_and_room_on_it_the_next_one_publishes(di
     hook = tmp_path / "hook"
     hook.mkdir()
     command = [sys.executable, "-m", "rescale.cli.main", "run", str(source), "--target", target]
-    words = [*command, "--max-parallelism", "1000", "--master", "local[2]"]
+    command_line = [*command, "--max-parallelism", "1000", "--master", "local[2]"]
     environment = {**os.environ, **faults.environment(hook), "SPARK_LOCAL_DIRS": str(disk.path)}
     disk.resize(10 * MIB)
-    full = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    full = subprocess.run(command_line, env=environment, capture_output=True, text=True, check=False)
     assert full.returncode == 1, full.stderr
     assert "error: no room for rows in the scratch directory: [Errno 28] No space left on device\n" in full.stderr
     assert "  what to do: make room there, or name a directory with more room in SPARK_LOCAL_DIRS" in full.stderr
     assert not is_there(target)
     disk.resize(100 * MIB)
-    again = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+    again = subprocess.run(command_line, env=environment, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert_right(target, str(source))
     assert list(disk.path.iterdir()) == []

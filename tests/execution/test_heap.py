@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError
-from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.execution.loop import Loop
+from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
-from rescale.planning.asked.request import Format
+from rescale.planning.request.result_files import Format
 from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.diffing import unlike
 from support.heap import LONG, TEXT, Entry, HeapState, write_heap_group, write_heap_savepoint
@@ -44,29 +44,32 @@ def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...]
     source, target = snapshots.directory(name), str(tmp_path / "target")
     plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted)
     execute_without_spark(plan)
-    assert validate_published(source, target, Loop())["verdict"] == "complete"
+    assert validate_published(source, target, Loop()).verdict == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories", "keep": "heap streams"}
     assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
     assert diff_snapshots(snapshots.opened(name), result, Loop()).equal
     twin = snapshots.opened(f"{name.partition('-')[0]}-canonical-hashmap")
-    found = diff_snapshots(twin, result, Loop())
+    difference = diff_snapshots(twin, result, Loop())
     keyed = {state.name for operator in result.operators for h in operator.keyed_headers if h for state in h.states}
-    assert {state.state for state in unlike(found)} & keyed == OF_ITS_TIME
-    counts = [(state.a.count, state.b.count) for operator in found.operators for state in operator.states]
+    assert {state.state for state in unlike(difference)} & keyed == OF_ITS_TIME
+    counts = [(state.a.count, state.b.count) for operator in difference.operators for state in operator.states]
     assert sum(count for count, _ in counts) > 100
 
 
 def test_a_key_in_a_foreign_group_is_found(tmp_path: Path) -> None:
     source = shutil.copytree(snapshots.directory("2-heap-native"), tmp_path / "source")
     snapshot = open_snapshot(str(source))
-    stream = max((one for operator in snapshot.operators for one in operator.keyed), key=lambda one: one.extent.length)
+    stream = max(
+        (keyed_stream for operator in snapshot.operators for keyed_stream in operator.keyed),
+        key=lambda keyed_stream: keyed_stream.extent.length,
+    )
     file = Path(snapshot.files[stream.extent.file][0])
     content = file.read_bytes()
     at = content.rindex(b"\7user-") + 1
     file.write_bytes(content[:at] + b"uses-" + content[at + 5 :])
     plan = plan_rescale(str(source), str(tmp_path / "target"), max_parallelism=["64"], format="canonical")
-    with pytest.raises(IntegrityError, match="does not give the key group that it lies in"):
+    with pytest.raises(IntegrityError, match="does not give the key group that contains it"):
         execute_without_spark(plan)
     assert not (tmp_path / "target" / "_metadata").exists()
 
@@ -105,11 +108,11 @@ def test_subtasks_may_list_other_states(
     target = str(tmp_path / "target")
     plan = plan_rescale(unlike_states, target, [parallelism], max_parallelism=[maximum], format=wanted)
     execute_without_spark(plan)
-    assert validate_published(unlike_states, target, Loop())["verdict"] == "complete"
+    assert validate_published(unlike_states, target, Loop()).verdict == "complete"
     source, result = open_snapshot(unlike_states), open_snapshot(target)
-    found = diff_snapshots(source, result, Loop())
-    assert found.equal
-    assert {state.state: state.b.count > 100 for one in found.operators for state in one.states} == {
+    difference = diff_snapshots(source, result, Loop())
+    assert difference.equal
+    assert {state.state: state.b.count > 100 for operator in difference.operators for state in operator.states} == {
         "total": False,
         "names": True,
     }

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import validate_coverage
-from rescale.errors import IntegrityError, RequestError
 from rescale.execution.job import run_job
-from rescale.execution.spark.session import spark_context
+from rescale.execution.tasks.spark.session import spark_context
+from rescale.text.errors import IntegrityError, RequestError
 
 Captured = pytest.CaptureFixture[str]
 
@@ -27,7 +27,7 @@ def failing() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _nobody_at_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.execution.job._end_with_standard_input", lambda: None)
+    monkeypatch.setattr("rescale.execution.job.end_with_standard_input", lambda: None)
 
 
 @pytest.mark.parametrize("attached", [True, False])
@@ -73,7 +73,7 @@ def test_a_machine_without_java_is_told_what_it_needs(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "said"),
     [
         (["--plan", "/p", "--plan", "/q"], "argument --plan: given more than once"),
         (["--plan", "/p", "--proof", "files", "--proof=records"], "argument --proof: given more than once"),
@@ -84,9 +84,9 @@ def test_a_machine_without_java_is_told_what_it_needs(
     ],
 )
 def test_words_that_are_at_odds_are_refused(
-    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    monkeypatch.setattr("sys.argv", ["validate_coverage", "--result", "/r", *words])
+    monkeypatch.setattr("sys.argv", ["validate_coverage", "--result", "/r", *arguments])
     with pytest.raises(SystemExit) as ended:
         validate_coverage.main()
     assert ended.value.code == 2

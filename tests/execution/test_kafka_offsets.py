@@ -8,33 +8,40 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError, RequestError, UnsupportedError
-from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.execution.loop import Loop
+from rescale.execution.compare.diff.snapshots import diff_snapshots
+from rescale.execution.compare.validation.declared_offsets import check_offsets
 from rescale.execution.steps import validate_published
-from rescale.execution.validation.declared_offsets import check_offsets
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.encoding.snappy import plain_chunk
 from rescale.flink.kafka.position import StartAt
 from rescale.flink.kafka.reader_state import reader_state_header
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.asked.asked_kafka import with_kafka
-from rescale.planning.asked.kafka_words import KafkaWords, offsets_text, parse_offsets, parse_sources, parse_topics
-from rescale.planning.asked.surgery_words import parse_surgery
-from rescale.planning.values.plan import plan_from_json, plan_to_json
+from rescale.plan.plan import plan_from_json, plan_to_json
+from rescale.planning.request.kafka_changes import with_kafka
+from rescale.planning.request.kafka_offsets import (
+    KafkaRequest,
+    offsets_text,
+    parse_offsets,
+    parse_sources,
+    parse_topics,
+)
+from rescale.planning.request.surgery_request import parse_surgery
 from rescale.report.pages.declared import declared_lines
+from rescale.runstate.certificate import read_certificate
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
-from rescale.target.certificate import read_certificate
-from support.kafka_bytes import (
+from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
+from support.kafka_state import (
     consumer_element,
+    consumer_savepoint,
     dynamic_element,
     dynamic_enumerator,
     enumerator,
     reader_element,
+    source_savepoint,
     versioned,
 )
-from support.kafka_snapshots import consumer_savepoint, source_savepoint
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshot_bytes import i32, utf
 from support.snapshots import directory
@@ -43,7 +50,7 @@ NEW = "topic,partition,offset\norders,0,5\norders,2,earliest\norders,3,drop\n"
 
 
 def savepoint(directory: Path, *, old: bool = False, compressed: bool = False) -> str:
-    """Of a source with partitions 0 to 4 of one topic, the next record of each ten times its number."""
+    """Write a savepoint of a source with partitions 0 to 4 of one topic; the next offset is ten times the partition."""
 
     def stored(partition: int) -> bytes:
         written = consumer_element("orders", partition, 10 * partition - 1)
@@ -58,7 +65,7 @@ def savepoint(directory: Path, *, old: bool = False, compressed: bool = False) -
 
 
 def held(directory: str) -> dict[int, int | StartAt]:
-    return {one.partition.partition: one.next for one in only(directory).held}
+    return {position.partition.partition: position.next for position in only(directory).held}
 
 
 def only(directory: str) -> KafkaOffsets:
@@ -86,11 +93,11 @@ def test_a_source_reads_on_from_elsewhere(
     assert not diff_snapshots(before, after, Loop()).equal
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
-    assert "those that were declared, as its own bytes say" in certificate.proves
+    assert "own bytes hold the declared Kafka offsets" in certificate.proves
     again = validate_published(source, target, Loop())
-    assert again["surgery"] == certificate.document()["surgery"]
+    assert again.surgery == certificate.surgery
     said = validate_published(source, target, Loop(), declared=parse_surgery(kafka_offsets=NEW))
-    assert said["surgery"] == again["surgery"]
+    assert said.surgery == again.surgery
     with pytest.raises(IntegrityError):
         validate_published(source, target, Loop(), declared=parse_surgery(kafka_offsets=NEW[:34]))
 
@@ -100,12 +107,12 @@ def test_what_changes_is_told(tmp_path: Path) -> None:
     source = savepoint(tmp_path / "source", old=True)
     plan = plan_rescale(source, str(tmp_path / "target"), kafka_offsets=f"{NEW}orders,4,35\n")
     label = only(source).label
-    assert [line.replace(label, "orders") for line in declared_lines(plan.surgery.document())] == [
+    assert [line.replace(label, "orders") for line in declared_lines(plan.surgery)] == [
         "orders (FlinkKafkaConsumer) reads 3 partitions from another offset: orders-0 from 5 instead of 0 (5 skipped), "
         "orders-2 from earliest instead of 20, orders-4 from 35 instead of 40 (5 once more)",
         "orders (FlinkKafkaConsumer) has no offset any more for 1 partition: orders-3",
     ]
-    assert any("takes it for a new one" in warning for warning in plan.warnings)
+    assert any("treats it as a new one" in warning for warning in plan.warnings)
     assert any("there is no offset for orders-3" in warning for warning in plan.warnings)
 
 
@@ -118,10 +125,10 @@ def test_a_topic_gets_another_name(tmp_path: Path, *, old: bool) -> None:
     after = only(target)
     assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
     book = after.enumerator.known if after.enumerator is not None else set()
-    assert {one.topic for one in (*(position.partition for position in after.held), *book)} == {"a-longer-name"}
+    assert {topic.topic for topic in (*(position.partition for position in after.held), *book)} == {"a-longer-name"}
     assert diff_snapshots(open_snapshot(source), open_snapshot(target), Loop(), plan.surgery).equal
     assert f"{after.label} ({after.kind}) has the topic orders as a-longer-name" in declared_lines(
-        read_certificate(target).document()["surgery"]
+        read_certificate(target).surgery
     )
     assert any("the same records at the same offsets" in warning for warning in plan.warnings)
 
@@ -143,12 +150,12 @@ def test_a_consumer_becomes_a_source(tmp_path: Path, parallelism: list[str], *, 
     assert all(stream.parsed is not None and stream.parsed.compressed is compressed for stream in operator.operator)
     certificate = read_certificate(target)
     assert "every partition is one split" in certificate.proves
-    assert any("becomes a KafkaSource" in line for line in declared_lines(certificate.document()["surgery"]))
+    assert any("becomes a KafkaSource" in line for line in declared_lines(certificate.surgery))
     assert diff_snapshots(open_snapshot(source), open_snapshot(target), Loop(), plan.surgery).equal
     again = validate_published(source, target, Loop())
-    assert again["surgery"] == certificate.document()["surgery"]
+    assert again.surgery == certificate.surgery
     declared = parse_surgery(kafka_offsets=NEW, kafka_sources=["orders=feed"])
-    assert validate_published(source, target, Loop(), declared=declared)["surgery"] == again["surgery"]
+    assert validate_published(source, target, Loop(), declared=declared).surgery == again.surgery
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
@@ -159,26 +166,26 @@ def test_the_state_of_readers_is_described_as_flink_does_it(line: str) -> None:
 
 
 def test_a_partition_of_the_union_is_one_split(tmp_path: Path) -> None:
-    one, other = consumer_element("orders", 0, 4), consumer_element("orders", 1, -915623761776)
-    twice = consumer_savepoint(tmp_path / "twice", [[one], [one]])
+    first, other = consumer_element("orders", 0, 4), consumer_element("orders", 1, -915623761776)
+    twice = consumer_savepoint(tmp_path / "twice", [[first], [first]])
     execute_without_spark(plan_rescale(twice, str(tmp_path / "target"), kafka_sources=["orders"]))
     assert [position.next for position in only(str(tmp_path / "target")).held] == [5]
-    contradicting = consumer_savepoint(tmp_path / "other", [[one], [consumer_element("orders", 0, 6)]])
-    unset = consumer_savepoint(tmp_path / "unset", [[one], [other]])
+    contradicting = consumer_savepoint(tmp_path / "other", [[first], [consumer_element("orders", 0, 6)]])
+    unset = consumer_savepoint(tmp_path / "unset", [[first], [other]])
     empty = consumer_savepoint(tmp_path / "empty", [[], []])
     for source, what in (
-        (contradicting, "orders-0 has not one offset"),
-        (unset, "orders-1 has not one offset"),
-        (empty, "without any offset cannot become a KafkaSource"),
+        (contradicting, "orders-0 does not have exactly one offset"),
+        (unset, "orders-1 does not have exactly one offset"),
+        (empty, "without offsets cannot become a KafkaSource"),
     ):
         with pytest.raises(UnsupportedError, match=what):
             migrated(source, "orders")
     text = "topic,partition,offset\norders,*,latest"
     assert all(migrated(source, "orders", text).kafka[0].becomes_source for source in (contradicting, unset))
-    with pytest.raises(RequestError, match="only a FlinkKafkaConsumer") as caught:
+    with pytest.raises(RequestError, match="it is not a FlinkKafkaConsumer") as caught:
         migrated(savepoint(tmp_path / "source"), "orders")
     assert caught.value.expected == "none: the snapshot has no FlinkKafkaConsumer"
-    with pytest.raises(RequestError, match="is renamed by another option, too"):
+    with pytest.raises(RequestError, match="is also renamed by another option"):
         plan_rescale(twice, str(tmp_path / "new"), renames=["orders=a"], kafka_sources=["orders=b"])
     for word in ("", "=orders", "orders="):
         with pytest.raises(RequestError, match="not an operator that becomes a KafkaSource"):
@@ -187,43 +194,46 @@ def test_a_partition_of_the_union_is_one_split(tmp_path: Path) -> None:
 
 def test_what_a_source_would_not_find_is_not_left_behind(tmp_path: Path) -> None:
     source = open_snapshot(savepoint(tmp_path / "source", old=True))
-    words = KafkaWords(sources={"orders": ""})
+    offsets_changes = KafkaRequest(sources={"orders": ""})
     (operator,) = source.operators
     (stream, *rest) = operator.operator
     mine = replace(stream.states[0], name="mine")
     more = replace(operator, operator=(replace(stream, states=(*stream.states, mine)), *rest))
-    with pytest.raises(UnsupportedError, match="holds more than Kafka offsets") as caught:
-        with_kafka(NO_SURGERY, replace(source, operators=(more,)), words)
+    with pytest.raises(UnsupportedError, match="with other state than Kafka offsets") as caught:
+        with_kafka(NO_SURGERY, replace(source, operators=(more,)), offsets_changes)
     assert caught.value.found == "mine"
-    with pytest.raises(UnsupportedError, match="has no place for what"):
-        with_kafka(NO_SURGERY, replace(source, metadata=replace(source.metadata, version=2)), words)
+    with pytest.raises(UnsupportedError, match="cannot hold the state"):
+        with_kafka(NO_SURGERY, replace(source, metadata=replace(source.metadata, version=2)), offsets_changes)
 
 
 def migrated(source: str, word: str, text: str = "") -> Surgery:
-    words = KafkaWords(parse_offsets(text), {}, parse_sources([word]))
-    return with_kafka(NO_SURGERY, open_snapshot(source), words)
+    kafka_changes = KafkaRequest(parse_offsets(text), {}, parse_sources([word]))
+    return with_kafka(NO_SURGERY, open_snapshot(source), kafka_changes)
 
 
 def test_two_topics_are_never_one(tmp_path: Path) -> None:
     splits = [[reader_element(topic, 0, 1)] for topic in ("orders", "clicks")]
     source = source_savepoint(tmp_path / "source", splits, enumerator([("orders", 0, 0), ("clicks", 0, 0)]))
-    for words in (["orders=clicks"], ["orders=all", "clicks=all"]):
-        with pytest.raises(RequestError, match="two topics would have one name"):
-            renamed(source, words)
-    with pytest.raises(RequestError, match="no Kafka source has a partition of the topic") as caught:
+    for renames in (["orders=clicks"], ["orders=all", "clicks=all"]):
+        with pytest.raises(RequestError, match="two topics would get the same name"):
+            renamed(source, renames)
+    with pytest.raises(RequestError, match="of which no Kafka source has a partition") as caught:
         renamed(source, ["order=all"])
     assert caught.value.expected == "one of clicks, orders"
     (change,) = renamed(source, ["orders=clicks", "clicks=orders"]).kafka
-    assert [(one.topic, one.new_topic) for one in change.partitions] == [("clicks", "orders"), ("orders", "clicks")]
+    assert [(partition.topic, partition.new_topic) for partition in change.partitions] == [
+        ("clicks", "orders"),
+        ("orders", "clicks"),
+    ]
     (change,) = renamed(source, ["orders=clicks"], "topic,partition,offset\nclicks,*,drop").kafka
-    assert [one.dropped for one in change.partitions] == [True, False]
+    assert [partition.dropped for partition in change.partitions] == [True, False]
     for word in ("orders", "orders=", "=clicks", "orders=a b", "orders=orders", "orders=.."):
         with pytest.raises(RequestError, match="not a new name of a topic"):
             parse_topics([word])
 
 
-def renamed(source: str, words: list[str], text: str = "") -> Surgery:
-    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaWords(parse_offsets(text), parse_topics(words)))
+def renamed(source: str, renames: list[str], text: str = "") -> Surgery:
+    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text), parse_topics(renames)))
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
@@ -235,11 +245,13 @@ def test_out_edited_in(tmp_path: Path, form: str) -> None:
     assert (f"{label},orders,3,30" in printed) is (form == "csv")
     assert asked(source, printed) == NO_SURGERY
     (change,) = asked(source, printed.replace("30", "33")).kafka
-    assert [(one.partition, one.next, one.new_next) for one in change.partitions] == [(3, 30, 33)]
+    assert [(partition.partition, partition.next, partition.new_next) for partition in change.partitions] == [
+        (3, 30, 33)
+    ]
 
 
 def asked(source: str, text: str) -> Surgery:
-    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaWords(parse_offsets(text)))
+    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text)))
 
 
 def test_a_whole_topic(tmp_path: Path) -> None:
@@ -248,43 +260,43 @@ def test_a_whole_topic(tmp_path: Path) -> None:
     execute_without_spark(plan_rescale(source, target, kafka_offsets=rows))
     assert kafka_offsets(open_snapshot(target)) == ()  # by its bytes it may be any source
     surgery = asked(source, "topic,partition,offset\norders,*,latest")
-    assert [one.new_next for one in surgery.kafka[0].partitions] == [StartAt.LATEST] * 5
+    assert [partition.new_next for partition in surgery.kafka[0].partitions] == [StartAt.LATEST] * 5
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "found"),
+    ("text", "what", "actual"),
     [
-        ("topic,partition,offset\norders,5,1", "for a partition that no Kafka source holds", "orders-5"),
-        ("topic,partition,offset\nclicks,0,1", "for a partition that no Kafka source holds", "clicks-0"),
-        ("topic,partition,offset\nclicks,*,drop", "to be dropped that no Kafka source has", "clicks"),
+        ("topic,partition,offset\norders,5,1", "the offset of a partition that no Kafka source holds", "orders-5"),
+        ("topic,partition,offset\nclicks,0,1", "the offset of a partition that no Kafka source holds", "clicks-0"),
+        ("topic,partition,offset\nclicks,*,drop", "drops a partition that no Kafka source has", "clicks"),
         ("operator,topic,partition,offset\nclicks,orders,0,1", "no operator 'clicks'", "clicks"),
-        ("topic,partition,offset\norders,0,1\norders,0,2", "line 3 .* names a partition once more", "orders 0"),
+        ("topic,partition,offset\norders,0,1\norders,0,2", "line 3 .* names a partition a second time", "orders 0"),
         ("topic,partition,offset\norders,0,1\norders,*,latest", "given two offsets", "orders-0: 1 and latest"),
-        ("topic,partition,offset\norders,0,unset", "cannot be taken back", "unset for orders-0"),
+        ("topic,partition,offset\norders,0,unset", "cannot be unset", "unset for orders-0"),
         ("topic,partition,offset\norders,0,-2", "line 2 .* has no offset", "'-2'"),
         ("topic,partition,offset\norders,0,", "line 2 .* has no offset", "''"),
         ("topic,partition,offset\norders,zero,1", "names no partition", "'orders', 'zero'"),
-        ("topic,partition,offset\norders,*,7", "one offset to all partitions", "7"),
+        ("topic,partition,offset\norders,*,7", "gives all partitions of a topic the same offset", "7"),
         ("topic,partition\norders,0", "has other fields", "topic, partition"),
         ("orders,0,5", "first line .* has other fields", "orders, 0, 5"),
         ("topic,partition,offset,offset\norders,0,5,6", "other fields", "topic, partition, offset, offset"),
         ("topic,partition,offset,lag\norders,0,1,2", "has other fields", "topic, partition, offset, lag"),
-        ("topic,partition,offset\norders,0", "has not as many fields", None),
-        ('[{"topic": "orders", "partition": 0, "offset": null}]', "neither text nor numbers", None),
+        ("topic,partition,offset\norders,0", "has more or fewer fields", None),
+        ('[{"topic": "orders", "partition": 0, "offset": null}]', "neither text nor a number", None),
         ('[{"topic": "orders", "partition": 0, "offset": 1, "offset": 2}]', "has a field twice", "offset"),
-        ('{"topic": "orders", "partition": 0, "offset": 1}', "no list of objects", "dict"),
-        ("[1", "are no JSON", None),
-        ('[{"topic":' + "[" * 1200, "are no JSON", None),
-        ("topic,partition,offset\n" + "x" * 140_000, "are no CSV", None),
+        ('{"topic": "orders", "partition": 0, "offset": 1}', "not a list of objects", "dict"),
+        ("[1", "not valid JSON", None),
+        ('[{"topic":' + "[" * 1200, "not valid JSON", None),
+        ("topic,partition,offset\n" + "x" * 140_000, "not valid CSV", None),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_written(
-    tmp_path: Path, text: str, what: str, found: str | None
+    tmp_path: Path, text: str, what: str, actual: str | None
 ) -> None:
     source, target = savepoint(tmp_path / "source"), tmp_path / "target"
     with pytest.raises(RequestError, match=what) as caught:
         plan_rescale(source, str(target), kafka_offsets=text)
-    assert found is None or caught.value.found == found
+    assert actual is None or caught.value.found == actual
     assert not target.exists()
 
 
@@ -293,9 +305,9 @@ def test_what_cannot_be_read_is_not_changed(tmp_path: Path) -> None:
     unread = source_savepoint(
         tmp_path / "newer", [[reader_element("orders", 0, 5, version=1)]], enumerator([("a", 0, 0)])
     )
-    with pytest.raises(UnsupportedError, match="those of a source cannot be read"):
+    with pytest.raises(UnsupportedError, match="those of this source cannot be read"):
         asked(unread, NEW)
-    with pytest.raises(RequestError, match="were not read, and cannot be written down"):
+    with pytest.raises(RequestError, match="could not be read"):
         offsets_text(kafka_offsets(open_snapshot(unread)), "csv")
     dynamic = source_savepoint(
         tmp_path / "dynamic", [[dynamic_element("a", "orders", 0, 5)]], dynamic_enumerator("a", "orders")
@@ -308,19 +320,19 @@ def test_a_result_that_says_something_else_is_told(tmp_path: Path) -> None:
     """However it came about: the source itself in the place of the result, and a change of what was never there."""
     source = savepoint(tmp_path / "source")
     snapshot, surgery = open_snapshot(source), asked(source, NEW)
-    with pytest.raises(IntegrityError, match="that are held are not those that were declared") as caught:
+    with pytest.raises(IntegrityError, match="the held Kafka partitions are not the declared ones") as caught:
         check_offsets(snapshot, snapshot, surgery)
     assert caught.value.found == "orders-0 from 0, orders-2 from 20, orders-3 from 30"
     other = open_snapshot(savepoint(tmp_path / "other", old=True))
     moved = asked(savepoint(tmp_path / "moved"), "topic,partition,offset\norders,0,5")
     gone = source_savepoint(tmp_path / "gone", [[reader_element("orders", 0, 8)]], enumerator([("orders", 0, 0)]))
-    with pytest.raises(IntegrityError, match="none of the source's"):
+    with pytest.raises(IntegrityError, match="does not have a Kafka offset"):
         check_offsets(open_snapshot(gone), other, moved)
 
 
 def test_of_a_source_that_is_dropped_nothing_is_read() -> None:
     """Its files are none of the snapshot's any more: only offsets of others can change."""
     named = directory("2-source")
-    (dropped,) = (one for one in open_snapshot(named).operators if one.entry.coordinator is not None)
+    (dropped,) = (operator for operator in open_snapshot(named).operators if operator.entry.coordinator is not None)
     with pytest.raises(RequestError, match="holds no Kafka offsets"):
         plan_rescale(named, "/nowhere/target", ["3"], drops=[dropped.operator_id], kafka_topics=["a=b"])

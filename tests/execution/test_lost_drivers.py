@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import StoreError
-from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.values.plan import Plan
-from rescale.process import Step, run_step
-from rescale.target.claim import claim
-from rescale.target.places import places_of
-from rescale.target.publication import is_published, publish
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.process import run_step
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import is_published, publish
+from rescale.runstate.step import Step
+from rescale.text.errors import StoreError
 from support import snapshots
 from support.airflow_server import wait_for
 from support.faults import Faults, Kind
@@ -37,7 +38,7 @@ BEFORE = {
     Step.RUN: (),
     Step.VALIDATE: (reshuffle_keyed_state, redistribute_operator_state),
 }
-"""What has been done already when the step begins."""
+"""Steps that have already run when the step begins."""
 
 
 @pytest.fixture
@@ -66,11 +67,11 @@ def test_a_step_that_loses_its_driver_is_worth_another_try(
         earlier(plan, Loop())
     fault, hook = Faults(str(tmp_path / "log"), kind, 1, where), tmp_path / "hook"
     hook.mkdir()
-    words = ["--plan", places_of(plan).plan, "--master", "local[2]"]
+    arguments = ["--plan", places_of(plan).plan, "--master", "local[2]"]
     with Watch() as watch:
         environment = {**os.environ, **fault.environment(hook), **watch.environment}
         with pytest.raises(StoreError) as caught:
-            run_step(step, places_of(plan).result(step), words, environment=environment)
+            run_step(step, places_of(plan).result(step), arguments, environment=environment)
         assert any(where in line for line in fault.calls()), "it was there to be lost"
         wait_for(lambda: not watch.processes(), "what it had started to end", 60)
     alone = kind is Kind.KILL_DRIVER

@@ -27,16 +27,16 @@ def test_a_run_that_loses_an_executor_in_each_stage_publishes(tmp_path: Path) ->
     ]
     hook = tmp_path / "hook"
     hook.mkdir()
-    words = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", "local-cluster[2,1,1024]"]
+    arguments = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", "local-cluster[2,1,1024]"]
     done = subprocess.run(
-        [sys.executable, "-c", _UNINLINED, *words],
+        [sys.executable, "-c", _UNINLINED, *arguments],
         env={**os.environ, **lost[0].environment(hook, *lost[1:]), "SPARK_LOCAL_DIRS": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert [any(one.where in line for line in one.calls()) for one in lost] == [True] * len(lost), "all were lost"
+    assert [any(fault.where in line for line in fault.calls()) for fault in lost] == [True] * len(lost), "all were lost"
     assert_right(target, source)
 
 

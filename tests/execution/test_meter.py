@@ -1,4 +1,4 @@
-"""What a step says in numbers of what it did: in this process, and in Spark's workers."""
+"""Measures of a step, in this process and in Spark's workers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from rescale.execution.job import run_part
-from rescale.execution.loop import Loop
 from rescale.execution.meter import METER, Counted
-from rescale.execution.progress import Progress
-from rescale.execution.spark.task_meter import counted_into
+from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.steps import reshuffle_keyed_state
-from rescale.execution.tasks import Tasks
-from rescale.process import Step
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.tasks.spark.task_meter import counted_into
+from rescale.runstate.claim import claim
+from rescale.runstate.step import Step
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
-from rescale.target.claim import claim
 from support.pipeline import plan_rescale, shared_spark
 from support.s3 import S3Server
 from support.snapshots import directory
@@ -43,10 +43,10 @@ def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callab
     metrics = json.loads(result.read_text())["metrics"]
     stages = metrics["stages"]
     assert {"read and check every record", "write every record under its new key group"} <= {
-        one["stage"] for one in stages
+        stage["stage"] for stage in stages
     }
-    assert all(one["bytes"] > 0 and one["seconds"] > 0 for one in stages)
-    assert metrics["bytes"] == sum(one["bytes"] for one in stages)
+    assert all(stage["bytes"] > 0 and stage["seconds"] > 0 for stage in stages)
+    assert metrics["bytes"] == sum(stage["bytes"] for stage in stages)
     assert metrics["records"] > 0
     assert metrics["mb_per_second"] > 0
     assert metrics["retries"] == {"requests": 0, "tasks": 0}
@@ -72,12 +72,12 @@ def test_a_step_has_no_memory_of_an_earlier_one(tmp_path: Path) -> None:
 
 
 def test_a_task_has_no_memory_of_an_earlier_one_of_its_worker() -> None:
-    found: list[Counted] = []
-    total: Any = SimpleNamespace(add=found.append)
+    counted: list[Counted] = []
+    total: Any = SimpleNamespace(add=counted.append)
     for size in (MUCH, 0):
         with counted_into(total):
             assert len(b"1" * size) == size
-    assert found[1].worst_memory < found[0].worst_memory - MUCH // 2
+    assert counted[1].worst_memory < counted[0].worst_memory - MUCH // 2
 
 
 @pytest.mark.slow
@@ -89,7 +89,11 @@ def test_nor_has_a_step_of_spark(tmp_path: Path) -> None:
         units = [(1, size)] * tasks.cores
 
         def body(units: list[tuple[int, int]] = units) -> dict[str, Any]:
-            return {"sizes": tasks.run(lambda unit: len(b"1" * unit), units, Progress("fill memory", len(units)))}
+            return {
+                "sizes": tasks.run(
+                    lambda unit: len(b"1" * unit), units, Progress("fill memory", len(units), ByteAction.READ)
+                )
+            }
 
         run_part(Step.RESHUFFLE, str(result), body)
         figures.append(json.loads(result.read_text())["metrics"]["worst_memory_bytes"]["workers"])

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.errors import SnapshotError
-from rescale.execution.loop import Loop
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
 from rescale.storage import store as stores
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
-from rescale.target.claim import claim
-from rescale.target.places import places_of
+from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_spark
@@ -180,7 +180,7 @@ def test_a_source_that_changes_after_moving_is_not_certified(
         validate_coverage(plan, Loop())
     assert caught.value.path == plan.files[file].uri
     if file and change is gone:
-        assert "a file of the source is gone" in caught.value.what
+        assert "a file of the source was deleted" in caught.value.what
     assert open_store(home).stat(places_of(plan).certificate) is None
 
 
@@ -188,6 +188,6 @@ def test_a_published_result_is_not_compared_with_what_is_gone(home: str, source:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute_without_spark(plan)
     gone(somebodys_store(source), plan.files[1].uri)
-    with pytest.raises(SnapshotError, match="files of the source are gone") as caught:
+    with pytest.raises(SnapshotError, match="files of the source are missing") as caught:
         validate_published(source, plan.target, Loop())
     assert (caught.value.path, caught.value.found) == (plan.files[1].uri, "1 missing")

@@ -1,10 +1,10 @@
-"""What a step says of itself on the way."""
+"""Progress messages of a step."""
 
 from __future__ import annotations
 
 import pytest
 
-from rescale.execution.progress import Progress
+from rescale.execution.progress import ByteAction, Progress
 from rescale.ticks import Tick, tick_of
 
 Captured = pytest.CaptureFixture[str]
@@ -26,48 +26,48 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_time_left_is_estimated_once_there_is_something_to_estimate_from(clock: Clock, capsys: Captured) -> None:
     """Ten seconds in which nothing is read, because workers start, say nothing of how fast they read."""
-    progress = Progress("validate", 1_000_000)
-    told = []
+    progress = Progress("validate", 1_000_000, ByteAction.READ)
+    outputs = []
     for second, done in ((1, 0), (6, 0), (9, 0), (10, 1000), (11, 1000), (12, 41_000), (16, 61_000), (22, 121_000)):
         clock.now = second
         progress.at(done)
-        told.append(capsys.readouterr().err)
-    assert told == [
+        outputs.append(capsys.readouterr().err)
+    assert outputs == [
         "",
-        "validate: begun, 1 MB to go\n",
+        "validate: begun, 1 MB to read\n",
         "",
         "",
-        "validate: 1 kB of 1 MB\n",
+        "validate: 1 kB of 1 MB read\n",
         "",
-        "validate: 61 kB of 1 MB\n",
-        "validate: 121 kB of 1 MB, about 1 minute and 28 seconds left\n",
+        "validate: 61 kB of 1 MB read\n",
+        "validate: 121 kB of 1 MB read, about 1 minute and 28 seconds left\n",
     ]
     clock.now = 50
     progress.finish(1_000_000)
-    assert capsys.readouterr().err == "validate: 1 MB in 50.0 s\n"
+    assert capsys.readouterr().err == "validate: 1 MB read in 50.0 s\n"
 
 
 def test_what_is_done_at_once_has_no_estimate(clock: Clock, capsys: Captured) -> None:
-    progress = Progress("validate", 100)
+    progress = Progress("validate", 100, ByteAction.READ)
     for second in (6, 12, 18):
         clock.now = second
         progress.at(50)
-    assert capsys.readouterr().err == "validate: 50 bytes of 100 bytes\n"
+    assert capsys.readouterr().err == "validate: 50 bytes of 100 bytes read\n"
 
 
 def test_much_is_estimated_from_half_a_minute(clock: Clock, capsys: Captured) -> None:
-    progress = Progress("validate", 10_000_000)
+    progress = Progress("validate", 10_000_000, ByteAction.READ)
     for second in range(10, 46, 5):
         clock.now = second
         progress.at((second - 9) * 10_000)
-    told = capsys.readouterr().err.splitlines()
-    assert [line for line in told if "left" in line] == told[-2:]
-    assert told[-1] == "validate: 360 kB of 10 MB, about 16 minutes left"
+    output_lines = capsys.readouterr().err.splitlines()
+    assert [line for line in output_lines if "left" in line] == output_lines[-2:]
+    assert output_lines[-1] == "validate: 360 kB of 10 MB read, about 16 minutes left"
 
 
 def test_what_is_hardly_begun_has_no_estimate(clock: Clock, capsys: Captured) -> None:
     """Loops compile for as long as it takes."""
-    progress = Progress("validate", 10_000_000)
+    progress = Progress("validate", 10_000_000, ByteAction.READ)
     for second in range(10, 300, 5):
         clock.now = second
         progress.at((second - 9) * 100)
@@ -75,25 +75,25 @@ def test_what_is_hardly_begun_has_no_estimate(clock: Clock, capsys: Captured) ->
 
 
 def test_at_the_end_nothing_is_left(clock: Clock, capsys: Captured) -> None:
-    progress = Progress("validate", 1_000_000)
+    progress = Progress("validate", 1_000_000, ByteAction.READ)
     for second, done in ((1, 1000), (60, 900_000), (70, 1_000_000)):
         clock.now = second
         progress.at(done)
-    assert capsys.readouterr().err.endswith("left\nvalidate: 1 MB of 1 MB\n")
+    assert capsys.readouterr().err.endswith("left\nvalidate: 1 MB of 1 MB read\n")
 
 
 def test_who_draws_it_gets_more_and_knows_when_it_is_over(
     clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Progress, "drawn", True)
-    progress = Progress("validate", 1_000_000)
+    progress = Progress("validate", 1_000_000, ByteAction.READ)
     for second, done in ((0.1, 0), (1, 0), (1.2, 50_000), (2, 100_000), (7, 600_000)):
         clock.now = second
         progress.at(done)
     clock.now = 11
     progress.finish(1_000_000)
     *lines, last = capsys.readouterr().err.rstrip().split("\n")
-    assert last == "validate: 1 MB in 11.0 s", "as ever"
+    assert last == "validate: 1 MB read in 11.0 s", "as ever"
     ticks = [tick_of(line) for line in lines]
     assert ticks == [
         Tick("validate", 0, 1_000_000),
@@ -105,13 +105,15 @@ def test_who_draws_it_gets_more_and_knows_when_it_is_over(
 
 def test_what_is_over_at_once_is_not_drawn(clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Progress, "drawn", True)
-    progress = Progress("validate", 100)
+    progress = Progress("validate", 100, ByteAction.READ)
     clock.now = 0.2
     progress.at(50)
     progress.finish(100)
-    assert capsys.readouterr().err == "validate: 100 bytes in 0.2 s\n"
+    assert capsys.readouterr().err == "validate: 100 bytes read in 0.2 s\n"
 
 
-@pytest.mark.parametrize("line", ["validate: 1 MB in 11.0 s", "", "\x1e", '\x1e{"phase": 7}', '{"phase": "validate"}'])
+@pytest.mark.parametrize(
+    "line", ["validate: 1 MB read in 11.0 s", "", "\x1e", '\x1e{"phase": 7}', '{"phase": "validate"}']
+)
 def test_other_lines_are_no_ticks(line: str) -> None:
     assert tick_of(line) is None

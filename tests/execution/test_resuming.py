@@ -48,7 +48,7 @@ def _source_untouched() -> Iterator[None]:
     assert seen() == before
 
 
-@on_both
+@pytest.mark.parametrize("case", [slow("local"), "s3"], indirect=True)
 @in_shares
 def test_a_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -> None:
     for k in share(range(1, case.calls() + 1)):
@@ -135,19 +135,21 @@ def test_two_plans_never_mix_in_one_target(case: Case) -> None:
         assert_right(target)
 
 
-def test_two_plans_at_once_have_one_winner(case: Case) -> None:
-    for _ in range(4):
+@pytest.mark.parametrize("times", [2, slow(8)])
+def test_two_plans_at_once_have_one_winner(case: Case, times: int) -> None:
+    for _ in range(times):
         target = case.target()
         faults = [case.faults(), case.faults()]
         with ThreadPoolExecutor(2) as pool:
-            runs = [pool.submit(case.run, target, one, parallelism=n) for n, one in zip("23", faults, strict=True)]
-        assert sorted(run.result() for run in runs) == [0, 2], [warm.output(one) for one in faults]
+            runs = [pool.submit(case.run, target, fault, parallelism=n) for n, fault in zip("23", faults, strict=True)]
+        assert sorted(run.result() for run in runs) == [0, 2], [warm.output(fault) for fault in faults]
         assert_right(target)
 
 
-def test_a_run_and_its_orphan_do_no_harm(case: Case) -> None:
+@pytest.mark.parametrize("times", [2, slow(8)])
+def test_a_run_and_its_orphan_do_no_harm(case: Case, times: int) -> None:
     """A step whose parent was killed goes on beside the run that resumes: they write the same."""
-    for _ in range(4):
+    for _ in range(times):
         target = case.target()
         with ThreadPoolExecutor(2) as pool:
             runs = [pool.submit(case.run, target, case.faults()) for _ in range(2)]
@@ -251,7 +253,7 @@ def short_path() -> Iterator[Path]:
 def test_a_real_process_killed_in_each_step_is_resumed(
     where: str, code: int, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What Spark had on this machine's disk is gone, too, when that has ended."""
+    """Spark's scratch files on this machine are gone, too, when the run has ended."""
     target, scratch = str(tmp_path / "target"), short_path
     monkeypatch.setenv("TMPDIR", str(scratch))
     kind = Kind.KILL_GROUP if where == "copy" else Kind.KILL
@@ -259,12 +261,12 @@ def test_a_real_process_killed_in_each_step_is_resumed(
         Faults(str(tmp_path / "log"), kind, 1, where, True),
         Faults(str(tmp_path / "again"), writes_only=True),
     )
-    words = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", "3"]
-    assert real_run(words, first, tmp_path) == code
+    arguments = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", "3"]
+    assert real_run(arguments, first, tmp_path) == code
     assert is_there(target) == (code == 0)
     if code == 1:
         assert any(scratch.rglob("blockmgr-*")), "a driver that is killed leaves that"
     (others := scratch / "blockmgr-of-another").mkdir()
-    assert real_run(words, again, tmp_path) == 0
+    assert real_run(arguments, again, tmp_path) == 0
     assert_right(target)
     assert list(scratch.iterdir()) == [others]

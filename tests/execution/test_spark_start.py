@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from py4j.protocol import Py4JError
 
-from rescale.errors import StoreError
-from rescale.execution.spark import session
+from rescale.execution.tasks.spark import session
+from rescale.storage.scratch import MARKER
+from rescale.text.errors import StoreError
 from support import snapshots
 
 TOLD = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
@@ -78,9 +82,47 @@ def test_so_is_one_of_which_the_jvm_tells_while_it_starts(monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_a_command_says_that_the_master_does_not_answer(tmp_path: Path) -> None:
     """Spark asks for a minute."""
-    words = ["run", snapshots.directory("2-clicks"), "--target", str(tmp_path / "t"), "--master", "spark://127.0.0.1:9"]
-    command = [sys.executable, "-m", "rescale.cli.main", *words]
+    arguments = [
+        "run",
+        snapshots.directory("2-clicks"),
+        "--target",
+        str(tmp_path / "t"),
+        "--master",
+        "spark://127.0.0.1:9",
+    ]
+    command = [sys.executable, "-m", "rescale.cli.main", *arguments]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 1, ended.stderr
     assert "error: Spark's master spark://127.0.0.1:9 does not answer\n" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["while the JVM starts", "while it works"])
+def test_what_a_killed_spark_leaves_is_known_for_ours_and_goes(when: str, tmp_path: Path) -> None:
+    """PySpark has a directory `tmp…` until the JVM has told its port, and the JVM has some as long as it runs."""
+    program = (
+        "from rescale.execution.tasks.spark.session import spark_context\n"
+        "with spark_context('x', 'local[1]') as spark:\n"
+        "    print(spark.applicationId, flush=True)\n"
+        "    spark.parallelize([1]).map(lambda _: __import__('time').sleep(60)).collect()\n"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "SPARK_LOCAL_DIRS": str(tmp_path)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], env=environment, start_new_session=True, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        if when == "while it works":
+            assert process.stdout.readline()
+        while not [*tmp_path.glob("rescale-spark-*/tmp*" if when == "while the JVM starts" else "rescale-spark-*/*")]:
+            assert process.poll() is None
+            time.sleep(0.01)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    left = [*tmp_path.iterdir()]
+    assert left
+    assert all((path / MARKER).is_file() for path in left)
+    subprocess.run(["rescale", "discard", str(tmp_path / "no-such-target")], env=environment, check=True)
+    assert [*tmp_path.iterdir()] == []

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.errors import SnapshotError, StoreError
-from rescale.execution.loop import Loop
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage, validate_published
-from rescale.planning.values.new_streams import CopiedFile
-from rescale.planning.values.plan import Plan
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.new_streams import CopiedFile
+from rescale.plan.plan import Plan
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.runstate.removal import discard
 from rescale.storage import store as stores
 from rescale.storage.locations import join, name
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.store import open_store
-from rescale.target.claim import claim
-from rescale.target.places import places_of
-from rescale.target.removal import discard
+from rescale.text.errors import SnapshotError, StoreError
 from support import snapshots
 from support.faults import Faults, FaultyStore, Kind
 from support.pipeline import execute_without_spark, move, plan_rescale
@@ -73,7 +73,7 @@ def test_ranges_are_copied_by_the_store(home: str, source: str) -> None:
     plan = plan_rescale(source, join(home, "target"), ["3"])
     ours = plan.bytes_moved - left_to_the_store(lambda: execute_without_spark(plan))
     assert ours <= 3 * PART_SIZE, "the header of each new stream, with what a part needs beside it"
-    assert validate_published(source, plan.target, Loop())["verdict"] == "complete"
+    assert validate_published(source, plan.target, Loop()).verdict == "complete"
 
 
 def test_a_store_that_makes_no_copies_has_the_same_files(
@@ -88,7 +88,12 @@ def test_a_store_that_makes_no_copies_has_the_same_files(
     monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(tmp_path / "log"), Kind.NO_COPIES)))
     capfd.readouterr()
     assert left_to_the_store(lambda: move(plan, Loop())) == 0
-    assert capfd.readouterr().err.count("the store does not copy by itself, so bytes pass through here: planted") == 1
+    assert (
+        capfd.readouterr().err.count(
+            "the store does not copy objects itself, so the tasks read and write them: planted"
+        )
+        == 1
+    )
     assert versions(plan) == first
 
 
@@ -96,7 +101,7 @@ def test_files_of_databases_are_copied_as_a_whole(home: str, monkeypatch: pytest
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"))
-    files = [one for operator in plan.operators for one in operator.streams if isinstance(one, CopiedFile)]
+    files = [stream for operator in plan.operators for stream in operator.streams if isinstance(stream, CopiedFile)]
     whole = sum(file.size for file in files if file.local_name.endswith(".sst"))
     assert 0 < whole <= left_to_the_store(lambda: execute_without_spark(plan))
 
@@ -104,27 +109,31 @@ def test_files_of_databases_are_copied_as_a_whole(home: str, monkeypatch: pytest
 def test_files_that_rocksdb_leaves_as_they_are_are_copied_as_a_whole(
     home: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Of directories that it rewrites in part."""
+    """Directories that RocksDB rewrites in part have files that are copied whole."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"), ["3"])
-    (operator,) = (one for one in plan.operators if one.compacted)
-    taken = sum(one.size for one in operator.streams if isinstance(one, CopiedFile))
-    rewritten = tuple(f"{plan.file_name(operator, one)}-" for one in operator.compacted)
+    (operator,) = (operator for operator in plan.operators if operator.compacted)
+    taken = sum(stream.size for stream in operator.streams if isinstance(stream, CopiedFile))
+    rewritten = tuple(f"{plan.file_name(operator, compacted_file)}-" for compacted_file in operator.compacted)
     copied = left_to_the_store(lambda: move(plan, Loop())) - taken
     there = {entry.pin.etag for entry in open_store(source).list(source)}
-    files = [one for one in open_store(plan.target).list(plan.target) if name(one.uri).startswith(rewritten)]
-    left = [one for one in files if one.pin.etag in there and one.uri.endswith(".sst")]
-    assert 0 < sum(one.size for one in left) <= copied < sum(one.size for one in files)
-    assert validate_coverage(plan, Loop())["verdict"] == "complete"
+    files = [entry for entry in open_store(plan.target).list(plan.target) if name(entry.uri).startswith(rewritten)]
+    left = [file for file in files if file.pin.etag in there and file.uri.endswith(".sst")]
+    assert 0 < sum(entry.size for entry in left) <= copied < sum(file.size for file in files)
+    assert validate_coverage(plan, Loop()).verdict == "complete"
     remove(plan)
     own = stores._s3()
     monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(tmp_path / "log"), Kind.NO_COPIES)))
     capfd.readouterr()
     assert left_to_the_store(lambda: move(plan, Loop())) == 0
-    said = "have RocksDB rewrite files: the store does not copy by itself, so bytes pass through here: planted"
+    said = (
+        "have RocksDB rewrite files: the store does not copy objects itself, so the tasks read and write them: planted"
+    )
     assert capfd.readouterr().err.count(said) == 1
-    assert files == [one for one in open_store(plan.target).list(plan.target) if name(one.uri).startswith(rewritten)]
+    assert files == [
+        entry for entry in open_store(plan.target).list(plan.target) if name(entry.uri).startswith(rewritten)
+    ]
 
 
 def test_a_source_that_changes_is_not_copied(home: str, source: str) -> None:

@@ -22,10 +22,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from rescale.execution import tracing
 from rescale.execution.meter import METER
-from rescale.planning.values.plan import Plan
-from rescale.process import Step
-from rescale.target.claim import claim
-from rescale.target.places import places_of
+from rescale.plan.plan import Plan
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.runstate.step import Step
 from support.pipeline import plan_rescale
 from support.snapshots import directory
 
@@ -45,7 +45,7 @@ class Collector:
                 assert self.path == "/v1/traces"
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                    names = {one.key: one.value.string_value for one in resource.resource.attributes}
+                    names = {attribute.key: attribute.value.string_value for attribute in resource.resource.attributes}
                     collector.services.add(names["service.name"])
                     for scope in resource.scope_spans:
                         collector.spans += scope.spans
@@ -79,9 +79,9 @@ def plan(tmp_path: Path) -> Plan:
 def run(plan: Plan, step: Step, **variables: str) -> int:
     """A process of the step, with little to do; its exit code."""
     result = places_of(plan).result(step)
-    words = ["--plan", places_of(plan).plan, "--result", result, "--master", "local[2]"]
+    arguments = ["--plan", places_of(plan).plan, "--result", result, "--master", "local[2]"]
     named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    done = subprocess.run([sys.executable, "-m", step.value, *words], env={**named, **variables}, check=False)
+    done = subprocess.run([sys.executable, "-m", step.value, *arguments], env={**named, **variables}, check=False)
     return done.returncode
 
 
@@ -105,7 +105,7 @@ def test_a_run_and_its_steps_and_stages_are_spans_of_who_started_it(plan: Plan) 
     spans = {span.name: span for span in collector.spans}
     stage, step = spans["validate"], spans["validate_coverage"]
     assert step.start_time_unix_nano <= stage.start_time_unix_nano <= stage.end_time_unix_nano
-    assert {one.key: one.value.int_value for one in stage.attributes}["rescale.bytes"] > 0
+    assert {attribute.key: attribute.value.int_value for attribute in stage.attributes}["rescale.bytes"] > 0
 
 
 def test_a_step_that_fails_is_red(plan: Plan) -> None:
@@ -120,12 +120,12 @@ def test_a_step_that_fails_is_red(plan: Plan) -> None:
 
 
 def test_without_a_collector_nothing_of_opentelemetry_is_imported() -> None:
-    words = (
+    program = (
         "import sys\nfrom rescale.execution.tracing import traced\nwith traced('a step'): pass\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )
     named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    done = subprocess.run([sys.executable, "-c", words], env=named, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program], env=named, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 

@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark import SparkConf
 
-from rescale.execution.spark.waiting import waited_for, watch
+from rescale.execution.tasks.spark.waiting import waited_for, watch
 
 
 def test_it_is_said_after_a_while_and_seldom_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -31,7 +31,7 @@ def test_nothing_is_said_of_one_that_comes_or_of_a_step_that_ends(capsys: pytest
 
 
 def test_nothing_is_said_of_a_spark_that_has_stopped(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever works with it does; a thread's traceback between that would look like a fault."""
+    """A stopped Spark is reported by its caller; a thread's traceback in between would look like a fault."""
 
     def stopped() -> int:
         raise Py4JError("Cannot call methods on a stopped SparkContext")
@@ -44,8 +44,8 @@ def test_on_kubernetes_it_is_a_pod_that_asks_for_so_much() -> None:
     conf = SparkConf(loadDefaults=False).setMaster("k8s://https://api").set("spark.executor.memoryOverhead", "1024m")
     conf.set("spark.executor.cores", "2").set("spark.kubernetes.namespace", "flink")
     said = waited_for(conf, "spark-1")
-    assert "its pod asks for 2 cores and 1g and 1024m beside it" in said
+    assert "its pod requests 2 cores and 1g and 1024m beside it" in said
     assert said.endswith("kubectl -n flink describe pods -l spark-role=executor,spark-app-selector=spark-1")
     assert waited_for(conf.setMaster("spark://host:7077"), "app") == (
-        "the cluster has to offer 2 cores and 1g and 1024m beside it"
+        "the cluster must offer 2 cores and 1g and 1024m beside it"
     )

@@ -19,7 +19,7 @@ print(worker(ours, True))
 
 @pytest.mark.parametrize(
     ("module", "said", "traceback"),
-    [("pyspark.daemon", "", True), ("rescale.execution.spark.worker_daemon", "1", False)],
+    [("pyspark.daemon", "", True), ("rescale.execution.tasks.spark.worker_daemon", "1", False)],
 )
 def test_only_pyspark_shows_a_traceback(module: str, said: str, traceback: bool) -> None:
     environment = {**os.environ, "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1"}  # as the JVM sets it

@@ -14,7 +14,8 @@ import rescale
 from rescale.flink.compiled import content
 from rescale.flink.keyed.blocks import digest_loop, record_walk
 from rescale.flink.keyed.heap import heap_loop, heap_write_loop
-from rescale.flink.serializers import machine
+from rescale.flink.keys import machine
+from support.slow import slow
 
 INNER = """
 from rescale.flink.compiled import compiled
@@ -39,7 +40,7 @@ print(both(10), sum(both.stats.cache_hits.values()))
 
 
 def run(folder: Path, factor: int, summand: int, limit: int | None = None, **more: str) -> tuple[int, int]:
-    """What the outer loop gives in a process of its own, and how often it came from the cache.
+    """Return the result of the outer loop in a process of its own, and how often it came from the cache.
 
     No file of that process may be larger than `limit` bytes; `more` is its environment, too.
     """
@@ -59,6 +60,7 @@ def run(folder: Path, factor: int, summand: int, limit: int | None = None, **mor
     return result, hits
 
 
+@pytest.mark.slow
 def test_code_and_constants_of_other_modules_count(tmp_path: Path) -> None:
     assert run(tmp_path, 2, 1) == (21, 0)
     assert run(tmp_path, 2, 1) == (21, 1), "kept"
@@ -79,11 +81,12 @@ def test_whoever_asked_is_told_once_that_loops_are_compiled(tmp_path: Path) -> N
         "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
     }
     command = [sys.executable, "-c", asked]
-    told = [subprocess.run(command, env=environment, check=True, capture_output=True, text=True) for _ in range(2)]
-    assert [one.stdout for one in told] == ["compiling True\n21 0\n", "21 1\n"]
+    runs = [subprocess.run(command, env=environment, check=True, capture_output=True, text=True) for _ in range(2)]
+    assert [completed.stdout for completed in runs] == ["compiling True\n21 0\n", "21 1\n"]
 
 
-@pytest.mark.parametrize("spoilt", ["no directory", "no room", "broken files"])
+@pytest.mark.slow
+@pytest.mark.parametrize("spoilt", ["no directory", slow("no room"), "broken files"])
 def test_machine_code_that_cannot_be_kept_or_read_is_made_anew(tmp_path: Path, spoilt: str) -> None:
     """As for a user without a home, to whom the package is closed."""
     cache = tmp_path / "cache"

@@ -46,8 +46,8 @@ def test_murmur_as_flink_mixes(code: int, mixed: int, of_128: int, of_1000: int)
     ],
 )
 def test_ranges(max_parallelism: int, parallelism: int, ranges: list[tuple[int, int]]) -> None:
-    found = [key_group_range(max_parallelism, parallelism, i) for i in range(parallelism)]
-    assert found == [KeyGroupRange(*bounds) for bounds in ranges]
+    own_ranges = [key_group_range(max_parallelism, parallelism, i) for i in range(parallelism)]
+    assert own_ranges == [KeyGroupRange(*bounds) for bounds in ranges]
 
 
 @pytest.mark.parametrize(("first", "last", "there"), [(3, 5, [3, 4, 5]), (7, 7, [7]), (4, 3, []), (9, 3, [])])

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rescale.flink.keys.java_strings import java_string_hash
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.flink.redistribution import StateLayout, StateShare, java_string_hash, redistribute
+from rescale.flink.redistribution import StateLayout, StateShare, redistribute
 
 SPLIT, UNION, BROADCAST = DistributionMode
 
@@ -164,7 +165,7 @@ def test_string_hash(text: str, code: int) -> None:
 
 layouts = st.lists(
     st.dictionaries(st.text(max_size=3), st.integers(0, 9), max_size=20).map(
-        lambda found: [StateLayout(name, DistributionMode(len(name) % 2), count) for name, count in found.items()]
+        lambda counts: [StateLayout(name, DistributionMode(len(name) % 2), count) for name, count in counts.items()]
     ),
     min_size=1,
     max_size=5,
@@ -199,7 +200,7 @@ def test_a_run_is_found_without_a_walk(counts: list[int], parallelism: int) -> N
         return
     for subtask, shares in enumerate(dealt):
         count = total // parallelism + (subtask < total % parallelism)
-        assert [one for share in shares for one in elements(share)] == run_by_run(counts, at, count)
+        assert [element for share in shares for element in elements(share)] == run_by_run(counts, at, count)
         assert all(run.count for share in shares for run in share.runs)
         at += count
     assert at == total

@@ -7,7 +7,6 @@ from contextlib import suppress
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.flink.keyed.header import merge_keyed_headers, read_keyed_header, write_keyed_header
 from rescale.flink.metadata.checkpoint_metadata import SubtaskState
 from rescale.flink.operator_state import (
@@ -18,6 +17,7 @@ from rescale.flink.operator_state import (
 )
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.text.errors import SnapshotError
 from support.slow import Share, in_shares
 from support.snapshots import Elements, Keyed, element_streams, keyed_streams, names, opened
 
@@ -43,7 +43,7 @@ def test_merged_with_itself_a_keyed_header_stays(keyed: Keyed) -> None:
 
 @pytest.mark.parametrize("name", ["1.20-lazy", "2-lazy", "1.20-lazy-compressed", "2-lazy-compressed"])
 def test_headers_of_states_registered_late_become_one(name: str) -> None:
-    operator = next(one for one in opened(name).operators if one.label == "states")
+    operator = next(operator for operator in opened(name).operators if operator.label == "states")
     headers = [read_keyed_header(stream.header, name) for stream in operator.keyed]
     assert len(set(headers)) > 1
     merged = merge_keyed_headers(headers)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError
 from rescale.flink.keyed.header import merge_keyed_headers, read_keyed_header, write_keyed_header
 from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffsets
 from rescale.flink.operator_state import (
@@ -21,6 +20,7 @@ from rescale.flink.operator_state import (
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
 from rescale.flink.state_meta_info import StateKind
+from rescale.text.errors import SnapshotError
 from support.snapshot_bytes import (
     CUSTOM,
     HIDING,
@@ -116,9 +116,9 @@ def test_what_equal_headers_say_is_compared_once(monkeypatch: pytest.MonkeyPatch
     compared = []
     covers = SerializerSnapshot.covers
 
-    def counted(one: SerializerSnapshot, other: SerializerSnapshot) -> bool:
-        compared.append(one)
-        return covers(one, other)
+    def counted(mine: SerializerSnapshot, other: SerializerSnapshot) -> bool:
+        compared.append(mine)
+        return covers(mine, other)
 
     monkeypatch.setattr(SerializerSnapshot, "covers", counted)
     assert merge_keyed_headers([*[narrow] * 500, wide]).header == wide
@@ -139,7 +139,7 @@ def test_subclasses_that_were_met_apart_are_described_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "named"),
+    ("header", "other", "named"),
     [
         (keyed_header(keyed_state("a", INT)), keyed_header(keyed_state("a", LONG)), "a"),
         (keyed_header(keyed_state("a", LONG)), keyed_header(keyed_state("a", LONG, "REDUCING")), "a"),
@@ -151,8 +151,8 @@ def test_subclasses_that_were_met_apart_are_described_together() -> None:
         (keyed_header(), keyed_header(compressed=True), None),
     ],
 )
-def test_keyed_headers_that_do_not_go_together(one: bytes, other: bytes, named: str | None) -> None:
-    for pair in ((one, other), (other, one)):
+def test_keyed_headers_that_do_not_go_together(header: bytes, other: bytes, named: str | None) -> None:
+    for pair in ((header, other), (other, header)):
         with pytest.raises(SnapshotError) as error:
             merge_keyed_headers([read_keyed_header(data, "a file") for data in pair])
         assert error.value.state == named
@@ -163,16 +163,16 @@ def operator(lists: tuple[bytes, ...] = (), maps: tuple[bytes, ...] = (), **form
 
 
 def test_operator_headers_merge_by_name() -> None:
-    one = operator((operator_list("a"), operator_list("u", mode="UNION")), (broadcast_state("m"),))
+    first = operator((operator_list("a"), operator_list("u", mode="UNION")), (broadcast_state("m"),))
     other = operator((operator_list("b"), operator_list("a")), (broadcast_state("n"), broadcast_state("m")))
-    merged = merge_operator_state_headers([one, other])
+    merged = merge_operator_state_headers([first, other])
     assert [info.name for info in merged.list_states] == ["a", "u", "b"]
     assert [info.name for info in merged.broadcast_states] == ["m", "n"]
-    assert merge_operator_state_headers([merged, other, one]) == merged
+    assert merge_operator_state_headers([merged, other, first]) == merged
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         (operator((operator_list("a", INT),)), operator((operator_list("a", LONG),))),
         (operator((operator_list("a"),)), operator((operator_list("a", mode="UNION"),))),
@@ -181,9 +181,9 @@ def test_operator_headers_merge_by_name() -> None:
         (operator(), operator(compressed=True)),
     ],
 )
-def test_operator_headers_that_do_not_go_together(one: OperatorStateHeader, other: OperatorStateHeader) -> None:
+def test_operator_headers_that_do_not_go_together(first: OperatorStateHeader, other: OperatorStateHeader) -> None:
     with pytest.raises(SnapshotError):
-        merge_operator_state_headers([one, other])
+        merge_operator_state_headers([first, other])
 
 
 KEYED = keyed_header(*STATES.values(), key=WIDE)
@@ -231,7 +231,7 @@ def test_states_whose_serializers_are_not_known_are_found_by_how_they_begin(name
         assert [info.raw for info in header.states] == states
         assert type_name(header.key_serializer) == "com.example.Money$Snapshot"
         price = next(info for info in header.states if info.name == "price")
-        assert [(name, type_name(one)) for name, one in price.serializers] == [
+        assert [(name, type_name(serializer)) for name, serializer in price.serializers] == [
             ("VALUE_SERIALIZER", "com.example.Money$Snapshot"),
             ("NAMESPACE_SERIALIZER", "VoidNamespace"),
         ]

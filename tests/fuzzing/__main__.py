@@ -58,7 +58,7 @@ def main() -> int:
 
 
 class Outcome(NamedTuple):
-    """Of one target."""
+    """Outcome of fuzzing one target."""
 
     inputs: int
     cpu_seconds: float
@@ -68,8 +68,8 @@ class Outcome(NamedTuple):
 def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> Outcome:
     """Runs one target, and prints a line of what came of it."""
     subject = subject_of(name)
-    seeds, found = work / f"{name}-seeds", work / name
-    for folder in (seeds, found):
+    seeds, inputs = work / f"{name}-seeds", work / name
+    for folder in (seeds, inputs):
         folder.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate([*subject.seeds(), *kept(name)]):
         (seeds / f"{number:05}").write_bytes(data)
@@ -86,7 +86,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
             [
                 *(sys.executable, "-m", "fuzzing.driver", name, *options),
                 *(f"-artifact_prefix={work}/{name}-failed-", f"-rss_limit_mb={2 * MEMORY_BYTES >> 20}"),
-                *(str(found), str(seeds)),  # new inputs go to the first
+                *(str(inputs), str(seeds)),  # new inputs go to the first
             ],
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -102,18 +102,18 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
         flush=True,
     )
     if twice and not code and not subject.compiled:
-        different = _differences(name, found)
+        different = _differences(name, inputs)
         outcome = outcome._replace(failed=bool(different), cpu_seconds=_cpu_seconds() - begun)
         print(f"{name}: in machine code", *different or ["all inputs end alike"], sep="\n  ", flush=True)
     if keeps:
         least = min(len(data) for data in subject.seeds())
-        keep(name, [*kept(name), *worth_keeping((path.read_bytes() for path in found.iterdir()), least)])
+        keep(name, [*kept(name), *worth_keeping((path.read_bytes() for path in inputs.iterdir()), least)])
     return outcome
 
 
-def _differences(name: str, found: Path) -> list[str]:
+def _differences(name: str, inputs: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(found.iterdir())[:_TRIED_TWICE]:  # named by their digests
+        for path in sorted(inputs.iterdir())[:_TRIED_TWICE]:  # named by their digests
             shutil.copy(path, folder)
         return ends_otherwise(name, Path(folder))
 

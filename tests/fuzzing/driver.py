@@ -26,10 +26,10 @@ with nullcontext() if _COMPILED else atheris.instrument_imports(include=["rescal
         try_out(subject, _seed.read_bytes())
 
 
-def one(data: bytes) -> None:
+def run_input(data: bytes) -> None:
     with little_memory(), little_time():
         try_out(subject, data)
 
 
-atheris.Setup(sys.argv, one)
+atheris.Setup(sys.argv, run_input)
 atheris.Fuzz()

@@ -1,4 +1,4 @@
-"""What an input may cost: seconds, and memory beside what there is already."""
+"""Limits of an input: seconds, and memory beside what is in use already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What inputs end in, by whoever runs the loops: coverage guides Python's, and users have those in machine code.
+"""Outcomes of inputs in Python's loops, which coverage guides, and in machine code, which users have.
 
 `python -m fuzzing.outcomes TARGET FOLDER` prints a line for each file; `ends_otherwise` compares both.
 """
@@ -24,7 +24,7 @@ def ends_otherwise(name: str, folder: Path) -> list[str]:
     for what, lines in (("Python", in_python), ("machine code", in_machine_code)):
         if len(lines) < number:
             return [f"only {len(lines)} of {number} inputs come to an end in {what}"]
-    return [f"{one} / {other}" for one, other in zip(in_python, in_machine_code, strict=True) if one != other]
+    return [f"{ending} / {other}" for ending, other in zip(in_python, in_machine_code, strict=True) if ending != other]
 
 
 def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:
@@ -34,10 +34,10 @@ def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("=")]
 
 
-def _alike(words: str) -> str:
+def _alike(line: str) -> str:
     """On one line, without what is another one in each process: its own folder, and digests of plans that name it."""
     own_folder = re.escape(tempfile.gettempdir()) + r"/rescale-fuzzing-\w+"
-    return re.sub(rf"{own_folder}|\b[0-9a-f]{{64}}\b", "", " ".join(words.split()))
+    return re.sub(rf"{own_folder}|\b[0-9a-f]{{64}}\b", "", " ".join(line.split()))
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What is fuzzed: something that reads bytes of others, which may be anything."""
+"""Subject of fuzzing: a reader of other people's bytes, which may be anything."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rescale.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
 Look = Callable[[bytes], None]
 

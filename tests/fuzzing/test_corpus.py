@@ -1,4 +1,4 @@
-"""What was found once is met again: each input ends in an error of ours, or is taken for what it is, in little time."""
+"""Corpus of inputs: each ends in an error of ours, or is read as what it is, in little time."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ def test_what_ends_otherwise_in_machine_code_is_told(tmp_path: Path, monkeypatch
         return [*lines[:-1], "=4 another end"] if disabled == "0" else lines
 
     monkeypatch.setattr(outcomes, "_outcomes", other)
-    (told,) = ends_otherwise("key_groups", tmp_path)
-    assert told.endswith("/ =4 another end")
+    (difference,) = ends_otherwise("key_groups", tmp_path)
+    assert difference.endswith("/ =4 another end")

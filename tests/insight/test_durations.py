@@ -7,14 +7,14 @@ import pytest
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.durations import PROCESS_SECONDS, SPARK_SECONDS, durations, restore_seconds
 from rescale.insight.flink_restore import flink_restore
-from rescale.planning.asked.request import make_request
+from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.values.plan import Plan
+from rescale.planning.request.request import make_request
 from support.synthetic import database, header_of, keyed_stream, operator, snapshot
 
 GB = 1_000_000_000
 PROCESSES, SPARKS = 3 * PROCESS_SECONDS, 2 * SPARK_SECONDS
-"""Of a run without operator state."""
+"""Seconds for processes and Spark in a run without operator state."""
 HEADER = header_of("sum")
 
 
@@ -46,7 +46,7 @@ def test_what_is_little_to_do_waits_for_no_spark() -> None:
 
 @pytest.mark.parametrize(("parallelism", "measured"), [(6, 1.63), (2, 3.74), (4, 0.74)])
 def test_flinks_own_restore_takes_what_was_measured(parallelism: int, measured: float) -> None:
-    """Of 1 GB in four RocksDB directories, with Flink 1.20, in seconds."""
+    """Measured seconds for 1 GB in four RocksDB directories, with Flink 1.20."""
     databases = tuple(database(i, 4, 128, GB // 4) for i in range(4))
     seconds = restore_seconds([flink_restore(operator("big", 4, databases=databases), parallelism)], on_s3=False)
     assert measured / 2 < seconds < measured * 2
@@ -61,12 +61,12 @@ def test_s3_is_slower_and_what_flink_refuses_has_no_time() -> None:
 
 
 def test_the_steps_add_up_and_formats_differ_in_what_is_put_record_by_record() -> None:
-    found = durations(one_gigabyte("/target", "64"), None)
-    assert sum(step.seconds for step in found.steps) == found.run
-    assert [step.step for step in found.steps] == ["reshuffle", "redistribute", "validate"]
-    records, files = found.formats
+    estimated = durations(one_gigabyte("/target", "64"), None)
+    assert sum(step.seconds for step in estimated.steps) == estimated.run
+    assert [step.step for step in estimated.steps] == ["reshuffle", "redistribute", "validate"]
+    records, files = estimated.formats
     assert records.chosen
     assert not files.chosen
     assert records.read == records.by_record == files.read
     assert files.by_record == 0
-    assert records.seconds == found.restore > 5 * files.seconds
+    assert records.seconds == estimated.restore > 5 * files.seconds

@@ -1,4 +1,4 @@
-"""What Flink would do at restore; that it does just that is shown in `tests/oracle/test_own_restore.py`."""
+"""Forecast of Flink's restore; `tests/oracle/test_own_restore.py` shows that it comes true."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ def test_at_the_stored_parallelism_foreign_key_groups_are_dropped() -> None:
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("parallelism", [1, 3, 5])
 def test_every_key_group_of_a_real_snapshot_is_read(name: str, parallelism: int) -> None:
-    for one in opened(name).operators:
-        if one.max_parallelism >= parallelism and (one.keyed or one.databases):
-            restore = flink_restore(one, parallelism)
+    for stored in opened(name).operators:
+        if stored.max_parallelism >= parallelism and (stored.keyed or stored.databases):
+            restore = flink_restore(stored, parallelism)
             assert [subtask.subtask for subtask in restore.subtasks] == list(range(parallelism))
-            if one.keyed and not one.databases:
-                assert by_record(restore) == key_group_sizes(one).total
+            if stored.keyed and not stored.databases:
+                assert by_record(restore) == key_group_sizes(stored).total
             else:
-                assert read(restore) >= sum(database.size for database in one.databases)
+                assert read(restore) >= sum(database.size for database in stored.databases)
 
 
 @pytest.mark.parametrize("backend", ["heap", "rocksdb"])
@@ -129,10 +129,14 @@ def test_a_changelog_is_gone_through_after_what_is_materialised(backend: str) ->
     below = replace(
         logged,
         changelogs=(),
-        keyed=tuple(part for one in logged.changelogs for part in one.base if isinstance(part, KeyedStream)),
-        databases=tuple(part for one in logged.changelogs for part in one.base if isinstance(part, Database)),
+        keyed=tuple(
+            part for changelog in logged.changelogs for part in changelog.base if isinstance(part, KeyedStream)
+        ),
+        databases=tuple(
+            part for changelog in logged.changelogs for part in changelog.base if isinstance(part, Database)
+        ),
     )
-    logs = sum(one.log_size for one in logged.changelogs)
+    logs = sum(changelog.log_size for changelog in logged.changelogs)
     for parallelism, times in ((2, 1), (4, 2), (1, 1)):
         with_log, without = flink_restore(logged, parallelism), flink_restore(below, parallelism)
         assert read(with_log) - read(without) == times * logs

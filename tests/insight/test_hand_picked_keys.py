@@ -16,7 +16,7 @@ from rescale.flink.keys.smallest_keys import virtual_keys
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.insight import snapshot_insight
-from rescale.planning.asked.operator_shapes import Shape
+from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot import snapshot_files
 from rescale.snapshot.model import Snapshot
 from rescale.storage.store import Pin
@@ -49,15 +49,15 @@ def savepoint(folder: Path, keys: Iterable[int], parallelism: int) -> Snapshot:
         stream = keyed_stream(subtask, sizes, Framing.CANONICAL, HEADER, first=own.first, last=own.last)
         streams.append(replace(stream, parsed=read_keyed_header(HEADER, "")))
     pending = element_stream(0, {"pending": (DistributionMode.SPLIT_DISTRIBUTE, 2)})
-    one = operator("dealt", parallelism, MAXIMUM, keyed=tuple(streams), elements=(pending,))
-    return replace(snapshot(one), files=tuple(files))
+    dealt = operator("dealt", parallelism, MAXIMUM, keyed=tuple(streams), elements=(pending,))
+    return replace(snapshot(dealt), files=tuple(files))
 
 
 def record(key: int) -> Record:
     return Record(0, struct.pack(">i", key) + b"\0", bytes(8))
 
 
-def found(folder: Path, keys: Sequence[int], parallelism: int, shape: Shape) -> HandPickedKeys | None:
+def keys_for(folder: Path, keys: Sequence[int], parallelism: int, shape: Shape) -> HandPickedKeys | None:
     taken = savepoint(folder, keys, parallelism)
     return hand_picked_keys(taken, taken.operators[0], shape)
 
@@ -69,16 +69,19 @@ def owner(key: int, shape: Shape) -> int:
 @pytest.mark.parametrize("shape", [Shape(4, 128), Shape(6, 128), Shape(3, 32), Shape(5, 1000)])
 def test_the_smallest_keys_and_where_they_go(tmp_path: Path, shape: Shape) -> None:
     keys = virtual_keys("int", MAXIMUM, 4)
-    one = found(tmp_path, keys, 4, shape)
-    assert one is not None
-    assert one.smallest
-    assert [picked.key for picked in one.keys] == [str(key) for key in keys]
+    picked_keys = keys_for(tmp_path, keys, 4, shape)
+    assert picked_keys is not None
+    assert picked_keys.smallest
+    assert [picked.key for picked in picked_keys.keys] == [str(key) for key in keys]
     goals = [owner(key, shape) for key in keys]
-    assert [picked.new_subtask for picked in one.keys] == goals
-    assert one.idle == tuple(i for i in range(shape.parallelism) if i not in goals)
-    assert one.crowded == tuple(i for i in range(shape.parallelism) if goals.count(i) > 1)
-    assert (one.key_type, one.table) == ("int", virtual_keys("int", shape.max_parallelism, shape.parallelism))
-    assert one.dealt == ("pending",)
+    assert [picked.new_subtask for picked in picked_keys.keys] == goals
+    assert picked_keys.idle == tuple(i for i in range(shape.parallelism) if i not in goals)
+    assert picked_keys.crowded == tuple(i for i in range(shape.parallelism) if goals.count(i) > 1)
+    assert (picked_keys.key_type, picked_keys.table) == (
+        "int",
+        virtual_keys("int", shape.max_parallelism, shape.parallelism),
+    )
+    assert picked_keys.dealt == ("pending",)
 
 
 def test_other_keys_count_if_chance_is_unlikely(tmp_path: Path) -> None:
@@ -86,13 +89,13 @@ def test_other_keys_count_if_chance_is_unlikely(tmp_path: Path) -> None:
         shape = Shape(parallelism, MAXIMUM)
         return [next(k for k in range(5000, 99999) if owner(k, shape) == subtask) for subtask in range(parallelism)]
 
-    six = found(tmp_path, others(6), 6, Shape(6, MAXIMUM))
+    six = keys_for(tmp_path, others(6), 6, Shape(6, MAXIMUM))
     assert six is not None
     assert not six.smallest
     assert six.chance == pytest.approx(720 / 6**6)
-    assert found(tmp_path, others(3), 3, Shape(3, MAXIMUM)) is None  # in two cases of nine
-    assert found(tmp_path, others(6)[:5], 6, Shape(6, MAXIMUM)) is not None
-    assert found(tmp_path, others(6)[:3], 6, Shape(6, MAXIMUM)) is None
+    assert keys_for(tmp_path, others(3), 3, Shape(3, MAXIMUM)) is None  # in two cases of nine
+    assert keys_for(tmp_path, others(6)[:5], 6, Shape(6, MAXIMUM)) is not None
+    assert keys_for(tmp_path, others(6)[:3], 6, Shape(6, MAXIMUM)) is None
 
 
 def test_a_second_key_in_a_subtask_ends_the_suspicion(tmp_path: Path) -> None:
@@ -100,14 +103,14 @@ def test_a_second_key_in_a_subtask_ends_the_suspicion(tmp_path: Path) -> None:
     group = key_group_of_hash(keys[0], MAXIMUM)
     beside = next(key for key in range(1000, 9999) if key_group_of_hash(key, MAXIMUM) == group)
     elsewhere = next(key for key in range(1000, 9999) if owner(key, Shape(4, 128)) == 0 and key != beside)
-    assert found(tmp_path, [*keys, beside], 4, Shape(4, MAXIMUM)) is None
-    assert found(tmp_path, [*keys, elsewhere], 4, Shape(4, MAXIMUM)) is None
+    assert keys_for(tmp_path, [*keys, beside], 4, Shape(4, MAXIMUM)) is None
+    assert keys_for(tmp_path, [*keys, elsewhere], 4, Shape(4, MAXIMUM)) is None
 
 
 def test_what_gives_no_suspicion_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot_files, "open_store", None)
-    assert found(tmp_path, range(500), 4, Shape(4, MAXIMUM)) is None
-    assert found(tmp_path, [], 4, Shape(4, MAXIMUM)) is None
+    assert keys_for(tmp_path, range(500), 4, Shape(4, MAXIMUM)) is None
+    assert keys_for(tmp_path, [], 4, Shape(4, MAXIMUM)) is None
 
 
 @pytest.mark.parametrize("name", names())

@@ -31,17 +31,17 @@ def test_worst_by_mean() -> None:
 def test_the_divisor_next_to_the_asked_parallelism_is_recommended(
     parallelism: int, lower: int, upper: int, recommended: int
 ) -> None:
-    found = advice(parallelism, [1] * 128)
-    assert (found.lower, found.upper, found.recommended) == (lower, upper, recommended)
+    advised = advice(parallelism, [1] * 128)
+    assert (advised.lower, advised.upper, advised.recommended) == (lower, upper, recommended)
 
 
 def test_what_does_not_divide_lets_capacity_wait() -> None:
-    found = advice(100, [10] * 128)
-    asked = found.asked
+    advised = advice(100, [10] * 128)
+    asked = advised.asked
     assert asked.parallelism == 100
     assert (asked.least_key_groups, asked.most_key_groups) == (1, 2)
     assert asked.evenness == pytest.approx(20 * 100 / 1280)
-    assert found.idle == pytest.approx(1 - 1.28 / 2)
+    assert advised.idle == pytest.approx(1 - 1.28 / 2)
     assert advice(64, [10] * 128).idle == 0
 
 

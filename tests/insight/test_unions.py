@@ -18,7 +18,7 @@ WORDS = (DistributionMode.SPLIT_DISTRIBUTE, 3)
 
 
 def unions(folder: Path, *contents: str) -> list[UnionList]:
-    """Of an operator whose subtasks wrote elements, each a letter `GROUP_SIZE` times."""
+    """Return the union lists of an operator whose subtasks wrote elements, each a letter `GROUP_SIZE` times."""
     streams, files = [], [("/nowhere/_metadata", Pin(9))]
     for subtask, letters in enumerate(contents):
         elements = {"offsets": (DistributionMode.UNION, len(letters)), "words": WORDS}
@@ -31,10 +31,10 @@ def unions(folder: Path, *contents: str) -> list[UnionList]:
 
 
 def test_every_subtask_gets_all_of_it(tmp_path: Path) -> None:
-    (one,) = unions(tmp_path, "ab", "c")
-    assert (one.state, one.elements, one.bytes) == ("offsets", 3, 3 * GROUP_SIZE)
-    assert one.bytes_at_restore == 6 * 3 * GROUP_SIZE
-    assert not one.repeated
+    (union,) = unions(tmp_path, "ab", "c")
+    assert (union.state, union.elements, union.bytes) == ("offsets", 3, 3 * GROUP_SIZE)
+    assert union.bytes_at_restore == 6 * 3 * GROUP_SIZE
+    assert not union.repeated
 
 
 def test_the_same_elements_in_every_subtask_are_repeated(tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ def test_elements_that_lie_far_apart_are_read_without_what_lies_between(tmp_path
         state = ElementState("offsets", DistributionMode.UNION, elements)
         streams.append(ElementStream(subtask, Extent(subtask + 1, 0, FAR + 2), (state,), b"", None))
     lists = operator("lists", 2, elements=tuple(streams))
-    (one,) = union_lists(replace(snapshot(lists), files=tuple(files)), lists, 6)
-    assert one.repeated
+    (union,) = union_lists(replace(snapshot(lists), files=tuple(files)), lists, 6)
+    assert union.repeated
 
 
 def test_an_empty_one_is_not_worth_a_word(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ def space() -> Iterator[Namespace]:
     need_cluster()
     need("kubectl", "the cluster is looked at")
     need("helm", "the chart is installed")
-    with namespace() as found:
-        yield found
+    with namespace() as created:
+        yield created
 
 
 @pytest.fixture(scope="package")

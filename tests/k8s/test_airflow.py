@@ -16,6 +16,7 @@ import pytest
 
 from k8s.savepoints import JOB, download
 from oracle.harness import Flink
+from rescale.airflow.windows.window import OUTSIDE_HOURS
 from rescale.demo.airflow_home import AirflowHome
 from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, Run, request
@@ -39,8 +40,8 @@ TRACED = [
 def airflow(space: Namespace, savepoint: str) -> Iterator[AirflowServer]:
     password = secrets.token_urlsafe(9)
     keys = {"secret": secrets.token_hex(), "passwords.json": json.dumps({"admin": password})}
-    words = [f"--from-literal={key}={value}" for key, value in keys.items()]
-    space.kubectl("create", "secret", "generic", SECRET, *words)
+    literals = [f"--from-literal={key}={value}" for key, value in keys.items()]
+    space.kubectl("create", "secret", "generic", SECRET, *literals)
     settings = ["--set", f"airflow.secret={SECRET}", "--set", f"airflow.database.claim={CLAIM}"]
     settings += ["--set-json", f"windows={json.dumps(windows(savepoint))}"]
     settings += ["--set-json", f"airflow.env={json.dumps(TRACED)}"]
@@ -113,8 +114,8 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     assert run.task("reshuffle_keyed_state")["try_number"] >= 2
     certificate = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 30)[0])
     assert certificate["verdict"] == "complete"
-    told = [line["event"] for line in run.log("validate")]
-    assert any("validate: " in line and " in " in line for line in told), told
+    lines = [line["event"] for line in run.log("validate")]
+    assert any("validate: " in line and " in " in line for line in lines), lines
     report = urlsplit(str(run.links("publish")["Report"]))
     status, _, page = airflow.page(f"{airflow.home.url}{report.path}?{report.query}")
     assert (status, page) == (200, open_store(target).read_all(f"{target}.rescale/report.html", 1 << 30)[0])
@@ -141,7 +142,7 @@ def test_what_another_try_cannot_mend_fails_at_once_with_the_pods_words(
     for name in ("reshuffle_keyed_state", "redistribute_operator_state"):
         tries = [errors(run, name, attempt + 1) for attempt in range(run.task(name)["try_number"])]
         # the cluster may cost a try, what the step says may not
-        assert ["changed" in told for told in tries] == [False] * (len(tries) - 1) + [True], tries
+        assert ["changed" in attempt for attempt in tries] == [False] * (len(tries) - 1) + [True], tries
     wait_for(lambda: not space.pods("executor"), "executors to be gone")
 
 
@@ -160,8 +161,8 @@ def test_a_connection_is_refused_that_would_not_reach_the_pods(airflow: AirflowS
     run = airflow.trigger(**request(savepoint, f"{savepoint}-never", connection="mine", parallelism=2))
     assert end(run) == "failed"
     assert run.task("inspect")["try_number"] == 1
-    told = [line["event"] for line in run.log("inspect") if line.get("level") == "error"]
-    assert any("'mine' does not reach the pods" in line for line in told), told
+    errors = [line["event"] for line in run.log("inspect") if line.get("level") == "error"]
+    assert any("steps run in pods, which cannot use the connection 'mine'" in line for line in errors), errors
 
 
 def test_a_window_publishes_though_airflows_pod_is_replaced_which_remembers_all_runs(
@@ -172,7 +173,7 @@ def test_a_window_publishes_though_airflows_pod_is_replaced_which_remembers_all_
     assert "Mars/Olympus" in error["stack_trace"]
     assert airflow.api("GET", "/dags/rescale_wrong")[0] == 404
     before = airflow.api("GET", "/dags/rescale_savepoint/dagRuns")[1]["total_entries"]
-    run = airflow.trigger_dag("rescale_yearly", {})
+    run = airflow.trigger_dag("rescale_yearly", {OUTSIDE_HOURS: True})
     wait_for(lambda: reshuffling(space), "an executor")
     (pod,) = space.running("airflow")
     space.kubectl("delete", "pod", pod)

@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.errors import RequestError, RescaleError
+from rescale.airflow.flink.deployment import Wanted, is_redeployed, read_deployment, redeploy
+from rescale.airflow.flink.hand_overs import PatchDeployment
+from rescale.airflow.flink.operators import GoBack, HandOverJob
+from rescale.airflow.flink.starting import check_hand_over
+from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
-from rescale.orchestration.flink.deployment import Wanted, is_redeployed, read_deployment, redeploy
-from rescale.orchestration.flink.kinds import PatchDeployment
-from rescale.orchestration.flink.operators import GoBack, HandOverJob
-from rescale.orchestration.flink.rest import Taking
-from rescale.orchestration.flink.starting import check_hand_over
-from rescale.orchestration.flink.stopping import JobBefore
-from rescale.orchestration.steps.attempts import TaskEnded
+from rescale.flink_rest.client import Taking
+from rescale.text.errors import RequestError, RescaleError
 from support.deferring import run_operator
 from support.flink_operator import FlinkNamespace, flink_namespace
 from support.helm import CHART, helm
@@ -35,8 +35,8 @@ OPTIONS = {MAXIMUM: "128", "state.savepoints.dir": "s3://bucket/savepoints"}
 def space() -> Iterator[FlinkNamespace]:
     need_kubernetes("FlinkDeployments are patched in it")
     need("mvn", "the custom resource definition of Flink's Kubernetes operator comes from Maven")
-    with flink_namespace() as found:
-        yield found
+    with flink_namespace() as created:
+        yield created
 
 
 @pytest.fixture
@@ -56,10 +56,10 @@ def where(space: FlinkNamespace, access: str) -> PatchDeployment:
 
 
 def before_of(where: PatchDeployment) -> JobBefore:
-    found = read_deployment(where)
+    deployment = read_deployment(where)
     # Nobody listens there: a JobManager that is being replaced cannot be asked.
     flink = "http://127.0.0.1:9"
-    return JobBefore(flink, "0" * 32, "job", Taking.STOP, "/save", 2, where, found.fields, found.nonce)
+    return JobBefore(flink, "0" * 32, "job", Taking.STOP, "/save", 2, where, deployment.fields, deployment.nonce)
 
 
 def going_back(before: JobBefore) -> GoBack:
@@ -107,7 +107,7 @@ def test_handed_over_and_back_again(space: FlinkNamespace, where: PatchDeploymen
     assert space.spec(where)["job"] == {**JOB, **ours}
     assert space.spec(where)["flinkConfiguration"] == OPTIONS
     assert run_operator(back, "a-run")["nonce"] == 2, "a retry patches nothing"
-    with pytest.raises(TaskEnded, match="the job still runs: two would do its work"):
+    with pytest.raises(TaskEnded, match="the job still runs, so a second one would do the same work twice"):
         hand_over(where, Start("s3://bucket/result", 3, 256), before)
 
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_patched_is_refused_with_the_reason(
     space: FlinkNamespace, where: PatchDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = Wanted("s3://bucket/result", 3, "256")
-    with pytest.raises(RequestError, match="it is a session cluster"):
+    with pytest.raises(RequestError, match="a session cluster"):
         redeploy(space.deploy(None, {}), wanted)
     with pytest.raises(RequestError, match="refuses to get") as caught:
         redeploy(msgspec.structs.replace(where, name="nobody"), wanted)

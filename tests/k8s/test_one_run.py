@@ -28,7 +28,9 @@ def ended(space: Namespace, release: str = "") -> dict[str, str] | None:
     """The conditions of the only Job (of a release), when it has ended."""
     (job,) = space.get("jobs", *(["--selector", f"app.kubernetes.io/instance={release}"] if release else []))
     conditions = {
-        one["type"]: one.get("reason", "") for one in job["status"].get("conditions", ()) if one["status"] == "True"
+        condition["type"]: condition.get("reason", "")
+        for condition in job["status"].get("conditions", ())
+        if condition["status"] == "True"
     }
     return conditions if conditions.keys() & {"Complete", "Failed"} else None
 
@@ -42,13 +44,13 @@ def is_kept(space: Namespace, pod: str) -> bool:
     """Whether the cluster refuses to evict a pod, for its budget."""
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": space.name}}
     path = f"/api/v1/namespaces/{space.name}/pods/{pod}/eviction?dryRun=All"
-    words = ["kubectl", "create", "--raw", path, "--filename", "-"]
-    done = subprocess.run(words, input=json.dumps(eviction), capture_output=True, text=True, check=False)
+    command = ["kubectl", "create", "--raw", path, "--filename", "-"]
+    done = subprocess.run(command, input=json.dumps(eviction), capture_output=True, text=True, check=False)
     return "disruption budget" in done.stderr
 
 
 def served(space: Namespace, pod: str, path: str) -> str:
-    """What a driver's servlet answers, through the API server; nothing while it does not."""
+    """Return the answer of a driver's servlet through the API server; empty while there is none."""
     place = f"/api/v1/namespaces/{space.name}/pods/{pod}:4040/proxy{path}"
     return subprocess.run(["kubectl", "get", "--raw", place], capture_output=True, text=True, check=False).stdout
 
@@ -108,19 +110,19 @@ def test_a_run_without_room_or_without_a_secret_says_so_and_an_upgrade_runs_it(
     space.install("rescale-keyless", *words_of(keyless), "--set", "s3.secret=nobodys")
     user = "security.pod.runAsUser=1000650000,security.pod.runAsGroup=0,security.pod.fsGroup=1000650000"
     store = f"s3.endpoint={S3_TLS},caBundle.configMap={S3_AUTHORITY}"
-    words = (*words_of(run), "--set", user, "--set", store)
-    space.install("rescale-large", *words, "--set", "executors.cpuRequest=64")
+    settings = (*words_of(run), "--set", user, "--set", store)
+    space.install("rescale-large", *settings, "--set", "executors.cpuRequest=64")
     wait_for(lambda: "no executor has started for" in space.log("driver", "rescale-large"), "words about the room")
-    assert "its pod asks for 64 cores" in space.log("driver", "rescale-large")
+    assert "its pod requests 64 cores" in space.log("driver", "rescale-large")
     assert "has not accepted any resources" in space.log("driver", "rescale-large"), "as Spark says it"
     (before,) = jobs(space, "rescale-large")
-    space.install("rescale-large", *words)
+    space.install("rescale-large", *settings)
     wait_for(lambda: jobs(space, "rescale-large") and before not in jobs(space, "rescale-large"), "another Job")
     assert "Complete" in wait_for(lambda: ended(space, "rescale-large"), "the end of the Job")
     assert open_store(run["target"]).stat(f"{run['target']}/_metadata") is not None
     assert "Failed" in wait_for(lambda: ended(space, "rescale-keyless"), "the end of the run without a Secret")
-    told = space.log("driver", "rescale-keyless", "secret")
-    assert "there is no Secret nobodys in this namespace" in told
+    log = space.log("driver", "rescale-keyless", "secret")
+    assert "the Secret nobodys does not exist in this namespace" in log
     for release in ("rescale-large", "rescale-keyless"):
         space.uninstall(release)
 
@@ -131,9 +133,9 @@ def test_the_api_server_takes_all_that_platforms_ask_for(space: Namespace) -> No
     done = helm("template", "clicks", str(CHART), *here, *ways, "--values", str(PLATFORM))
     assert done.returncode == 0, done.stderr
     # A pod takes accounts and priority classes that are there; Jobs and Deployments have the same ones as templates.
-    manifests = [one for one in yaml.safe_load_all(done.stdout) if one and one["kind"] != "Pod"]
-    words = ("apply", "--dry-run=server", "--validate=strict", "--filename", "-")
-    taken = space.kubectl(*words, stdin=yaml.safe_dump_all(manifests))
+    manifests = [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest and manifest["kind"] != "Pod"]
+    arguments = ("apply", "--dry-run=server", "--validate=strict", "--filename", "-")
+    taken = space.kubectl(*arguments, stdin=yaml.safe_dump_all(manifests))
     for kind in ("job.batch", "networkpolicy.networking.k8s.io", "poddisruptionbudget.policy", "deployment.apps"):
         assert f"{kind}/clicks-rescale-" in taken
 

@@ -22,6 +22,7 @@ from mutation.accepted import reason
 from mutation.mutants import Mutant, mutants
 from mutation.table import ROOT, tests_of
 from mutation.trial import Outcome, Trial
+from support.examples import ALL
 from support.records import append_record
 
 COUNTED = ("mutants", "found by tests", "accepted with a reason", "survived")
@@ -41,10 +42,14 @@ def main() -> int:
     arguments = parser.parse_args()
     total: Counter[str] = Counter()
     for tests, files in _by_tests(arguments.paths).items():
-        made = [one for file in files for one in _drawn(file, arguments.function, arguments.sample, arguments.seed)]
-        outcomes = _try(tests, [one for one in made if not reason(one)], arguments.histories, verbose=arguments.verbose)
+        made = [
+            mutant for file in files for mutant in _drawn(file, arguments.function, arguments.sample, arguments.seed)
+        ]
+        outcomes = _try(
+            tests, [mutant for mutant in made if not reason(mutant)], arguments.histories, verbose=arguments.verbose
+        )
         for file in files:
-            counts = _counts([one for one in made if one.path == file], outcomes)
+            counts = _counts([mutant for mutant in made if mutant.path == file], outcomes)
             total += counts
             print(f"{file.relative_to(ROOT)}: {', '.join(f'{counts[what]} {what}' for what in COUNTED)}", flush=True)
     if arguments.record:
@@ -55,15 +60,15 @@ def main() -> int:
 
 def _by_tests(paths: Sequence[Path]) -> dict[tuple[str, ...], list[Path]]:
     """The files that are tried by the same tests, which are collected once for all of them."""
-    found: dict[tuple[str, ...], list[Path]] = {}
+    by_tests: dict[tuple[str, ...], list[Path]] = {}
     for path in paths:
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            found.setdefault(tests_of(file.resolve()), []).append(file.resolve())
-    return found
+            by_tests.setdefault(tests_of(file.resolve()), []).append(file.resolve())
+    return by_tests
 
 
 def _drawn(file: Path, function: str | None, most: int | None, seed: int) -> list[Mutant]:
-    made = [one for one in mutants(file) if function in (None, one.function)]
+    made = [mutant for mutant in mutants(file) if function in (None, mutant.function)]
     return made if most is None or most >= len(made) else random.Random(f"{seed} {file.name}").sample(made, most)
 
 
@@ -78,7 +83,7 @@ class SameExamples:
 
     def pytest_collection(self) -> None:
         phases = [Phase.explicit, Phase.generate]
-        settings.register_profile("mutation", settings.default, derandomize=True, phases=phases)
+        settings.register_profile("mutation", settings.get_profile(ALL), derandomize=True, phases=phases)
         settings.load_profile("mutation")
 
 
@@ -94,7 +99,7 @@ def _try(tests: Sequence[str], tried: Sequence[Mutant], histories: int, *, verbo
     trial = Trial(tried, histories, say)
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory() as folder:
-        words = [
+        arguments = [
             "-qq",
             "--no-header",
             "--disable-warnings",
@@ -103,7 +108,7 @@ def _try(tests: Sequence[str], tried: Sequence[Mutant], histories: int, *, verbo
             f"--basetemp={folder}/tests",
             *tests,
         ]
-        code = pytest.main(words, [trial, SameExamples()])
+        code = pytest.main(arguments, [trial, SameExamples()])
     if code != pytest.ExitCode.OK or len(trial.outcomes) != len(tried):
         sys.exit(f"the tests do not run without any mutant: {code!r}")
     return trial.outcomes

@@ -23,32 +23,34 @@ ACCEPTED: dict[str, dict[str, str]] = {
             "only two states want a table of one more than a power of two, and these come in one order in any table"
         ),
     },
-    "target/candidate.py: build_candidate": {"odd = max(handles.keys() ^ planned)": _ONE_OF_SEVERAL},
-    "target/certificate.py: write_certificate": {
+    "runstate/candidate.py: build_candidate": {"odd = max(handles.keys() ^ planned)": _ONE_OF_SEVERAL},
+    "runstate/certificate.py: write_certificate": {
         f"store.put(places.certificate, {_CERTIFICATE}{indent}))": _FOR_PEOPLE
         for indent in ("", ", indent=3", ", indent=1")
     },
-    "target/claim.py: claim": {
+    "runstate/claim.py: claim": {
         f"document = json.dumps({{'plan': plan.digest, 'source': plan.source, **who}}{indent}).encode()": _FOR_PEOPLE
         for indent in ("", ", indent=2", ", indent=0")
     },
-    "target/publication.py: _begin": {
-        "return permit(plan, Move.PUBLISH) is State.PUBLISHED": "saves requests where nobody was faster",
+    "runstate/publication.py: _begin": {
+        "return permit(plan, Transition.PUBLISH) is State.PUBLISHED": "saves requests where nobody was faster",
     },
-    "target/removal.py: _those_there": {
+    "runstate/removal.py: _existing": {
         f"return [uri for uri, pin in zip(uris, open_store(target).stats(uris){strict}) if pin is not None]": (
             "a store says of each file whether it is there"
         )
         for strict in ("", ", strict=False")
     },
-    "target/written_handles.py: _streams": {"return [handle.stream]": "no moving step writes a handle of another sort"},
-    "target/written_handles.py: _gone": {
-        f"return [file for file, pin in zip(missed, found{strict}) if pin is None or pin.size != files[file]]": (
+    "runstate/written_handles.py: _streams": {
+        "return [handle.stream]": "no moving step writes a handle of another sort"
+    },
+    "runstate/written_handles.py: _gone": {
+        f"return [file for file, pin in zip(missed, pins{strict}) if pin is None or pin.size != files[file]]": (
             "there is one answer for each file that was asked for"
         )
         for strict in ("", ", strict=False")
     },
-    "target/states.py: refuse_unpublished": {"pass: return": _LOOKED_AT_BEFORE},
+    "runstate/states.py: refuse_unpublished": {"pass: return": _LOOKED_AT_BEFORE},
 }
 """By `file: function`, the file's name from `rescale` on; then by `Mutant.change`."""
 

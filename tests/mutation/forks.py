@@ -14,7 +14,7 @@ _MOST_MEMORY = 4 << 30
 
 
 def in_a_fork(work: Callable[[], str], seconds: float) -> str:
-    """What it returns, or how its process ended."""
+    """Return the result of `work` in a fork, or how its process ended."""
     end, beginning = os.pipe()
     child = os.fork()
     if child == 0:

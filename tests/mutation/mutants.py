@@ -68,31 +68,31 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def _functions(body: Sequence[ast.stmt], outer: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Those of the module and of its classes, but what is inside of one belongs to it."""
-    for one in body:
-        if isinstance(one, ast.FunctionDef):
-            yield outer + one.name, one
-        elif isinstance(one, ast.ClassDef):
-            yield from _functions(one.body, f"{outer}{one.name}.")
+    """Yield the functions of the module and of its classes; an inner function belongs to the outer one."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef):
+            yield outer + statement.name, statement
+        elif isinstance(statement, ast.ClassDef):
+            yield from _functions(statement.body, f"{outer}{statement.name}.")
 
 
 def _statements(body: Sequence[ast.AST]) -> Iterator[ast.stmt | ast.excepthandler]:
-    for one in body:
-        if isinstance(one, ast.stmt | ast.excepthandler):
-            yield one
+    for statement in body:
+        if isinstance(statement, ast.stmt | ast.excepthandler):
+            yield statement
         for field in _COMPOUND:
-            yield from _statements(getattr(one, field, ()))
+            yield from _statements(getattr(statement, field, ()))
 
 
 def _head(statement: ast.AST) -> range:
     """The lines of the statement without those of the statements in it."""
     first, last = statement.lineno, statement.end_lineno  # type: ignore[attr-defined]
     body = getattr(statement, "body", ()) or getattr(statement, "cases", ())
-    inner = [one for one in body if isinstance(one, ast.stmt)]
+    inner = [statement for statement in body if isinstance(statement, ast.stmt)]
     return range(first, max(first + 1, inner[0].lineno) if inner else last + 1)
 
 
-def _told(statement: ast.AST) -> str:
+def _described(statement: ast.AST) -> str:
     text = ast.unparse(statement)
     return text.partition("\n")[0] if hasattr(statement, "body") else " ".join(text.split())
 
@@ -104,7 +104,7 @@ def _changes(statement: ast.stmt | ast.excepthandler) -> Iterator[str]:
         negated = [ast.UnaryOp(ast.Not(), node)] if field in ("test", "ifs") and isinstance(node, _BARE) else []
         for other in (*negated, *_alternatives(node)):
             _put(parent, field, place, ast.fix_missing_locations(ast.copy_location(other, node)))
-            yield _told(statement)
+            yield _described(statement)
         _put(parent, field, place, node)
 
 
@@ -122,27 +122,27 @@ def _without(statement: ast.stmt | ast.excepthandler) -> Iterator[str]:
             other = ast.Pass
         case ast.Return() if not isinstance(statement.value, ast.Constant):
             value, statement.value = statement.value, ast.copy_location(ast.Constant(None), statement)
-            yield _told(statement)
+            yield _described(statement)
             statement.value = value
             return
         case ast.ExceptHandler():
             body, statement.body = statement.body, [ast.copy_location(ast.Raise(), statement.body[0])]
-            yield f"{_told(statement)} raise"
+            yield f"{_described(statement)} raise"
             statement.body = body
             return
         case _:
             return
-    text, fields = _told(statement), vars(statement)
+    text, fields = _described(statement), vars(statement)
     kept: type[ast.AST] = type(statement)
     missing = {name: fields.pop(name) for name in kept._fields if name in fields}
     statement.__class__ = other  # type: ignore[assignment]
-    yield f"{_told(statement)}: {text}"
+    yield f"{_described(statement)}: {text}"
     statement.__class__ = kept  # type: ignore[assignment]
     fields.update(missing)
 
 
 def _expressions(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.expr]]:
-    """Of a statement's head: where each stands, and it."""
+    """Yield the expressions in the head of a statement, each with its place."""
     if isinstance(parent, ast.FunctionDef | ast.ClassDef) or (isinstance(parent, ast.Raise) or _words_an_error(parent)):
         return
     for field, value in ast.iter_fields(parent):
@@ -169,7 +169,7 @@ def _put(parent: ast.AST, field: str, place: int | None, node: ast.AST) -> None:
 
 
 def _alternatives(node: ast.expr) -> Iterator[ast.expr]:
-    """What may stand in the place of an expression."""
+    """Yield the replacements for an expression."""
     match node:
         case ast.Constant(value=bool(value)):
             yield ast.Constant(not value)
@@ -201,8 +201,8 @@ def _alternatives(node: ast.expr) -> Iterator[ast.expr]:
             function = ast.Name(CALLED[name], ast.Load())
             yield ast.Call(function, arguments, named if name != "sorted" else [])
         case ast.Call(func=function, args=arguments, keywords=named):
-            for i, one in enumerate(named):
-                if one.arg is not None:
+            for i, keyword in enumerate(named):
+                if keyword.arg is not None:
                     yield ast.Call(function, arguments, [*named[:i], *named[i + 1 :]])
         case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
             yield from _unfiltered(node)

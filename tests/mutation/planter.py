@@ -23,37 +23,41 @@ class Planter:
         self._kept: list[Any] = []
         self._loops: list[Any] = []
         gc.unfreeze()  # what a test has frozen is not told
-        for one in gc.get_objects():
+        for living in gc.get_objects():
             if (
-                type(one) is FunctionType and (code := one.__code__).co_filename in wanted
+                type(living) is FunctionType and (code := living.__code__).co_filename in wanted
             ):  # a proxy would load what it is of
                 key = code.co_filename, code.co_qualname, code.co_firstlineno
-                self._functions.setdefault(key, []).append(one)
-            elif type(one) is functools._lru_cache_wrapper and _is_own(one.__wrapped__):
-                self._kept.append(one)
-            elif type(one).__name__ == "CPUDispatcher":
-                self._loops.append(one)
+                self._functions.setdefault(key, []).append(living)
+            elif type(living) is functools._lru_cache_wrapper and _is_own(living.__wrapped__):
+                self._kept.append(living)
+            elif type(living).__name__ == "CPUDispatcher":
+                self._loops.append(living)
         gc.freeze()
 
     def places(self, mutant: Mutant) -> list[tuple[FunctionType, CodeType]]:
-        """What becomes what; none where a name of an outer scope is used no more, which Python does not allow."""
-        found = [
-            (one, code)
+        """Return the functions and their new code; none if a name of an outer scope is unused, which Python refuses."""
+        replacements = [
+            (function, code)
             for name, line, code in _codes(mutant.code)
             if name == mutant.function
-            for one in self._functions.get((str(mutant.path), name, line), ())
+            for function in self._functions.get((str(mutant.path), name, line), ())
         ]
-        if not found:
+        if not replacements:
             raise LookupError(f"{mutant.place} is not imported")
-        return [] if any(one.__code__.co_freevars != code.co_freevars for one, code in found) else found
+        return (
+            []
+            if any(function.__code__.co_freevars != code.co_freevars for function, code in replacements)
+            else replacements
+        )
 
     def plant(self, places: Sequence[tuple[FunctionType, CodeType]]) -> None:
         """From now on the function is the mutant in this process, wherever it is known."""
-        for one, code in places:
-            one.__code__ = code
+        for function, code in places:
+            function.__code__ = code
         for kept in self._kept:
             kept.cache_clear()
-        changed = {id(one) for one, _ in places}
+        changed = {id(function) for function, _ in places}
         for loop in self._loops:
             if id(loop.py_func) in changed:
                 _compile_again(loop)
@@ -65,7 +69,7 @@ def _is_own(function: Any) -> bool:
 
 
 def _compile_again(loop: Any) -> None:
-    """Of numba; what it compiles now is not kept in files."""
+    """Compile a loop of numba again, without its cache of files."""
     from numba.core.caching import NullCache
 
     loop._cache = NullCache()
@@ -73,7 +77,7 @@ def _compile_again(loop: Any) -> None:
 
 
 def _codes(code: CodeType) -> Iterator[tuple[str, int, CodeType]]:
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield one.co_qualname, one.co_firstlineno, one
-            yield from _codes(one)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant.co_qualname, constant.co_firstlineno, constant
+            yield from _codes(constant)

@@ -10,25 +10,25 @@ ROOT = Path(__file__).parents[2]
 
 DEALING = ("tests/flink/test_redistribution.py", "tests/flink/test_key_groups.py")
 RESULTS = (
-    "tests/target/test_candidate.py",
-    "tests/target/test_certificate.py",
-    "tests/target/test_certified_files.py",
-    "tests/target/test_documents.py",
-    "tests/target/test_written_handles.py",
-    "tests/target/test_publication.py::test_who_validates_late_speaks_of_what_is_published",
-    "tests/target/test_publication.py::test_what_is_published_is_certified_again_in_an_order_that_a_crash_does_not_matter_to",
+    "tests/runstate/test_candidate.py",
+    "tests/runstate/test_certificate.py",
+    "tests/runstate/test_certified_files.py",
+    "tests/runstate/test_documents.py",
+    "tests/runstate/test_written_handles.py",
+    "tests/runstate/test_publication.py::test_who_validates_late_speaks_of_what_is_published",
+    "tests/runstate/test_publication.py::test_what_is_published_is_certified_again_in_an_order_that_a_crash_does_not_matter_to",
 )
 
 TESTS = {
     "flink/redistribution.py": DEALING,
     "flink/key_groups.py": DEALING,
-    "target/candidate.py": RESULTS,
-    "target/certificate.py": RESULTS,
-    "target/certified_files.py": RESULTS,
-    "target/documents.py": RESULTS,
-    "target/places.py": RESULTS,
-    "target/written_handles.py": RESULTS,
-    "target": ("tests/target", "-k", "not s3"),
+    "runstate/candidate.py": RESULTS,
+    "runstate/certificate.py": RESULTS,
+    "runstate/certified_files.py": RESULTS,
+    "runstate/documents.py": RESULTS,
+    "runstate/places.py": RESULTS,
+    "runstate/written_handles.py": RESULTS,
+    "runstate": ("tests/runstate", "-k", "not s3"),
     **in_validation.TESTS,
 }
 """By file or folder, from `rescale` on; the first that fits counts.
@@ -36,11 +36,11 @@ TESTS = {
 What shows the same over S3 is left out: histories do, in less time."""
 
 DEAR = (
-    "tests/target/test_claim.py::test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed",
-    "tests/target/test_bucket_policy.py",
-    "tests/target/test_versioned_buckets.py",
+    "tests/runstate/test_claim.py::test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed",
+    "tests/runstate/test_bucket_policy.py",
+    "tests/runstate/test_versioned_buckets.py",
 )
-"""Of these, what starts Spark, or another server, or takes longer than the histories that show the same."""
+"""Tests to leave out: they start Spark or another server, or take longer than the histories that show the same."""
 
 
 def tests_of(file: Path) -> tuple[str, ...]:
@@ -48,5 +48,5 @@ def tests_of(file: Path) -> tuple[str, ...]:
     place = file.relative_to(ROOT / "jobs" / "rescale").as_posix()
     for name, paths in TESTS.items():
         if place == name or place.startswith(f"{name}/"):
-            return (*paths, *(f"--deselect={one}" for one in DEAR))
+            return (*paths, *(f"--deselect={test}" for test in DEAR))
     raise SystemExit(f"{place}: no tests are known for it; tests/mutation/table.py says which there are")

@@ -61,20 +61,21 @@ def try_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., di
         (tmp_path / f"test_{module}.py").write_text(tests.format(module=module))
         monkeypatch.syspath_prepend(tmp_path)
         trial = Trial([*mutants(tmp_path / f"{module}.py")], 0, lambda _: None, patience=patience)
-        words = ["-qq", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-c", "/dev/null"]
-        assert pytest.main([*words, str(tmp_path / f"test_{module}.py")], [trial]) == pytest.ExitCode.OK
+        arguments = ["-qq", "-p", "no:cacheprovider", f"--rootdir={tmp_path}", "-c", "/dev/null"]
+        assert pytest.main([*arguments, str(tmp_path / f"test_{module}.py")], [trial]) == pytest.ExitCode.OK
         return {outcome.mutant.change: outcome for outcome in trial.outcomes}
 
     return try_them
 
 
+@pytest.mark.slow
 def test_what_a_test_shows_is_found_and_nothing_else(try_out: Callable[..., dict[str, Outcome]]) -> None:
     outcomes = try_out(CODE, TESTS)
     by = {change: outcome.found_by.rpartition("::")[2] for change, outcome in outcomes.items()}
     assert by["return pieces // 2 if pieces >= 10 else 0"] == "test_price"
     assert by["pass: self.size = size"] == "test_a_size_is_kept"
     assert by["pass: raise ValueError(f'{size + 1}')"] == "test_no_size"
-    assert [change for change, found in by.items() if not found] == [
+    assert [change for change, outcomes in by.items() if not outcomes] == [
         "return pieces * 2",
         "return pieces * 2 if pieces > 10 else 0",
         "return pieces * 2 if pieces >= 11 else 0",
@@ -100,6 +101,7 @@ def test_what_never_ends_is_ended(try_out: Callable[..., dict[str, Outcome]]) ->
     }
 
 
+@pytest.mark.slow
 def test_what_is_accepted_is_still_to_be_met() -> None:
     files = {ROOT / "jobs" / "rescale" / place.partition(": ")[0] for place in ACCEPTED}
     there = Counter((key_of(mutant), mutant.change) for file in files for mutant in mutants(file))
@@ -111,9 +113,9 @@ def test_what_is_accepted_is_still_to_be_met() -> None:
 def test_no_mutant_is_the_code_itself() -> None:
     for file in (ROOT / "jobs" / "rescale" / "flink").glob("*.py"):
         original = compile(file.read_text(), str(file), "exec", dont_inherit=True)
-        same = [_told(one) for one in mutants(file) if one.code == original]
+        same = [_described(mutant) for mutant in mutants(file) if mutant.code == original]
         assert same == []
 
 
-def _told(mutant: Mutant) -> str:
+def _described(mutant: Mutant) -> str:
     return f"{mutant.place}: {mutant.change}"

@@ -106,12 +106,12 @@ class Trial:
             planter.plant(places)
             return self._first_that_fails(checks, session)
 
-        found = in_a_fork(work, self._most_seconds(checks))
+        failed = in_a_fork(work, self._most_seconds(checks))
         for check in checks:
-            if check.name == found:
+            if check.name == failed:
                 self._must_be_right_in_a_fork(check, session)
                 check.finds += 1
-        return Outcome(mutant, found, len(checks))
+        return Outcome(mutant, failed, len(checks))
 
     def _must_be_right_in_a_fork(self, check: Check, session: pytest.Session) -> None:
         """It may need what another test leaves behind, and then it finds nothing."""
@@ -120,7 +120,7 @@ class Trial:
             raise session.Failed(session.shouldfail)
 
     def _first_that_fails(self, checks: Sequence[Check], session: pytest.Session) -> str:
-        """What takes much more CPU time than it took does not end: the kernel ends this process."""
+        """Return the first failing check; the kernel ends this process if a check takes far too much CPU time."""
         for check, after in _with_the_next(checks, session):
             signal.setitimer(signal.ITIMER_PROF, self._patience + 4 * check.cpu_seconds)
             if check.run(after):
@@ -132,7 +132,7 @@ class Trial:
 
 
 def _with_the_next(checks: Sequence[Check], session: pytest.Session) -> Iterator[tuple[Check, Any]]:
-    """What is set up for the whole session outlives the last one."""
+    """Yield each check with the item after it; what is set up for the session outlives the last check."""
     for check, after in zip(checks, [*checks[1:], None], strict=True):
         yield check, (after and after.item) or session
 

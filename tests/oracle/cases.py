@@ -42,28 +42,28 @@ class Case:
     def name(self) -> str:
         job = self.job
         parameters = [self.said] if self.said else sorted(job.parameters)
-        words = [job.scenario, *parameters, f"{job.parallelism}to{self.after}"]
-        words += [f"{operator}={number}" for operator, number in self.exceptions_after.items()]
-        words += [f"then{self.then}"] if self.then else []
-        words += [f"restored{self.restored}"] if self.restored else []
+        parts = [job.scenario, *parameters, f"{job.parallelism}to{self.after}"]
+        parts += [f"{operator}={number}" for operator, number in self.exceptions_after.items()]
+        parts += [f"then{self.then}"] if self.then else []
+        parts += [f"restored{self.restored}"] if self.restored else []
         maxima = [job.max_parallelism, *(maximum for maximum in (self.max_after, self.max_then) if maximum)]
-        words += ["max" + "to".join(map(str, maxima))]
-        words += [f"max {operator}={number}" for operator, number in self.max_exceptions_after.items()]
-        words += [job.backend, self.kind]
-        words += [word for word in ("compression",) if job.compression] + [word for word in ("claim",) if self.claim]
-        return "-".join(words)
+        parts += ["max" + "to".join(map(str, maxima))]
+        parts += [f"max {operator}={number}" for operator, number in self.max_exceptions_after.items()]
+        parts += [job.backend, self.kind]
+        parts += [word for word in ("compression",) if job.compression] + [word for word in ("claim",) if self.claim]
+        return "-".join(parts)
 
     @property
     def shape(self) -> dict[str, list[str]]:
         """The first rescale's words for the new parallelism and max parallelism."""
         return {
-            "parallelism": _words(self.after, self.exceptions_after),
-            "max_parallelism": _words(self.max_after, self.max_exceptions_after),
+            "parallelism": _shape_numbers(self.after, self.exceptions_after),
+            "max_parallelism": _shape_numbers(self.max_after, self.max_exceptions_after),
         }
 
     @property
     def second_shape(self) -> dict[str, list[str]]:
-        return {"parallelism": _words(self.then), "max_parallelism": _words(self.max_then)}
+        return {"parallelism": _shape_numbers(self.then), "max_parallelism": _shape_numbers(self.max_then)}
 
     @property
     def restored_job(self) -> Job:
@@ -83,9 +83,9 @@ class Case:
         return not self.then and not self.restored
 
 
-def _words(of_all: int | None, exceptions: Mapping[str, int] | None = None) -> list[str]:
-    words = [f"{operator}={number}" for operator, number in (exceptions or {}).items()]
-    return words if of_all is None else [str(of_all), *words]
+def _shape_numbers(of_all: int | None, exceptions: Mapping[str, int] | None = None) -> list[str]:
+    numbers = [f"{operator}={number}" for operator, number in (exceptions or {}).items()]
+    return numbers if of_all is None else [str(of_all), *numbers]
 
 
 def everything(before: int, maximum: int | None = 128, /, **parameters: int) -> Job:
@@ -121,7 +121,8 @@ CASES = (
     Case(everything(4, 10, keys=1).with_(**ROCKSDB), 6),
     Case(everything(4, 128, keys=0), 3),
     Case(everything(3, 129, keys=0).with_(**COMPRESSED), 2, "checkpoint"),
-    Case(everything(4, 128, lazy=1).with_(**ROCKSDB), 3, onto="rocksdb", quick=True),
+    Case(everything(4, 128, lazy=1).with_(**ROCKSDB), 3, onto="rocksdb"),
+    Case(everything(4, 128, lazy=1, raw_keyed=1, raw_operator=1).with_(**ROCKSDB), 6, onto="rocksdb", quick=True),
     Case(everything(4, 1000, lazy=1, keys=5).with_(**ROCKSDB, **COMPRESSED), 7),
     Case(everything(4, 128, lazy=1, keys=5), 3, "native"),
     Case(
@@ -139,7 +140,7 @@ CASES = (
         said="subclasses met apart",
     ),
     # The operators' own framing.
-    Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6, quick=True),
+    Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6),
     Case(everything(3, 1000, raw_keyed=1).with_(**ROCKSDB), 2),
     Case(everything(4, 129, raw_keyed=1, raw_operator=1).with_(**COMPRESSED), 1, "native"),
     Case(everything(7, 10, raw_operator=1), 3, "checkpoint"),

@@ -29,10 +29,10 @@ _S3_FILE_SYSTEMS = {"v1": "1.20.1", "v2": "2.3.0"}
 """The newest that Maven has of each line; the older one works with the newer patch release."""
 
 KAFKA_CONNECTORS = {"1.20": "3.4.0-1.20", "2": "4.0.1-2.0"}
-"""Of each release line the Kafka connector that it is tested with."""
+"""Kafka connector that each release line is tested with."""
 
 STATE_PROCESSORS = {"1.20": "1.20.0", "2": "2.3.0"}
-"""Of each release line the State Processor API that it is tested with."""
+"""State Processor API that each release line is tested with."""
 
 _KAFKA_BROKER = "3.9.1"
 
@@ -87,6 +87,12 @@ def kafka_connector(released: str) -> list[Path]:
     return _with_dependencies(f"kafka-connector-{released}", f"org.apache.flink:flink-connector-kafka:{released}")
 
 
+def serializer_jars(version: str) -> list[Path]:
+    """The jars with serializers that a job brings along, for Flink `version` from 2.0 on."""
+    artifacts = (f"org.apache.flink:{artifact}:{version}" for artifact in ("flink-avro", "flink-table-api-scala_2.12"))
+    return _with_dependencies(f"serializers-{version}", *artifacts)
+
+
 def kafka_broker() -> list[Path]:
     """The jars of a Kafka broker."""
     artifacts = (f"org.apache.kafka:kafka_2.13:{_KAFKA_BROKER}", "org.slf4j:slf4j-simple:1.7.36")
@@ -133,13 +139,13 @@ def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             for name in wheel.namelist():
-                if found := _JAR.search(name):
-                    yield found[1], wheel.read(name)
+                if match := _JAR.search(name):
+                    yield match[1], wheel.read(name)
         return
     with tarfile.open(archive) as sources:
         for member in sources:
-            if (found := _JAR.search(member.name)) and (file := sources.extractfile(member)):
-                yield found[1], file.read()
+            if (match := _JAR.search(member.name)) and (file := sources.extractfile(member)):
+                yield match[1], file.read()
 
 
 def classes(version: str) -> Path:

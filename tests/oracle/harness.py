@@ -70,7 +70,7 @@ class Job:
         return replace(self, **changes)
 
     def document(self) -> dict[str, Any]:
-        """What the JVM reads; options whose name differs between releases are given in both."""
+        """Return the document that the JVM reads; options whose name differs between releases are given in both."""
         document = asdict(self)
         backend = document.pop("backend")
         document["max_parallelism"] = self.max_parallelism or 0
@@ -95,7 +95,7 @@ def jvm_options() -> list[str]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a restore showed: the first differences, and how many things of each sort were compared.
+    """Result of a restore: the first differences, and how many things of each sort were compared.
 
     `taken` is the snapshot of the restored job, if one was to be kept.
     """
@@ -232,8 +232,9 @@ class Flink:
         """Runs the first phase of `job` and takes snapshots of these kinds below `directory`, one after the other.
 
         A kind is `canonical` (the default), `native` or `checkpoint` (retained); `wave` is none, but lets the job go on
-        a bit, and `details` is a file with what Flink's REST API tells of the job. If a snapshot is `restored`, it
-        stands for the first phase. Returns the directories of all.
+        a bit, `gate…` waits until a file of that name lies in `directory`, and `details` is a file with what Flink's
+        REST API tells of the job. If a snapshot is `restored`, it stands for the first phase. Returns the directories
+        of all.
         """
         answer = self.command(
             "snapshot",
@@ -317,7 +318,7 @@ class Flink:
         )
 
     def describe(self, path: Path | str) -> dict[str, Any]:
-        """What Flink's own reader finds in the `_metadata` of a snapshot."""
+        """Return the description of a snapshot's `_metadata` by Flink's own reader."""
         answer: dict[str, Any] = self.command("describe", path=str(path))
         return answer
 
@@ -327,7 +328,7 @@ class Flink:
         return answer
 
     def redistribute(self, old: Sequence[Sequence[Mapping[str, Any]]], parallelism: int) -> list[list[dict[str, Any]]]:
-        """Who gets which elements, by Flink's `RoundRobinOperatorStateRepartitioner`.
+        """Return the elements of each new subtask, by Flink's `RoundRobinOperatorStateRepartitioner`.
 
         `old` holds for each old subtask its states `{"name", "mode", "elements": how many}`, `mode` a name of Flink's
         `OperatorStateHandle.Mode`. The answer holds for each new subtask pieces `{"name", "from": old subtask,

@@ -26,7 +26,7 @@ _MAXIMA = (8, 10, 64, 128, 129, 256, 1000)
 _INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
 _ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
 _RUNS_ON = {"churn": ("wave",), "everything": ()}
-"""What a restored job does before its next snapshot; of the second scenario, nothing changes."""
+"""Output of a restored job before its next snapshot; in the second scenario nothing changes."""
 
 Running = Callable[[str], Flink]
 """The Flink of a release line, started when it is first asked for."""
@@ -96,7 +96,7 @@ def _options(random: Random, result: str, backend: str, *, kept_on_heap: bool) -
 
 
 def _kind(random: Random, options: Mapping[str, str]) -> str:
-    """Of a native savepoint, Flink leaves out timers on the heap beside RocksDB."""
+    """Draw a kind of snapshot; in a native savepoint Flink leaves out timers on the heap beside RocksDB."""
     return random.choice(("canonical", "checkpoint") if options == _ON_HEAP else ("canonical", "native", "checkpoint"))
 
 
@@ -106,35 +106,35 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
     say(f"seed {seed}: {first.scenario}, {first.parallelism} of {first.max_parallelism}; Flink {line}, {kind}")
     path = flink(line).snapshot(first, home / "0", kind, timeout=240)
     lived = compared = 0
-    for at, one in enumerate(rounds(seed, number), 1):
+    for at, drawn in enumerate(rounds(seed, number), 1):
         begun = time.monotonic()
         target = home / f"{at}-rescaled" / "target"
         plan = plan_rescale(
             str(path),
             str(target),
-            [str(one.job.parallelism)],
+            [str(drawn.job.parallelism)],
             [str(home)],
-            max_parallelism=[str(one.job.max_parallelism)],
-            format=one.format,
-            files=one.files,
+            max_parallelism=[str(drawn.job.max_parallelism)],
+            format=drawn.format,
+            files=drawn.files,
         )
         execute_without_spark(plan, order=Random(seed + at))
-        verdict = flink(one.line).restore(target, _grown(first, lived), one.job, timeout=240)
+        verdict = flink(drawn.line).restore(target, _grown(first, lived), drawn.job, timeout=240)
         differ = verdict.number_of_differences  # nothing may be left of few keys for a while
-        assert not differ, f"seed {seed}, round {at}: {one}: {verdict}"
+        assert not differ, f"seed {seed}, round {at}: {drawn}: {verdict}"
         compared += sum(verdict.compared.values())
         runs_on = _RUNS_ON[first.scenario]
-        path = flink(one.line).snapshots(
-            replace(one.job, parameters={**first.parameters, "lived": lived}),
+        path = flink(drawn.line).snapshots(
+            replace(drawn.job, parameters={**first.parameters, "lived": lived}),
             home / f"{at}",
             *runs_on,
-            one.kind,
+            drawn.kind,
             restored=target,
-            claim_mode=one.claim_mode,
+            claim_mode=drawn.claim_mode,
             timeout=240,
         )[-1]
         lived += len(runs_on)
-        say(f"round {at}: {one}; {time.monotonic() - begun:.0f} s")
+        say(f"round {at}: {drawn}; {time.monotonic() - begun:.0f} s")
     assert compared, f"seed {seed}: no round had anything to compare"
     return compared
 

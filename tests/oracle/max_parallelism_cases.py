@@ -10,7 +10,7 @@ from oracle.key_types import FOLDED_KEYS, HASHED_KEYS, KEYS_OF_SUBCLASSES, UNKNO
 
 MAX_PARALLELISM_CASES = (
     # The numbers, with parallelism, backends and compression.
-    Case(everything(4, raw_operator=1), 6, max_after=1000, onto="rocksdb", quick=True),
+    Case(everything(4, raw_operator=1), 6, max_after=1000, onto="rocksdb"),
     Case(everything(3).with_(**ROCKSDB, **COMPRESSED), 3, max_after=1000),
     Case(everything(3, None), 5, max_after=1000),
     Case(everything(4).with_(**ROCKSDB), 4, max_after=256, onto="rocksdb"),
@@ -36,6 +36,16 @@ MAX_PARALLELISM_CASES = (
     Case(graph("windows", 3), 4, "native", max_after=256),
     Case(graph("cep", 3), 4, "native", max_after=1000),
     Case(graph("sql", 3, many_fields=1), 2, "checkpoint", max_after=1000),
+    # Max parallelism 1, which the job itself set.
+    Case(
+        keyed(1, 1, "Long", "String"),
+        1,
+        exceptions_after={"by Long": 3},
+        max_exceptions_after={"by Long": 128, "by String": 300},
+        onto="rocksdb",
+        quick=True,
+    ),
+    Case(keyed(1, 1, "Tuple2").with_(**ROCKSDB), 1, max_exceptions_after={"by Tuple2": 1000}),
     # Operators in different shapes, before and after.
     Case(everything(4).with_(exceptions={"lists": 7, "rules": 2}), 3, exceptions_after={"lists": 5}, max_after=256),
     Case(keyed(3, 128, "Long", "String"), 4, max_exceptions_after={"by String": 1000}, onto="rocksdb"),
@@ -68,6 +78,6 @@ MAX_PARALLELISM_CASES = (
     Case(everything(4).with_(**ROCKSDB), 7, max_after=1000, restored=3),
     Case(everything(3, raw_operator=1), 4, max_after=256, claim=True),
     # Values of a serializer of the job's own, which nobody else knows.
-    Case(graph("typed", 2, money=1).with_(**ROCKSDB), 3, "native", max_after=1000, onto="rocksdb", quick=True),
+    Case(graph("typed", 2, money=1).with_(**ROCKSDB), 3, "native", max_after=1000, onto="rocksdb"),
     Case(graph("typed", 2, money=1), 3, max_after=1000, onto="rocksdb"),
 )

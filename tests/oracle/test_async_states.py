@@ -16,7 +16,6 @@ from oracle.test_canonical import ON_HEAP
 from rescale.snapshot.opening import open_snapshot
 from support.diffing import diff
 from support.pipeline import execute_without_spark, plan_rescale
-from support.slow import slow_but
 
 STATES = graph("graphs.AsyncStates", 2)
 SQL = graph("sql", 2, many_fields=1).with_(configuration={"table.exec.async-state.enabled": "true"})
@@ -35,8 +34,8 @@ class Case:
 
     @property
     def name(self) -> str:
-        words = (self.job.scenario, self.kind, self.backend, str(self.maximum), self.wanted, self.onto or self.backend)
-        return "-".join(words)
+        parts = (self.job.scenario, self.kind, self.backend, str(self.maximum), self.wanted, self.onto or self.backend)
+        return "-".join(parts)
 
 
 CASES = (
@@ -53,9 +52,8 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(
-    "case", slow_but(lambda case: case == Case(STATES, "rocksdb", 1000), CASES), ids=lambda case: case.name
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_flink_goes_on_from_asynchronous_state(flink_2: Flink, tmp_path: Path, case: Case) -> None:
     job = case.job.with_(backend=case.backend)
     source = flink_2.snapshot(job, tmp_path / "source", case.kind)

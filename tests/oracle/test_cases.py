@@ -10,7 +10,7 @@ import pytest
 from oracle.cases import CASES, Case
 from oracle.harness import Flink
 from oracle.max_parallelism_cases import MAX_PARALLELISM_CASES
-from rescale.errors import UnsupportedError
+from rescale.text.errors import UnsupportedError
 from support.pipeline import rescale_snapshot
 from support.slow import lines_in_turn
 

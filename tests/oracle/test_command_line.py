@@ -20,9 +20,9 @@ RAW = EVERYTHING.with_(parameters={"seed": 8, "raw_keyed": 1, "raw_operator": 1}
 LAZY = EVERYTHING.with_(parameters={"seed": 8, "lazy": 1}, backend="rocksdb", compression=True)
 
 
-def rescale(*words: str) -> dict[str, Any]:
+def rescale(*arguments: str) -> dict[str, Any]:
     """The answer of a command that must succeed."""
-    command = [sys.executable, "-m", "rescale.cli.main", *words, "--output", "json"]
+    command = [sys.executable, "-m", "rescale.cli.main", *arguments, "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)

@@ -51,3 +51,28 @@ def test_flink_goes_on_from_a_copy(flink: Flink, tmp_path: Path, case: Copy) -> 
     verdict = flink.restore(copy, job, job.with_(parallelism=restored, configuration=options), again=kind)
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0
+
+
+MOVED: tuple[Copy, ...] = (
+    ("incremental checkpoint", everything(4), INCREMENTAL, "checkpoint", 3),
+    ("merged files", everything(3), MERGING, "checkpoint", 5),
+)
+
+
+@pytest.mark.parametrize(
+    ("flink", "case"),
+    lines_in_turn(lambda _: False, MOVED),
+    indirect=["flink"],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_flink_goes_on_from_a_source_that_was_moved(flink: Flink, tmp_path: Path, case: Copy) -> None:
+    _, plain, configuration, kind, restored = case
+    job = plain.with_(**ROCKSDB, configuration=configuration)
+    source = flink.snapshot(job, tmp_path / "source", kind)
+    moved = tmp_path / "replica" / source.relative_to(tmp_path / "source")
+    shutil.move(tmp_path / "source", tmp_path / "replica")
+    rescale_snapshot(str(moved), str(tmp_path / "target"), parallelism=[str(restored)])
+    shutil.rmtree(tmp_path / "replica")
+    verdict = flink.restore(tmp_path / "target", job, job.with_(parallelism=restored))
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 0

@@ -34,6 +34,8 @@ def test_what_flink_takes_of_the_restored_job_is_equal(flink: Flink, tmp_path: P
     verdict = flink.restore(target, job, restored, again="canonical", keep=tmp_path / "kept")
     assert verdict.ok, verdict
     for path in (target, verdict.taken):
-        found = diff(open_snapshot(str(source)), open_snapshot(str(path)))
-        assert found.equal, [state for one in found.operators for state in one.states if not state.equal]
-        assert sum(state.a.count for one in found.operators for state in one.states) > 0
+        difference = diff(open_snapshot(str(source)), open_snapshot(str(path)))
+        assert difference.equal, [
+            state for operator in difference.operators for state in operator.states if not state.equal
+        ]
+        assert sum(state.a.count for operator in difference.operators for state in operator.states) > 0

@@ -13,17 +13,17 @@ from oracle.harness import Flink, Job
 from support.slow import slow, slow_but
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-QUICK = ("1.15.4-clicks", "1.20-canonical-rocksdb", "2-rocksdb-native", "2-heap-native")
+QUICK = ("1.20-canonical-rocksdb", "2-rocksdb-native", "2-heap-native")
 
 
 def documents() -> list[Any]:
     """Each fixture that can be restored where it lies, and whose content can be foretold."""
-    found = []
+    described = []
     for path in sorted(FIXTURES.glob("*/expected.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["directory_prefix"] is None and document["job"]["scenario"] != "jam":
-            found.append((path.parent, document))
-    return slow_but(lambda one: one[0].name in QUICK, found)
+            described.append((path.parent, document))
+    return slow_but(lambda snapshot_and_document: snapshot_and_document[0].name in QUICK, described)
 
 
 @pytest.mark.parametrize("fixture", documents(), ids=lambda fixture: fixture[0].name)

@@ -11,9 +11,9 @@ import pytest
 
 from oracle.cases import everything, graph
 from oracle.harness import Flink, FlinkError
-from rescale.errors import UnsupportedError
 from rescale.report.pages.inspection import inspection
 from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import UnsupportedError
 from support.pipeline import execute_without_spark, plan_rescale
 
 JOB = everything(3).with_(backend="forst")
@@ -42,7 +42,7 @@ def test_flink_goes_on_from_state_of_forst(flink_2: Flink, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_state_of_the_asynchronous_api_is_refused(flink_2: Flink, tmp_path: Path, wanted: str) -> None:
     source = flink_2.snapshot(ASYNCHRONOUS, tmp_path / "source", "native")
-    assert "(ForSt keyed state)" in inspection(open_snapshot(str(source)))["kind"]
-    with pytest.raises(UnsupportedError, match="ForSt holds for the asynchronous API"):
+    assert "(ForSt keyed state)" in inspection(open_snapshot(str(source))).kind
+    with pytest.raises(UnsupportedError, match="ForSt keeps for the asynchronous state API"):
         plan_rescale(str(source), str(tmp_path / "target"), format=wanted)
     assert not (tmp_path / "target").exists()

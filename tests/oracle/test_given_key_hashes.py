@@ -8,7 +8,7 @@ import pytest
 
 from oracle.harness import Flink
 from oracle.key_types import keyed
-from rescale.errors import IntegrityError, RequestError
+from rescale.text.errors import IntegrityError, RequestError
 from support.pipeline import rescale_snapshot, shared_spark
 from support.slow import slow
 

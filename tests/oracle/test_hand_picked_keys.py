@@ -9,8 +9,8 @@ import pytest
 from oracle.harness import Flink, Job
 from rescale.flink.keys.smallest_keys import virtual_keys
 from rescale.insight.hand_picked_keys import hand_picked_keys
-from rescale.insight.measured_databases import with_measured_databases
-from rescale.planning.asked.operator_shapes import Shape
+from rescale.insight.insight import with_measured_databases
+from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot.opening import open_snapshot
 from support.slow import slow
 
@@ -27,16 +27,16 @@ def test_keys_that_stand_for_subtasks(flink: Flink, tmp_path: Path, backend: str
     (operator,) = [operator for operator in snapshot.operators if operator.keyed or operator.databases]
     keys = virtual_keys("int", 128, 5)
     for shape in (Shape(5, 128), Shape(8, 128), Shape(3, 64), Shape(6, 1000)):
-        found = hand_picked_keys(snapshot, operator, shape)
-        assert found is not None
-        assert [int(picked.key) for picked in found.keys] == list(keys)
-        assert found.smallest
+        hand_picked = hand_picked_keys(snapshot, operator, shape)
+        assert hand_picked is not None
+        assert [int(picked.key) for picked in hand_picked.keys] == list(keys)
+        assert hand_picked.smallest
         groups = flink.key_groups(hashes=[(key, shape.max_parallelism) for key in keys])["groups"]
         owners = flink.key_groups(owners=[(shape.max_parallelism, shape.parallelism, group) for group in groups])[
             "owners"
         ]
-        assert [picked.new_subtask for picked in found.keys] == owners
-        assert found.idle == tuple(sorted(set(range(shape.parallelism)) - set(owners)))
-        assert bool(found.idle) == (shape != Shape(5, 128)) or found.crowded
-        assert found.table == virtual_keys("int", shape.max_parallelism, shape.parallelism)
-        assert found.dealt == ("pending",)
+        assert [picked.new_subtask for picked in hand_picked.keys] == owners
+        assert hand_picked.idle == tuple(sorted(set(range(shape.parallelism)) - set(owners)))
+        assert bool(hand_picked.idle) == (shape != Shape(5, 128)) or hand_picked.crowded
+        assert hand_picked.table == virtual_keys("int", shape.max_parallelism, shape.parallelism)
+        assert hand_picked.dealt == ("pending",)

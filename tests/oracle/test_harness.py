@@ -157,7 +157,9 @@ def test_many_states_of_several_modes_are_dealt_as_flink_deals_them(flink: Flink
         ]
         for _ in range(2)
     ]
-    asked = [[{"name": one.name, "mode": one.mode.name, "elements": one.elements} for one in part] for part in old]
+    asked = [
+        [{"name": state.name, "mode": state.mode.name, "elements": state.elements} for state in part] for part in old
+    ]
     flinks = [
         {(piece["name"], piece["from"], number) for piece in pieces for number in piece["elements"]}
         for pieces in flink.redistribute(asked, 5)

@@ -23,8 +23,7 @@ from rescale.snapshot.kafka.audit import audit
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.prospects import prospects
-from support.kafka_broker import running_broker
-from support.kafka_topics import late_partition, records, totals
+from support.kafka_broker import late_partition, records, running_broker, totals
 from support.needs import need
 from support.pipeline import execute_without_spark, plan_rescale, rescale_snapshot
 from support.slow import slow
@@ -120,7 +119,7 @@ def test_exactly_the_records_from_the_new_offsets_on_are_read(
     phase = 0 if renames else 1
     unread = records(new_seed, phase) if phase else []
     begin = {f"{topics[place.partition('/')[0]]}/{place.partition('/')[2]}": first for place, first in begin.items()}
-    expected = [one for one in {*records(new_seed, 0), *unread} if _is_read(one, begin, set(unread))]
+    expected = [record for record in {*records(new_seed, 0), *unread} if _is_read(record, begin, set(unread))]
     again = job.with_(parallelism=3, parameters={"seed": new_seed, "phase": phase})
     read = flink.collect(again, tmp_path / "again", len(expected), restored=target)
     assert sorted(read.results) == sorted(expected)
@@ -157,8 +156,8 @@ def test_a_source_of_flink_1_reads_on_in_flink_2_as_is_said(
     job = Job("kafka.NewSource", 2, {"seed": 12}, max_parallelism=128, configuration={"kafka": broker})
     taken = kafka_1_20.collect(job, tmp_path / "first", len(records(12, 0)))
     snapshot = open_snapshot(str(taken.path))
-    found = prospects(snapshot, RELEASE_LINES[-1], kafka_offsets(snapshot))
-    states = {state.name: state.restores for one in found.operators for state in one.states}
+    foretold = prospects(snapshot, RELEASE_LINES[-1], kafka_offsets(snapshot))
+    states = {state.name: state.restores for operator in foretold.operators for state in operator.states}
     assert states["SourceReaderState"] is states["coordinator"] is Restores.YES
     again = job.with_(parallelism=3, parameters={"seed": 12, "phase": 1})
     expected = records(12, 1)

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pytest
 
 from oracle.harness import Flink
-from rescale.errors import UnsupportedError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keys.java_hash import WalkedKeys, key_groups_of_hashes, walk_keys
 from rescale.flink.keys.key_hash import KeyHash, choose_hash, known_hash, named_hash
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.reading import read_snapshot
+from rescale.text.errors import UnsupportedError
 
 KEYS = 5_000
 MAX_PARALLELISM = 1_000
@@ -30,11 +30,11 @@ FORMULAS = {
     "POJO of POJOs": "objects-hash(where,guest)(name,age)(area,number,town)",
     "POJO in a tuple": "objects-hash(area,number,town)",
 }
-"""What fits to keys whose hash is their user's own."""
+"""Formulas that fit keys with a `hashCode` of the user's own."""
 
 NOT_GUESSED = {"POJO of an enum": "hold an enum", "POJO beyond guessing": "no formula fits"}
 NOT_FOLLOWED = {"POJO of subclasses": "an object of a subclass of its POJO, which is not followed"}
-"""What a walk finds of the first key."""
+"""Reasons why a walk does not follow the first key."""
 
 NOT_HASHED = {
     *FORMULAS,
@@ -46,7 +46,7 @@ NOT_HASHED = {
 """The hash is the user's own or another in each JVM, or it is no key."""
 
 BEHIND = b"\xff\x00\xff"
-"""What follows in a composite key is not the key's."""
+"""Bytes behind the key in a composite key."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def test_a_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
         assert (name, known_hash(keys.snapshot)) == (name, None)
         chosen = keys.choose()
         assert (name, chosen.name, chosen.known) == (name, formula, False)
-        for found in (chosen, named_hash(keys.snapshot, formula)):
-            codes = keys.walk(found.program).codes
+        for formula_found in (chosen, named_hash(keys.snapshot, formula)):
+            codes = keys.walk(formula_found.program).codes
             assert codes is not None
             assert (name, codes.tolist()) == (name, keys.made["hashes"])
 

@@ -17,9 +17,9 @@ def test_a_short_life(flink_1_20: Flink, flink_2: Flink, tmp_path: Path) -> None
 
 def test_lines_formats_kinds_and_shapes_occur_and_no_line_is_gone_back() -> None:
     drawn = list(rounds(1, 30))
-    assert {one.format for one in drawn} == {"canonical", "rocksdb", "keep"}
-    assert {one.kind for one in drawn} == {"canonical", "native", "checkpoint"}
-    assert {one.job.backend for one in drawn} == {"hashmap", "rocksdb"}
-    lines = [one.line for one in drawn]
+    assert {turn.format for turn in drawn} == {"canonical", "rocksdb", "keep"}
+    assert {turn.kind for turn in drawn} == {"canonical", "native", "checkpoint"}
+    assert {turn.job.backend for turn in drawn} == {"hashmap", "rocksdb"}
+    lines = [turn.line for turn in drawn]
     assert lines == sorted(lines)
     assert drawn == list(rounds(1, 30))

@@ -15,10 +15,10 @@ import pytest
 from oracle.cases import everything, graph
 from oracle.harness import Flink, Job
 from oracle.key_types import UNKNOWN_KEYS, keyed
-from rescale.errors import IntegrityError, RequestError, UnsupportedError
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
 from support.pipeline import rescale_snapshot
 from support.slow import slow
 
@@ -43,7 +43,7 @@ class Record(NamedTuple):
 
 
 def records(source: Path) -> Iterator[Record]:
-    """Those of `BY_LONG`'s sums, in order of their key groups."""
+    """Yield the records of `BY_LONG`'s sums, in order of their key groups."""
     snapshot = open_snapshot(str(source))
     for stream in snapshot.operators[_number(source)].keyed:
         assert stream.framing is Framing.CANONICAL
@@ -164,9 +164,9 @@ def test_the_process_ends_with_4_and_publishes_nothing(flink_1_20: Flink, tmp_pa
     record = next(records(source))
     record.write_key(bytes((*record.key[:-1], record.key[-1] ^ 1)))
     target = tmp_path / "target"
-    words = ["run", str(source), "--target", str(target), "--max-parallelism", "1000", "--output", "json"]
+    arguments = ["run", str(source), "--target", str(target), "--max-parallelism", "1000", "--output", "json"]
     done = subprocess.run(
-        [sys.executable, "-m", "rescale.cli.main", *words], capture_output=True, text=True, check=False, timeout=240
+        [sys.executable, "-m", "rescale.cli.main", *arguments], capture_output=True, text=True, check=False, timeout=240
     )
     assert done.returncode == 4, done.stderr
     assert "Traceback" not in done.stderr

@@ -24,6 +24,6 @@ def test_the_files_of_a_claimed_savepoint_are_copied_to_where_flink_looks(flink:
         flink.restore(checkpoint, JOB, JOB)
     for uri in open_snapshot(str(checkpoint)).missing:
         shutil.copy(savepoint / Path(uri).name, uri)
-    assert not any("CLAIM" in one for one in findings(open_snapshot(str(checkpoint))))
+    assert not any("CLAIM" in finding for finding in findings(open_snapshot(str(checkpoint))))
     verdict = flink.restore(checkpoint, JOB, JOB, again="checkpoint")
     assert verdict.ok, verdict

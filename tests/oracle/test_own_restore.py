@@ -1,4 +1,4 @@
-"""What Flink does with RocksDB directories at another parallelism is what we foretell: its own log says."""
+"""Flink treats RocksDB directories at another parallelism as we foretell: its own log shows it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from oracle.harness import Flink, Job
 from rescale.insight.flink_restore import SubtaskRestore, flink_restore
-from rescale.insight.measured_databases import with_measured_databases
+from rescale.insight.insight import with_measured_databases
 from rescale.snapshot.opening import open_snapshot
 from support.slow import slow
 
@@ -28,7 +28,7 @@ _BYTES = re.compile(r"\[(\d+) bytes\]")
 
 
 def logged(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], SubtaskRestore]:
-    """What each new subtask did, by its key groups; `old` are the old subtasks by theirs."""
+    """Return the restore of each new subtask, by its key groups; `old` are the old subtasks by theirs."""
 
     def handles(line: str) -> tuple[int, ...]:
         return tuple(old[int(first), int(last)] for first, last in _HANDLE.findall(line))
@@ -36,9 +36,9 @@ def logged(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], S
     done: dict[tuple[int, int], SubtaskRestore] = {}
     for line in log.splitlines():
         for pattern in (_RECOVERY, _BASE, _DELETE, _COPY):
-            if not (found := pattern.search(line)):
+            if not (match := pattern.search(line)):
                 continue
-            own = int(found[1]), int(found[2])
+            own = int(match[1]), int(match[2])
             if pattern is _RECOVERY:
                 read = sum(map(int, _BYTES.findall(line)))
                 done[own] = SubtaskRestore(-1, own, handles(line), read, 0)
@@ -46,7 +46,7 @@ def logged(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], S
                 (base,) = handles(line)
                 done[own] = replace(done[own], base=base)
             elif pattern is _DELETE:
-                bounds = [int(byte) for byte in re.findall(r"-?\d+", found[3])]
+                bounds = [int(byte) for byte in re.findall(r"-?\d+", match[3])]
                 hidden = tuple((a & 0xFF, (b & 0xFF) - 1) for a, b in zip(bounds[::2], bounds[1::2], strict=True))
                 done[own] = replace(done[own], hidden=hidden)
             else:
@@ -55,7 +55,7 @@ def logged(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], S
 
 
 def restored(flink: Flink, path: Path, source: Job, job: Job) -> str:
-    """What Flink logged while it restored the savepoint."""
+    """Return the part of Flink's log in which it restores the savepoint."""
     before = flink.log.stat().st_size
     verdict = flink.restore(path, source, job)
     assert verdict.ok, verdict
@@ -75,8 +75,8 @@ def test_flink_downloads_opens_cuts_and_copies_as_foretold(
     for other in others:
         done = logged(restored(flink, path, job, job.with_(parallelism=other)), old)
         foretold = flink_restore(visits, other).subtasks
-        assert done == {one.key_groups: replace(one, subtask=-1, by_record=0) for one in foretold}
-        assert any(one.copied for one in foretold) == (other != 8)
+        assert done == {restore.key_groups: replace(restore, subtask=-1, by_record=0) for restore in foretold}
+        assert any(restore.copied for restore in foretold) == (other != 8)
 
 
 @pytest.mark.slow
@@ -91,7 +91,9 @@ def test_flink_2_ingests_instead_if_it_is_told_to(flink_2: Flink, tmp_path: Path
         log = restored(flink_2, path, source, job)
         foretold = flink_restore(visits, parallelism).subtasks
         exported = {(int(m[1]), int(m[2])): int(m[3]) for m in _EXPORTED.finditer(log)}
-        assert exported == {one.key_groups: len(one.handles) - len(one.foreign) for one in foretold if one.copied}
-        assert any(one.foreign for one in foretold) == (path == clipped)
+        assert exported == {
+            restore.key_groups: len(restore.handles) - len(restore.foreign) for restore in foretold if restore.copied
+        }
+        assert any(restore.foreign for restore in foretold) == (path == clipped)
         reads = {(int(m[1]), int(m[2])): sum(map(int, _BYTES.findall(m[0]))) for m in _RECOVERY.finditer(log)}
-        assert reads == {one.key_groups: one.read for one in foretold}
+        assert reads == {restore.key_groups: restore.read for restore in foretold}

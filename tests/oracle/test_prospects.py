@@ -1,4 +1,4 @@
-"""What is said of another release of Flink is what happens there: state of Flink 1 is started on the newest 2.x."""
+"""Prospects on another release of Flink are as it happens there: state of Flink 1 is started on the newest 2.x."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fixtures.table import TYPES
 from oracle.harness import Flink, FlinkError, Job
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
-from rescale.flink.serializers.registry import KNOWN_TYPES
-from rescale.flink.serializers.release_rules import APART, Restores, missing_class
+from rescale.flink.serializers.registry import FLINK
+from rescale.flink.serializers.release_rules import Restores, class_reasons
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.prospects import prospects
 from support.slow import slow
@@ -27,7 +27,7 @@ LOST = (
     *("UUID", "HashMap", "pair", "option of Scala", "enum of Scala", "sink"),
 )
 OPEN = {"class of a text": True, "class of a double": False}
-"""What is unknown from the bytes, and how it really is."""
+"""Types of which the bytes do not tell, and how it really is."""
 
 LEAVE_THE_REST = {
     "execution.savepoint.ignore-unclaimed-state": "true",
@@ -66,16 +66,18 @@ def test_types_of_an_older_flink_1(flink_2: Flink) -> None:
 
 
 def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
-    """What is said of the types in a savepoint of Flink 1 is what Flink 2 does."""
-    kept, lost, unknown = ([one for one in some if one in types] for some in (KEPT, LOST, OPEN))
+    """The prospects of the types in a savepoint of Flink 1 are as Flink 2 restores them."""
+    kept, lost, unknown = ([type_ for type_ in some if type_ in types] for some in (KEPT, LOST, OPEN))
     uids = tuple((operator_id_of_uid(uid), uid) for uid in names(types))
     snapshot = open_snapshot(str(path), uids=uids)
-    found = {one.operator.label: one.restores for one in prospects(snapshot, NEWEST).operators}
+    said_of = {prospect.operator.label: prospect.restores for prospect in prospects(snapshot, NEWEST).operators}
     for said, of in ((Restores.YES, kept), (Restores.NO, lost), (Restores.UNKNOWN, unknown)):
-        assert {name: found[name] for name in names(of)} == dict.fromkeys(names(of), said)
+        assert {name: said_of[name] for name in names(of)} == dict.fromkeys(names(of), said)
     assert is_restored(flink_2, path, typed(*kept))
-    assert {one: is_restored(flink_2, path, typed(one)) for one in lost} == dict.fromkeys(lost, False)
-    assert {one: is_restored(flink_2, path, typed(one)) for one in unknown} == {one: OPEN[one] for one in unknown}
+    assert {type_: is_restored(flink_2, path, typed(type_)) for type_ in lost} == dict.fromkeys(lost, False)
+    assert {type_: is_restored(flink_2, path, typed(type_)) for type_ in unknown} == {
+        type_: OPEN[type_] for type_ in unknown
+    }
 
 
 @pytest.mark.parametrize(
@@ -85,9 +87,9 @@ def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
 def test_jobs_of_flink_1(flink_2: Flink, name: str) -> None:
     document = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
     path, job = FIXTURES / name / document["snapshot"], Job(**document["job"])
-    found = prospects(open_snapshot(str(path)), NEWEST)
-    assert all(one.restores is not Restores.NO for one in found.operators)
-    assert {one.restores for one in found.operators} == {Restores.YES} or name in ("1.20-raw", "1.20-source")
+    seen = prospects(open_snapshot(str(path)), NEWEST)
+    assert all(prospect.restores is not Restores.NO for prospect in seen.operators)
+    assert {prospect.restores for prospect in seen.operators} == {Restores.YES} or name in ("1.20-raw", "1.20-source")
     plain = job.with_(configuration={option: value for option, value in job.configuration.items() if "timer" in option})
     assert is_restored(flink_2, path, plain)
 
@@ -95,9 +97,10 @@ def test_jobs_of_flink_1(flink_2: Flink, name: str) -> None:
 @pytest.mark.parametrize(("line", "release"), [slow("flink_1_20", ReleaseLine(1, 20)), slow("flink_2", NEWEST)])
 def test_the_classes_that_a_line_has(request: pytest.FixtureRequest, line: str, release: ReleaseLine) -> None:
     flink: Flink = request.getfixturevalue(line)
-    asked = [name for name in KNOWN_TYPES if not name.startswith(APART)]
+    asked = [row.snapshot for row in FLINK.values() if row.jar is None]
     missing = set(flink.command("missing_classes", names=asked))
-    assert missing == {name for name in asked if missing_class(name, release).restores is Restores.NO}
+    expected = {name for name in asked if any(r.restores is Restores.NO for r in class_reasons(name, release))}
+    assert missing == expected
     assert missing
 
 
@@ -105,7 +108,7 @@ def test_the_classes_that_a_line_has(request: pytest.FixtureRequest, line: str, 
 def test_there_is_no_way_back(flink_1_20: Flink) -> None:
     document = json.loads((FIXTURES / "2-clicks" / "expected.json").read_text(encoding="utf-8"))
     job, path = Job(**document["job"]), FIXTURES / "2-clicks" / "snapshot"
-    found = prospects(open_snapshot(str(path)), ReleaseLine(1, 20))
-    assert {one.restores for one in found.operators if one.states} == {Restores.NO}
+    seen = prospects(open_snapshot(str(path)), ReleaseLine(1, 20))
+    assert {prospect.restores for prospect in seen.operators if prospect.states} == {Restores.NO}
     with pytest.raises(FlinkError, match="Unrecognized checkpoint version number: 6"):
         flink_1_20.restore(path, job, job)

@@ -13,7 +13,7 @@ from oracle.cases import ROCKSDB, graph
 from oracle.harness import Flink, Job
 from oracle.test_canonical import CHANGING
 from oracle.test_copies import INCREMENTAL
-from rescale.target.removal import discard
+from rescale.runstate.removal import discard
 from support.pipeline import execute, plan_rescale
 from support.slow import lines_in_turn
 

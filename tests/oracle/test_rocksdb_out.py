@@ -18,9 +18,9 @@ from oracle.harness import Flink, Job
 from oracle.key_types import FOLDED_KEYS, keyed
 from oracle.test_canonical import CHANGING, INLINE
 from oracle.test_copies import HEAP_TIMERS, INCREMENTAL, MERGING
-from rescale.execution.loop import Loop
 from rescale.execution.rekeying import key_order
 from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.execution.writers import windows
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
@@ -70,7 +70,7 @@ CASES = (
     Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 3),
     Case("rescaled", graph("windows", 3), INCREMENTAL, ("native",), 2, before=2),
     Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, before=3),
-    Case("native", everything(4), {}, ("native",), 3, files="refer", quick=True),
+    Case("native", everything(4), {}, ("native",), 3, files="refer"),
     Case("third incremental checkpoint", graph("churn", 2, waves=2), INCREMENTAL, CHANGING, 5, files="refer"),
     Case("rescaled", graph("windows", 2), INCREMENTAL, ("native",), 5, before=3, files="refer"),
     Case("inline", everything(2), INLINE, ("checkpoint",), 3),
@@ -116,7 +116,7 @@ def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) 
     )
     execute(plan)
     seen = validate_published(str(source), str(target), Loop(), allow_prefixes=[str(tmp_path / "first")])
-    assert seen["verdict"] == "complete"
+    assert seen.verdict == "complete"
     assert plan.refers is (case.files == "refer")
     if not plan.refers:
         shutil.rmtree(tmp_path / "source")
@@ -131,11 +131,11 @@ def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) 
     verdict = flink.restore(target, case.job, job, again="checkpoint", keep=tmp_path / "again")
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
-    told = flink.log.read_bytes()[before:].decode(errors="replace")
+    log = flink.log.read_bytes()[before:].decode(errors="replace")
     made = sum(len(o.rekeying.streams) for o in plan.operators if o.rekeying)
     directories = made + sum(len(o.databases) + len(o.compacted) for o in plan.operators)
-    assert told.count(OPENED) >= directories > 0
-    assert not [line for line in told.splitlines() if any(word in line for word in REBUILT)]
+    assert log.count(OPENED) >= directories > 0
+    assert not [line for line in log.splitlines() if any(word in line for word in REBUILT)]
 
 
 @pytest.mark.slow

@@ -45,7 +45,7 @@ def test_flink_restores_straight_from_s3(
 def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
     flink_with_s3: Flink, s3: S3Server, tmp_path: Path
 ) -> None:
-    """Of an incremental checkpoint, whose handles are absolute; the original is gone."""
+    """An incremental checkpoint has absolute handles; the original is gone before the restore."""
     job = Job("everything", parallelism=3, parameters={"seed": 5}, max_parallelism=128, backend="rocksdb")
     job = job.with_(configuration=INCREMENTAL)
     checkpoint = flink_with_s3.snapshot(job, tmp_path, "checkpoint")

@@ -11,8 +11,8 @@ import pytest
 from oracle.harness import Flink, Job
 from rescale.flink.job_graph import read_job_graph
 from rescale.planning.matching import match, of_graph, of_snapshot
+from rescale.runstate.certificate import read_certificate
 from rescale.snapshot.opening import open_snapshot
-from rescale.target.certificate import read_certificate
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow
 
@@ -38,7 +38,7 @@ def test_a_job_with_other_uids_finds_everything(flink: Flink, tmp_path: Path) ->
 def test_a_state_is_gone_and_everything_else_is_there(
     line: str, backend: str, kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """What the job misses is just that: every key of it, and every element."""
+    """The job misses exactly the dropped state: every key of it, and every element."""
     flink: Flink = request.getfixturevalue(line)
     job = JOB.with_(backend=backend)
     source, target = str(flink.snapshot(job, tmp_path / "source", kind)), str(tmp_path / "target")
@@ -46,12 +46,18 @@ def test_a_state_is_gone_and_everything_else_is_there(
     execute_without_spark(plan_rescale(source, target, ["2"], state_drops=states))
     verdict = flink.restore(target, job, job.with_(parallelism=2), shown=100_000)
     expected = flink.expected(job)
-    missing = Counter(one.partition(" ")[0].rstrip(":") for one in verdict.differences if not one.startswith("results"))
+    missing = Counter(
+        difference.partition(" ")[0].rstrip(":")
+        for difference in verdict.differences
+        if not difference.startswith("results")
+    )
     assert missing["states/history"] == len(expected["keyed"]["states/history"]) > 0
     assert missing.keys() == {"states/history", "lists/offsets"}
-    left_out = [one.records.left_out for one in read_certificate(target).operators if one.records is not None]
+    left_out = [
+        operator.records.left_out for operator in read_certificate(target).operators if operator.records is not None
+    ]
     assert {"history": missing["states/history"]} in left_out
-    assert all("lost" in one for one in verdict.differences if not one.startswith("results"))
+    assert all("lost" in difference for difference in verdict.differences if not difference.startswith("results"))
 
 
 def test_a_job_that_has_lost_its_uids_is_matched_and_finds_everything(flink: Flink, tmp_path: Path) -> None:
@@ -61,18 +67,18 @@ def test_a_job_that_has_lost_its_uids_is_matched_and_finds_everything(flink: Fli
     source = open_snapshot(str(flink.snapshot(job, tmp_path / "source")))
     graph, fresh = flink.snapshots(changed, tmp_path / "fresh", "details", "canonical")
     old = of_snapshot(source.operators)
-    found = match(old, of_snapshot(open_snapshot(str(fresh)).operators))
-    assert (found.certain, len(found.proposed), found.in_the_way) == (True, 4, ())
+    matched = match(old, of_snapshot(open_snapshot(str(fresh)).operators))
+    assert (matched.certain, len(matched.proposed), matched.in_the_way) == (True, 4, ())
     details = graph.read_bytes()
-    for told in (details, json.dumps(json.loads(details)["plan"]).encode()):
-        vertices = read_job_graph(told, str(graph))
-        assert {one.new.operator_id for one in found.proposed} <= {vertex.operator_id for vertex in vertices}
+    for document in (details, json.dumps(json.loads(details)["plan"]).encode()):
+        vertices = read_job_graph(document, str(graph))
+        assert {pair.new.operator_id for pair in matched.proposed} <= {vertex.operator_id for vertex in vertices}
         by_names = match(old, of_graph(vertices, {}))
         if source.operators[0].entry.name:
-            assert {one.old.label for one in by_names.proposed} == {"tumbling", "session"}
-            assert set(by_names.options) < set(found.options)
-            assert {one.old.label for one in by_names.unsure} == {"count", "evicting"}
-    renames = [option.removeprefix("--rename ") for option in found.options]
+            assert {pair.old.label for pair in by_names.proposed} == {"tumbling", "session"}
+            assert set(by_names.options) < set(matched.options)
+            assert {pair.old.label for pair in by_names.unsure} == {"count", "evicting"}
+    renames = [option.removeprefix("--rename ") for option in matched.options]
     target = str(tmp_path / "target")
     execute_without_spark(plan_rescale(source.directory, target, renames=renames))
     verdict = flink.restore(target, job, changed)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask
 from rescale.flink.metadata.handles import KeyGroupsHandle
+from rescale.text.errors import SnapshotError
 from support.edited import edit_operators
 from support.pipeline import plan_rescale
 from support.snapshots import directory
@@ -34,7 +34,7 @@ def with_a_group_that_begins_elsewhere(entry: OperatorState) -> OperatorState:
 def test_timers_in_some_subtasks_alone_are_damaged_ones(shape: dict[str, list[str]], tmp_path: Path) -> None:
     source = shutil.copytree(directory("2-rocksdb-heap-timers"), tmp_path / "source")
     edit_operators(source, with_a_group_that_begins_elsewhere)
-    with pytest.raises(SnapshotError, match="others cannot be read as such") as refused:
+    with pytest.raises(SnapshotError, match="others cannot be read as timers") as refused:
         plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
     assert refused.value.operator == "visits"
     assert "in subtask 0" in str(refused.value.found)

@@ -7,61 +7,69 @@ from collections.abc import Iterable
 
 import pytest
 
-from rescale.errors import RequestError
 from rescale.flink.job_graph import GraphVertex, read_job_graph
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.asked.asked_surgery import asked_surgery
-from rescale.planning.asked.surgery_words import parse_surgery
 from rescale.planning.matching import Counterpart, StateSort, match, of_graph, of_snapshot
-from rescale.snapshot.surgery import Renamed, Surgery, operated
+from rescale.planning.request.surgery import resolve_surgery
+from rescale.planning.request.surgery_request import parse_surgery
+from rescale.snapshot.surgery import Renamed, Surgery, apply_surgery
+from rescale.text.errors import RequestError
 from support import snapshots
 
 COUNT, SUM, OTHER_SUM = (StateSort(n, "VALUE", d) for n, d in (("count", b"l"), ("sum", b"l"), ("sum", b"d")))
 LISTED = StateSort("count", "LIST", b"l")
 
 
-def one(operator_id: str, name: str = "", states: Iterable[StateSort] | None = (COUNT,)) -> Counterpart:
+def described(operator_id: str, name: str = "", states: Iterable[StateSort] | None = (COUNT,)) -> Counterpart:
     known = None if states is None else frozenset(states)
     return Counterpart(operator_id, "", operator_id, name, known, stateful=known is None or bool(known))
 
 
 def proposed(old: list[Counterpart], new: list[Counterpart]) -> dict[str, str]:
-    return {found.old.operator_id: found.new.operator_id for found in match(old, new).proposed}
+    return {pair.old.operator_id: pair.new.operator_id for pair in match(old, new).proposed}
 
 
 def test_a_job_with_generated_ids_finds_all_of_a_real_snapshot() -> None:
-    """What is proposed is what was done to it, of operators with states of many sorts; equal ones are told by names."""
+    """The proposal undoes the renames of operators with states of many sorts; equal states are told apart by names."""
     source = snapshots.opened("2-clicks")
     ids = {o.operator_id: f"{number:032x}" for number, o in enumerate(source.operators)}
     renamed = Surgery(tuple(Renamed(old, "", new, new, "") for old, new in ids.items()))
-    found = match(of_snapshot(source.operators), of_snapshot(operated(source, renamed).operators))
-    assert found.certain
-    assert {one.old.operator_id: one.new.operator_id for one in found.proposed}.items() <= ids.items()
-    assert {one.old.label for one in found.proposed} == {one.label for one in source.operators if one.bytes} | {
-        one.label for one in source.operators if one.entry.coordinator
-    }
-    words = [option.removeprefix("--rename ") for option in found.options]
-    assert asked_surgery(source, parse_surgery(renames=words)).new_ids.items() <= ids.items()
+    matched = match(of_snapshot(source.operators), of_snapshot(apply_surgery(source, renamed).operators))
+    assert matched.certain
+    assert {pair.old.operator_id: pair.new.operator_id for pair in matched.proposed}.items() <= ids.items()
+    assert {pair.old.label for pair in matched.proposed} == {
+        operator.label for operator in source.operators if operator.bytes
+    } | {operator.label for operator in source.operators if operator.entry.coordinator}
+    renames = [option.removeprefix("--rename ") for option in matched.options]
+    assert resolve_surgery(source, parse_surgery(renames=renames)).new_ids.items() <= ids.items()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "pairs"),
     [
-        ([one("a", "x")], [one("b", "x")], {"a": "b"}),
-        ([one("a", "x")], [one("b", "y")], {"a": "b"}),
-        ([one("a", "x"), one("b", "y")], [one("c", "y"), one("d", "x")], {"a": "d", "b": "c"}),
-        ([one("a", "", [COUNT]), one("b", "", [SUM])], [one("c", "", [SUM]), one("d")], {"a": "d", "b": "c"}),
-        ([one("a", "", [SUM])], [one("b", "", [OTHER_SUM])], {"a": "b"}),
-        ([one("a", "", [SUM])], [one("b", "", [OTHER_SUM]), one("c", "", [SUM])], {"a": "c"}),
-        ([one("a"), one("b")], [one("c")], {}),
-        ([one("a")], [one("b"), one("c")], {}),
-        ([one("a", "x", [COUNT])], [one("b", "x", [SUM])], {}),
-        ([one("a", "x", [COUNT, SUM])], [one("b", "x", [LISTED, SUM])], {}),
-        ([one("a", "x", [])], [one("b", "x", [])], {}),
-        ([one("a", "Aggregate[4]")], [one("b", "Aggregate[7]", None)], {"a": "b"}),
-        ([one("a", "x"), one("b", "y")], [one("b", "x", None), one("a", "y", None)], {"a": "b", "b": "a"}),
-        ([one("a", "x")], [one("a", "y"), one("b", "z")], {}),
-        ([one("a", "x")], [one("a", "x", [SUM]), one("b", "y", [COUNT])], {"a": "b"}),
+        ([described("a", "x")], [described("b", "x")], {"a": "b"}),
+        ([described("a", "x")], [described("b", "y")], {"a": "b"}),
+        ([described("a", "x"), described("b", "y")], [described("c", "y"), described("d", "x")], {"a": "d", "b": "c"}),
+        (
+            [described("a", "", [COUNT]), described("b", "", [SUM])],
+            [described("c", "", [SUM]), described("d")],
+            {"a": "d", "b": "c"},
+        ),
+        ([described("a", "", [SUM])], [described("b", "", [OTHER_SUM])], {"a": "b"}),
+        ([described("a", "", [SUM])], [described("b", "", [OTHER_SUM]), described("c", "", [SUM])], {"a": "c"}),
+        ([described("a"), described("b")], [described("c")], {}),
+        ([described("a")], [described("b"), described("c")], {}),
+        ([described("a", "x", [COUNT])], [described("b", "x", [SUM])], {}),
+        ([described("a", "x", [COUNT, SUM])], [described("b", "x", [LISTED, SUM])], {}),
+        ([described("a", "x", [])], [described("b", "x", [])], {}),
+        ([described("a", "Aggregate[4]")], [described("b", "Aggregate[7]", None)], {"a": "b"}),
+        (
+            [described("a", "x"), described("b", "y")],
+            [described("b", "x", None), described("a", "y", None)],
+            {"a": "b", "b": "a"},
+        ),
+        ([described("a", "x")], [described("a", "y"), described("b", "z")], {}),
+        ([described("a", "x")], [described("a", "x", [SUM]), described("b", "y", [COUNT])], {"a": "b"}),
     ],
 )
 def test_the_strongest_evidence_first_and_only_what_is_unique(
@@ -71,27 +79,27 @@ def test_the_strongest_evidence_first_and_only_what_is_unique(
 
 
 def test_what_is_not_certain_is_said() -> None:
-    twins, alone = [one("a"), one("b")], one("c", "", [SUM])
-    found = match([*twins, alone], [one("d"), one("e", "z", [])])
-    assert [(u.old.operator_id, [c.operator_id for c in u.candidates]) for u in found.unsure] == [
+    twins, alone = [described("a"), described("b")], described("c", "", [SUM])
+    matched = match([*twins, alone], [described("d"), described("e", "z", [])])
+    assert [(u.old.operator_id, [c.operator_id for c in u.candidates]) for u in matched.unsure] == [
         ("a", ["d"]),
         ("b", ["d"]),
     ]
-    assert (found.only_in_snapshot, found.options, found.certain) == ((alone,), [], False)
+    assert (matched.only_in_snapshot, matched.options, matched.certain) == ((alone,), [], False)
 
 
 def test_an_id_of_a_uid_is_the_operators_whatever_it_is_called() -> None:
     uid = operator_id_of_uid("counts")
     old = Counterpart(uid, "counts", "counts", "x", frozenset({COUNT}))
-    found = match([old], [one(uid, "y", None), one("b", "x", None)])
-    assert (found.options, found.certain) == ([], True)
+    matched = match([old], [described(uid, "y", None), described("b", "x", None)])
+    assert (matched.options, matched.certain) == ([], True)
 
 
 def test_who_has_no_state_makes_way() -> None:
-    found = match([one("a"), one("b", "x", [])], [one("b", "", [COUNT]), one("c", "x", [])])
-    assert found.options == ["--rename a=b", "--rename b=c"]
-    found = match([one("a"), one("b", "x", [])], [one("b", "", [COUNT])])
-    assert found.options == ["--rename a=b", "--drop b"]
+    matched = match([described("a"), described("b", "x", [])], [described("b", "", [COUNT]), described("c", "x", [])])
+    assert matched.options == ["--rename a=b", "--rename b=c"]
+    matched = match([described("a"), described("b", "x", [])], [described("b", "", [COUNT])])
+    assert matched.options == ["--rename a=b", "--drop b"]
 
 
 ID = "ab" * 16
@@ -143,7 +151,7 @@ def test_of_who_is_chained_the_id_is_not_known() -> None:
         (ID, "where it comes from", ""),
         ("", "count", "source"),
     ]
-    found = match([one("a", "count"), one("b", "source")], graph)
-    assert found.options == [f"--rename b={ID}"]
-    assert [(m.old.operator_id, m.new.chain) for m in found.chained] == [("a", "source")]
-    assert not found.certain
+    matched = match([described("a", "count"), described("b", "source")], graph)
+    assert matched.options == [f"--rename b={ID}"]
+    assert [(m.old.operator_id, m.new.chain) for m in matched.chained] == [("a", "source")]
+    assert not matched.certain

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import LARGEST_READ, SnapshotFiles
 from rescale.storage.store import open_store
+from rescale.text.errors import SnapshotError
 
 DATA = bytes(range(100))
 

@@ -16,7 +16,7 @@ from selenium.webdriver import Chrome
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from rescale.report.html_report import html_report  # noqa: E402
+from rescale.report.report_page import html_report  # noqa: E402
 from support.browser import browser, shown_as  # noqa: E402
 from support.reports import plan_report, proven  # noqa: E402
 
@@ -49,7 +49,7 @@ def show(driver: Chrome, page: Path, document: dict[str, Any], theme: str) -> No
 
 
 def picture(driver: Chrome, file: Path, top: float, bottom: float) -> None:
-    """Of a part of the page, with some paper around it."""
+    """Take a picture of a part of the page, with some paper around it."""
     first, last = max(0, top - PAPER), bottom + PAPER
     clip = {"x": 0, "y": first, "width": WIDTH, "height": last - first, "scale": 1}
     shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})

@@ -1,4 +1,4 @@
-"""Who sends what to whom, against counting one key group after the other."""
+"""Flows between subtasks, against counting one key group after the other."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def counted(old: KeyedShape, new: KeyedShape) -> list[list[float]]:
 @pytest.mark.parametrize(("old", "new"), SHAPES)
 def test_the_matrix_has_all_bytes_where_they_go(old: KeyedShape, new: KeyedShape) -> None:
     matrix = flow_matrix(sizes_of(old), old, new, 64)
-    for found, expected in zip(matrix, counted(old, new), strict=True):
-        assert list(found) == pytest.approx(expected)
+    for flows_found, expected in zip(matrix, counted(old, new), strict=True):
+        assert list(flows_found) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("old", "new"), SHAPES)
@@ -54,13 +54,13 @@ def test_neighbours_share_a_line_where_there_are_many(old: KeyedShape, new: Keye
     ("old", "new"), [pair for pair in SHAPES if pair[0].max_parallelism % pair[1].max_parallelism == 0]
 )
 def test_runs_of_key_groups_stay_together(old: KeyedShape, new: KeyedShape) -> None:
-    found = list(flows(old, new))
+    moves = list(flows(old, new))
     moved = [
         (group, flow.new_first + group - flow.first, flow.subtask, flow.new_subtask)
-        for flow in found
+        for flow in moves
         for group in range(flow.first, flow.last + 1)
     ]
-    assert [one[0] for one in moved] == list(range(old.max_parallelism))
+    assert [run[0] for run in moved] == list(range(old.max_parallelism))
     for group, other, subtask, new_subtask in moved:
         assert other == group % new.max_parallelism
         assert (subtask, new_subtask) == (old.owner(group), new.owner(other))

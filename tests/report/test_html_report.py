@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import base64
-import copy
 import hashlib
 import json
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec import structs
 
-from rescale.report.html_report import LIMIT, html_report
+from rescale.report.documents import ReportDocument
+from rescale.report.report_page import LIMIT, html_report
+from rescale.runstate.certificate import Certificate, CertifiedDirectories, CertifiedOperator
+from rescale.runstate.certified_files import CertifiedFile
 from rescale.snapshot.surgery import NO_SURGERY, Dropped, Renamed, Surgery
-from rescale.target.certificate import Certificate, CertifiedDirectories, CertifiedOperator
-from rescale.target.certified_files import CertifiedFile
-from support.reports import plan_report, proven, snapshot_report
+from support.reports import plan_of_report, plan_report, proven, snapshot_report
 
 EVIL = "</title></script><script>alert('1')</script><img src=x onerror=alert(2)>\"&lt;\x1b[31m\u202e"
 
@@ -55,16 +58,16 @@ class Seen(HTMLParser):
 
 
 @cache
-def documents() -> dict[str, dict[str, Any]]:
-    planned = plan_report((4, 128), (6, 128))
+def documents() -> dict[str, ReportDocument]:
+    plan = plan_of_report((4, 128), (6, 128))
     error = {"error": "IntegrityError", "what": "key group 17 is not the source's", "advice": "discard", "exit_code": 4}
     return {
         "a snapshot": snapshot_report(4, 128),
-        "a plan": planned,
-        "a run": proven(planned),
-        "a refusal": {**planned, "error": error},
+        "a plan": ReportDocument(plan=plan),
+        "a run": proven(plan),
+        "a refusal": ReportDocument(plan=plan, error=error),
         "two subtasks": plan_report((2, 128), (3, 128)),
-        "another maximum": proven(plan_report((4, 128), (6, 1000))),
+        "another maximum": proven(plan_of_report((4, 128), (6, 1000))),
         "a divisor": plan_report((6, 128), (6, 64)),
         "64 subtasks": plan_report((64, 256), (48, 256)),
         "more": plan_report((200, 1024), (300, 1024), 2),
@@ -84,7 +87,11 @@ NAMES = tuple(documents())
 def test_nothing_comes_from_outside_and_nothing_runs(name: str) -> None:
     seen = page(name)
     for tag, attributes in seen.elements:
-        assert not [one for one in attributes if one.startswith("on") or one in ("style", "src", "action", "srcdoc")]
+        assert not [
+            attribute
+            for attribute in attributes
+            if attribute.startswith("on") or attribute in ("style", "src", "action", "srcdoc")
+        ]
         for place in ("href", "xlink:href"):
             assert (attributes.get(place) or "#").startswith(("#", "data:image/png;base64,")), tag
     assert [attributes["type"] for attributes in seen.of("script")] == ["application/json"]
@@ -120,18 +127,26 @@ def test_it_says_how_far_it_has_come_and_holds_its_data(name: str) -> None:
     assert said.get(name, "Planned") in seen.texts["strong"]
     data = json.loads(seen.texts["script"][0])
     assert data["report"] == 1
-    shown, source = (one["plan"] or one["snapshot"] for one in (data, document))
-    assert [one["label"] for one in shown["operators"]] == [one["label"] for one in source["operators"]]
-    assert shown["warnings"] == source["warnings"]
+    shown, source = (values["plan"] or values["snapshot"] for values in (data, document.to_json()))
+    assert [operator["label"] for operator in shown["operators"]] == [
+        operator["label"] for operator in source["operators"]
+    ]
+    assert shown["warnings"] == list(source["warnings"])
 
 
 def test_it_says_what_of_the_source_is_not_in_the_result() -> None:
-    lost = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, ()),)).document()
+    lost = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, ()),))
     document = documents()["a run"]
-    document = {**document, "certificate": {**document["certificate"], "surgery": lost}}
+    assert document.certificate is not None
+    document = structs.replace(document, certificate=replace(document.certificate, surgery=lost))
     said = "every part of the source is in the result{}, and the result is published"
     assert said.format("") in html_report(documents()["a run"]).decode()
     assert said.format(" except what was dropped (1 operator)") in html_report(document).decode()
+
+
+def as_json(document: ReportDocument) -> dict[str, Any]:
+    values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document.to_json()))
+    return values
 
 
 def renamed(value: Any) -> Any:
@@ -140,13 +155,13 @@ def renamed(value: Any) -> Any:
         taken = ("label", "state", "operator", "topic", "source", "target", "start", "what", "advice", "key", "name")
         return {k: EVIL if k in taken and isinstance(v, str) else renamed(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [EVIL if isinstance(one, str) else renamed(one) for one in value]
+        return [EVIL if isinstance(item, str) else renamed(item) for item in value]
     return value
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_data_and_never_markup(name: str) -> None:
-    document = renamed(copy.deepcopy(documents()[name]))
+    document = msgspec.convert(renamed(as_json(documents()[name])), ReportDocument)
     text = html_report(document).decode()
     seen = Seen(text)
     assert not seen.of("img")
@@ -166,24 +181,25 @@ def test_a_curve_says_what_its_axes_are() -> None:
     assert [drawn.texts["text"].count(name) for name in ("worst ÷ mean", "parallelism")] == [curves, curves]
 
 
+@pytest.mark.slow
 def test_it_stays_small() -> None:
     """50 operators with 32,768 key groups each, at 96 subtasks and at 2,000; 500 operators with as many warnings."""
     small = plan_report((64, 256), (96, 256), 2)
     for parallelism, number, maximum in ((96, 50, 32768), (2000, 50, 32768), (96, 500, 256)):
-        large = copy.deepcopy(small)
+        large = as_json(small)
         plan = large["plan"]
-        template = next(one for one in plan["operators"] if one["keyed_bytes"])
+        template = next(operator for operator in plan["operators"] if operator["keyed_bytes"])
         groups, shape = plan["insight"]["key_groups"][0], plan["insight"]["shapes"][0]
         plan["operators"], plan["insight"]["key_groups"], plan["insight"]["shapes"] = [], [], []
         for i in range(number):
-            one = {"operator_id": f"{i:032x}", "label": f"an operator with quite a long name, number {i}"}
+            identity = {"operator_id": f"{i:032x}", "label": f"an operator with quite a long name, number {i}"}
             keys = {"new_parallelism": parallelism, "max_parallelism": maximum, "new_max_parallelism": maximum}
-            plan["operators"].append({**template, **one, **keys})
+            plan["operators"].append({**template, **identity, **keys})
             sizes = [1_000_000 + (i + 1) * 7919 * group % 999_983 for group in range(maximum)]
-            plan["insight"]["key_groups"].append({**groups, **one, "before": sizes, "after": sizes})
-            plan["insight"]["shapes"].append({**shape, **one})
-        plan["warnings"] = [f"{one['label']}: something to know" for one in plan["operators"]]
-        made = html_report(large)
+            plan["insight"]["key_groups"].append({**groups, **identity, "before": sizes, "after": sizes})
+            plan["insight"]["shapes"].append({**shape, **identity})
+        plan["warnings"] = [f"{operator['label']}: something to know" for operator in plan["operators"]]
+        made = html_report(msgspec.convert(large, ReportDocument))
         assert len(made) < LIMIT == 300_000
         assert "number 0" in made.decode()
 
@@ -191,7 +207,7 @@ def test_it_stays_small() -> None:
 @pytest.mark.parametrize("renamed", [0, 1500])
 def test_it_stays_small_whatever_was_certified(renamed: int) -> None:
     """As a run and a report have it: 1,500 operators, 30,000 files."""
-    planned, ids = plan_report((4, 128), (6, 128), 2), [f"{i:032x}" for i in range(1500)]
+    plan, ids = plan_of_report((4, 128), (6, 128), 2), [f"{i:032x}" for i in range(1500)]
     directories = CertifiedDirectories(by_files=6, by_records=0, files_referred_to=12, files_copied=2, deleted_ranges=4)
     counts = {"key_groups": 128, "elements": 3, "broadcast_copies": 0, "bytes": 10**6, "digest": "ab" * 16}
     operators = [
@@ -207,15 +223,15 @@ def test_it_stays_small_whatever_was_certified(renamed: int) -> None:
         source_metadata_sha256="ab" * 32,
         target="/state/rescaled",
         candidate_sha256="cd" * 32,
-        plan=planned["plan"]["plan"],
+        plan=plan.plan,
         warnings=(),
         bytes=10**9,
         operators=tuple(operators),
         files=tuple(CertifiedFile(f"{i:032x}-keyed-0-abcdef01", 10**6, None, 17 * 10**17 + i) for i in range(30_000)),
         start="flink run",
         surgery=names if renamed else NO_SURGERY,
-    ).document()
-    plan = {**planned["plan"], "surgery": certificate["surgery"]}
-    made = html_report({**planned, "plan": plan, "certificate": certificate, "published": True})
+    )
+    plan = structs.replace(plan, surgery=certificate.surgery)
+    made = html_report(ReportDocument(plan=plan, certificate=certificate, published=True))
     assert len(made) < LIMIT
     assert (b"is renamed to new" in made) is bool(renamed)

@@ -6,12 +6,13 @@ import base64
 from collections.abc import Iterator
 
 import pytest
+from msgspec import structs
 from selenium.webdriver import ActionChains, Chrome, Keys
 
-from rescale.report.html_report import html_report
+from rescale.report.report_page import html_report
 from support.browser import browser, shown_as
 from support.needs import need
-from support.reports import plan_report, proven
+from support.reports import plan_of_report, proven
 
 DARK, LIGHT = "rgb(18, 22, 27)", "rgb(255, 255, 255)"
 
@@ -20,15 +21,16 @@ DARK, LIGHT = "rgb(18, 22, 27)", "rgb(255, 255, 255)"
 def driver() -> Iterator[Chrome]:
     need("chromium", "a report is looked at in a browser")
     need("chromedriver", "a report is looked at in a browser")
-    with browser(1280, 1000) as found:
-        yield found
+    with browser(1280, 1000) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     file = tmp_path_factory.mktemp("report") / "report.html"
-    document = proven(plan_report((4, 128), (6, 1000)))
-    document["plan"]["operators"][1]["label"] = "<script>document.title = 'mine'</script>" + 100 * "long-"
+    plan = plan_of_report((4, 128), (6, 1000))
+    evil = structs.replace(plan.operators[1], label="<script>document.title = 'mine'</script>" + 100 * "long-")
+    document = proven(structs.replace(plan, operators=(plan.operators[0], evil, *plan.operators[2:])))
     file.write_bytes(html_report(document))
     return file.as_uri()
 

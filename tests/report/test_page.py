@@ -50,15 +50,15 @@ def test_markdown() -> None:
     )
 
 
-def everywhere(words: str) -> Page:
+def everywhere(text: str) -> Page:
     """A page that says the words in every place that there is."""
     return Page(
         (
-            paragraph(words, (Strong(words), Code(words))),
-            Listed(words, (words,)),
-            Section(words, (table((words,), [(words,)]),)),
-            Warned(words),
-            Command(words),
+            paragraph(text, (Strong(text), Code(text))),
+            Listed(text, (text,)),
+            Section(text, (table((text,), [(text,)]),)),
+            Warned(text),
+            Command(text),
         )
     )
 
@@ -82,13 +82,13 @@ def test_markdown_shows_what_was_said() -> None:
     assert shown[1].endswith("``" + text_of(Page((paragraph(EVIL),))) + "``")
 
 
-@pytest.mark.parametrize(("words", "shown"), [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("1 a", "1 a")])
-def test_a_line_begins_no_heading_and_no_list(words: str, shown: str) -> None:
-    assert markdown_of(Page((paragraph(words),))) == f"{shown}\n"
+@pytest.mark.parametrize(("text", "shown"), [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("1 a", "1 a")])
+def test_a_line_begins_no_heading_and_no_list(text: str, shown: str) -> None:
+    assert markdown_of(Page((paragraph(text),))) == f"{shown}\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "shown"),
+    ("text", "shown"),
     [
         ("__init__", r"\_\_init\_\_"),
         ("of ___all___", r"of \_\_\_all\_\_\_"),
@@ -96,8 +96,8 @@ def test_a_line_begins_no_heading_and_no_list(words: str, shown: str) -> None:
         ("_timer_state/event_timers", r"\_timer_state/event_timers"),
     ],
 )
-def test_underscores_within_a_word_stay_and_others_mean_nothing(words: str, shown: str) -> None:
-    assert markdown_of(Page((paragraph(words),))) == f"{shown}\n"
+def test_underscores_within_a_word_stay_and_others_mean_nothing(text: str, shown: str) -> None:
+    assert markdown_of(Page((paragraph(text),))) == f"{shown}\n"
 
 
 def test_backticks_do_not_end_what_is_in_them() -> None:

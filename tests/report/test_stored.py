@@ -11,17 +11,18 @@ from unittest.mock import patch
 import pytest
 
 from rescale.cli.main import main
-from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from rescale.flink.release_line import ReleaseLine
-from rescale.planning.asked.request import make_request
+from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
-from rescale.planning.values.plan import Plan
+from rescale.planning.request.request import make_request
 from rescale.report.pages.planned import plan_document
 from rescale.report.stored import document_of, put_report, report_of, run_document
-from rescale.target.certificate import Certificate
-from rescale.target.claim import claim
-from rescale.target.places import places_of
-from rescale.target.removal import discard
+from rescale.runstate.certificate import Certificate
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.runstate.removal import discard
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError
+from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
 
 Captured = pytest.CaptureFixture[str]
@@ -54,7 +55,7 @@ def test_it_takes_the_place_of_nothing_that_somebody_needs(
 ) -> None:
     source = shutil.copytree(directory("2-clicks"), tmp_path / "source")
     (tmp_path / "link").symlink_to("source")
-    assert main(["run", str(source), "--target", str(tmp_path / "target")]) == 0
+    execute_without_spark(plan_rescale(str(source), str(tmp_path / "target")))
     (tmp_path / "notes.txt").write_text("mine")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     of = tmp_path / ("target" if out.startswith("target") else "source")
@@ -98,7 +99,7 @@ def test_a_plan_has_a_report_that_goes_with_the_rest(plan: Plan) -> None:
 
 def test_of_what_was_discarded_there_is_no_report_any_more(plan: Plan) -> None:
     discard(plan.target)
-    assert "is not this run's any more" in put_report(plan)
+    assert "no longer belongs to this run" in put_report(plan)
     assert not Path(places_of(plan).report).exists()
 
 
@@ -106,19 +107,21 @@ def test_what_came_of_the_steps_is_told(plan: Plan) -> None:
     put = Path(places_of(plan).result("reshuffle_keyed_state"))
     put.write_text(json.dumps({"status": "done", "seconds": 7.5}))
     put_report(plan)
-    assert run_document(plan)["took"] == {"reshuffle": 7.5}
+    assert run_document(plan).took == {"reshuffle": 7.5}
     assert "reshuffle: took" in page_of(plan)
     error = {"error": "IntegrityError", "what": "it does not add up", "exit_code": 4}
     put.write_text(json.dumps({"status": "failed", **error}))
     put_report(plan)
-    assert run_document(plan)["error"]["what"] == error["what"]
+    failure = run_document(plan).error
+    assert failure is not None
+    assert failure["what"] == error["what"]
     assert "Refused" in page_of(plan)
 
 
 def test_a_certificate_is_shown_if_it_is_as_it_was(plan: Plan) -> None:
     places = places_of(plan)
-    words = ("complete", "everything", None, "murmur3", plan.source, "a", plan.target, "b", plan.digest)
-    certificate = Certificate(*words, (), 5, (), (), plan.start.command)
+    fields = ("complete", "everything", None, "murmur3", plan.source, "a", plan.target, "b", plan.digest)
+    certificate = Certificate(*fields, (), 5, (), (), plan.start.command)
     Path(places.candidate).write_bytes(b"to be _metadata")
     Path(places.certificate).write_text(json.dumps(certificate.document()))
     put_report(plan)
@@ -126,9 +129,9 @@ def test_a_certificate_is_shown_if_it_is_as_it_was(plan: Plan) -> None:
     assert "nothing is published yet" in page_of(plan)
     Path(plan.target).mkdir()
     Path(places.metadata).write_bytes(b"to be _metadata")
-    assert document_of(plan.target)["published"]
+    assert document_of(plan.target).published
     Path(places.certificate).write_text(json.dumps({**certificate.document(), "proves": "even more"}))
-    assert "the certificate is not what was written" in put_report(plan)
+    assert "the certificate was changed after it was written" in put_report(plan)
     with pytest.raises(IntegrityError):
         document_of(plan.target)
 
@@ -136,9 +139,9 @@ def test_a_certificate_is_shown_if_it_is_as_it_was(plan: Plan) -> None:
 def test_a_report_of_a_target_its_plan_and_its_source(plan: Plan, source: str) -> None:
     of_target, of_plan, of_source = (document_of(uri) for uri in (plan.target, places_of(plan).plan, source))
     assert of_target == of_plan
-    assert of_target["plan"]["plan"] == plan.digest
-    assert of_source["snapshot"]["snapshot"] == source
-    assert of_source["plan"] is None
+    assert of_target.plan.plan == plan.digest
+    assert of_source.snapshot.snapshot == source
+    assert of_source.plan is None
 
 
 def test_without_what_was_stored_it_is_made_from_the_source(plan: Plan, source: str) -> None:
@@ -146,13 +149,13 @@ def test_without_what_was_stored_it_is_made_from_the_source(plan: Plan, source: 
     Path(places_of(plan).report_data).unlink()
     assert document_of(plan.target) == stored
     shutil.copy(Path(directory("2-lazy"), "_metadata"), Path(source, "_metadata"))
-    with pytest.raises(SnapshotError, match="another snapshot"):
+    with pytest.raises(SnapshotError, match="is not the snapshot that the plan"):
         document_of(plan.target)
 
 
 def test_a_source_that_is_gone_is_not_needed(plan: Plan, source: str) -> None:
     shutil.rmtree(source)
-    assert document_of(plan.target)["plan"]["plan"] == plan.digest
+    assert document_of(plan.target).plan.plan == plan.digest
 
 
 def test_nothing_fails_for_want_of_a_report(plan: Plan) -> None:
@@ -166,7 +169,7 @@ def test_nothing_fails_for_want_of_a_report(plan: Plan) -> None:
     [
         ("plan.json", b"{", "not a plan"),
         ("plan.json", b"[1]", "not a plan"),
-        ("plan.json", b'{"format": 1}', "a plan of another version"),
+        ("plan.json", b'{"format": 1}', "made by another version"),
         ("plan.json", bytes(range(256)), "not a plan"),
         ("plan.json", b'{"format": ' + 100_000 * b"[", "not a plan"),
         ("letter.txt", b"Dear all", "there is no snapshot"),
@@ -190,28 +193,28 @@ def test_a_damaged_summary_is_refused_in_a_sentence(capsys: Captured, plan: Plan
         Path(places_of(plan).report_data).write_text(json.dumps(damaged))
         out = tmp_path / "report.html"
         assert main(["report", plan.target, "-o", str(out)]) == 2
-        assert capsys.readouterr().err.startswith("error: no report can be made of this: it was damaged")
+        assert capsys.readouterr().err.startswith("error: no report can be made from this document: it is damaged")
         assert not out.exists()
-        told = put_report(plan)
-        assert "could not be written: no report can be made of this" in told, "and the run goes on"
-        assert "traceback" not in told
+        warning = put_report(plan)
+        assert "could not be written: no report can be made from this document" in warning, "and the run goes on"
+        assert "traceback" not in warning
 
 
 def test_a_plan_that_was_edited_is_refused_by_its_name(plan: Plan, tmp_path: Path) -> None:
     stored = Path(places_of(plan).plan)
     content = stored.read_bytes().replace(b'"new_parallelism":6', b'"new_parallelism":0')
     stored.write_bytes(content)
-    with pytest.raises(SnapshotError, match="another digest"):
+    with pytest.raises(SnapshotError, match="not the one in its name"):
         report_of(str(stored))
     renamed = tmp_path / "mine.json"
     renamed.write_bytes(content)
-    with pytest.raises(RequestError, match="no report can be made of this"):
+    with pytest.raises(RequestError, match="no report can be made from this document"):
         report_of(str(renamed))
 
 
 def test_somebody_elses_documents_beside_a_target(plan: Plan) -> None:
     Path(places_of(plan).report_data).write_text("[]")
-    with pytest.raises(RequestError, match="not a document of ours"):
+    with pytest.raises(RequestError, match="no report can be made from this document"):
         document_of(plan.target)
 
 
@@ -232,5 +235,5 @@ def test_what_another_flink_would_restore_is_told_of_a_snapshot_alone(plan: Plan
     page = report_of(source, line=ReleaseLine(1, 20)).decode()
     assert "What Flink 1.20 would restore" in page
     assert "nothing: Flink 1.20 reads _metadata up to version 4" in page
-    with pytest.raises(RequestError, match="this is a plan, or the target of a run"):
+    with pytest.raises(RequestError, match="this is a plan or a target"):
         report_of(plan.target, line=ReleaseLine(1, 20))

@@ -16,17 +16,17 @@ from support.flinks_rocksdb import FlinksRocksdb
 def libraries() -> Iterator[dict[str, FlinksRocksdb]]:
     """By release line of Flink."""
     with ExitStack() as stack:
-        found = {line: FlinksRocksdb(version) for line, version in LINES.items()}
-        for library in found.values():
+        by_line = {line: FlinksRocksdb(version) for line, version in LINES.items()}
+        for library in by_line.values():
             stack.callback(library.close)
-        yield found
+        yield by_line
 
 
 @pytest.fixture
 def new_children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[child.Child]]:
-    """Those that are idle. RocksDB's processes have what was changed in this one before they are forked."""
+    """Idle child processes, forked after this process was changed, so that they have the change."""
     idle: list[child.Child] = []
     monkeypatch.setattr(child, "_idle", idle)
     yield idle
-    for one in idle:
-        one.close()
+    for child_process in idle:
+        child_process.close()

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError, StoreError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
@@ -23,10 +22,12 @@ from rescale.rocksdb.sst.block_writer import write_handle
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table_blocks import BlockHandle
 from rescale.rocksdb.stored_files import StoredFile
+from rescale.text.errors import SnapshotError, StoreError, UnsupportedError
 from support.databases import Rows, Stored, databases, read_file, read_rows
-from support.forged import with_index
 from support.manifests import log, text
 from support.rocksdb_writer import written
+from support.slow import slow
+from support.sst_files import with_index
 
 ALL = KeyGroupRange(0, 127)
 
@@ -39,15 +40,16 @@ def with_damage(stored: Stored, name: str, data: bytes) -> list[StoredFile]:
     return [replace(file, uri=f"s3://bucket/{name}", data=data) if file.name == name else file for file in stored.files]
 
 
+@pytest.mark.parametrize("step", [slow(17), 101])
 @pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
-def test_a_damaged_sst_file_never_gives_other_rows(name: str, tmp_path: Path) -> None:
+def test_a_damaged_sst_file_never_gives_other_rows(name: str, step: int, tmp_path: Path) -> None:
     """Any byte may be wrong: RocksDB notices, or it does not matter."""
     stored = databases(name)[0]
     rows = rows_of(stored, list(stored.files), tmp_path)
     table = next(file for file in stored.files if file.name.endswith(".sst"))
     data = read_file(table)
     errors = []
-    for at in range(0, len(data), 17):
+    for at in range(0, len(data), step):
         damaged = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
         try:
             assert rows_of(stored, with_damage(stored, table.name, damaged), tmp_path) == rows
@@ -128,7 +130,7 @@ def test_a_manifest_that_has_a_file_begin_behind_its_first_row(name: str, tmp_pa
         key = file.smallest_key
         return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
 
-    families = tuple(replace(one, files=tuple(map(late, one.files))) for one in manifest.column_families)
+    families = tuple(replace(family, files=tuple(map(late, family.files))) for family in manifest.column_families)
     data = write_manifest(replace(manifest, column_families=families), listed.name)
     assert rows_of(stored, with_damage(stored, listed.name, write_manifest(manifest, listed.name)), tmp_path)
     with pytest.raises(SnapshotError, match="begin behind its first row, which a job would not find") as caught:

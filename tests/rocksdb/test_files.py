@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.rocksdb.stored_files import StoredFile, needed_files, newest_options
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 LISTED = ["000010.sst", "1234567.sst", "MANIFEST-000004", "OPTIONS-000017", "CURRENT", "IDENTITY"]
 

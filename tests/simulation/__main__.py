@@ -54,7 +54,7 @@ def _play(seeds: Sequence[int], workers: int, *, verbose: bool) -> tuple[int, st
     total = Tally()
     for tally in side_by_side(partial(play_all, verbose=verbose), chunks(seeds), workers):
         total.add(tally)
-        print(*tally.told, sep="\n", end="\n" if tally.told else "", flush=True)
+        print(*tally.reported, sep="\n", end="\n" if tally.reported else "", flush=True)
     used, passed = _processor_seconds() - begun, time.monotonic() - begun_at
     print(
         f"{len(seeds)} histories in {used:.1f} s of CPU time, {len(seeds) / used:.1f} a second; it took {passed:.0f} s"
@@ -73,7 +73,7 @@ def _play(seeds: Sequence[int], workers: int, *, verbose: bool) -> tuple[int, st
 
 
 def _processor_seconds() -> float:
-    """Of this process and of those of its workers that have ended."""
+    """Return the processor time of this process and of its workers that have ended."""
     return sum(os.times()[:4])
 
 
@@ -83,15 +83,15 @@ def _hunt(seeds: Sequence[int], workers: int) -> tuple[int, str, dict[str, int]]
 
     missed = []
     names = [bug.name for bug in BUGS]
-    for name, found in zip(names, side_by_side(partial(hunt_by_name, seeds), names, workers), strict=True):
+    for name, outcome in zip(names, side_by_side(partial(hunt_by_name, seeds), names, workers), strict=True):
         if name in INSTEAD:
             print(f"{name}\n    no history: {INSTEAD[name]}", flush=True)
-        elif found is None:
+        elif outcome is None:
             missed.append(name)
             print(f"{name}\n    NOT FOUND in {len(seeds)} histories", flush=True)
         else:
-            said = found.broken.replace("\n", " ")[:160]
-            print(f"{name}\n    seed {found.seed}, history {found.played}: {said}", flush=True)
+            said = outcome.broken.replace("\n", " ")[:160]
+            print(f"{name}\n    seed {outcome.seed}, history {outcome.played}: {said}", flush=True)
     print(f"{len(BUGS)} bugs planted; {len(INSTEAD)} stand behind other checks; not found: {missed or 0}")
     found_by = len(BUGS) - len(INSTEAD) - len(missed)
     counts = {"planted": len(BUGS), "found by histories": found_by, "found by other checks": len(INSTEAD)}

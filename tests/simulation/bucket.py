@@ -45,7 +45,7 @@ class Bucket:
         self._clock = clock
         self._modified: dict[str, datetime] = {}
         self.by = ""
-        """Who makes the request, for those who look at open uploads."""
+        """Author of the current request, by whom open uploads are told apart."""
         self._begun = 0
         self._keeps_versions = keeps_versions
         self.has_sums = has_sums
@@ -62,7 +62,7 @@ class Bucket:
     def below(self, directory: str) -> dict[str, bytes]:
         """The objects in a directory, by what their keys say after it."""
         prefix = f"{directory}/"
-        return {k.removeprefix(prefix): one.data for k, one in self.objects.items() if k.startswith(prefix)}
+        return {k.removeprefix(prefix): stored.data for k, stored in self.objects.items() if k.startswith(prefix)}
 
     def remove(self, key: str) -> None:
         """As who names no version does."""
@@ -78,16 +78,16 @@ class Bucket:
 
     def history(self, prefix: str) -> dict[str, Stored | None]:
         """Every version there is, by key and id."""
-        found = ((key, some) for key, some in self.versions.items() if key.startswith(prefix))
-        return {f"{key} {number}": one for key, some in found for number, one in some.items()}
+        keys = ((key, some) for key, some in self.versions.items() if key.startswith(prefix))
+        return {f"{key} {number}": stored for key, some in keys for number, stored in some.items()}
 
     def head_object(
         self, *, Key: str, ChecksumMode: str | None = None, VersionId: str | None = None, **_: Any
     ) -> dict[str, Any]:
-        found = self._found("HeadObject", Key, VersionId)
-        answer = {"ContentLength": len(found.data), "ETag": found.etag, "LastModified": self._modified[Key]}
+        stored = self._stored("HeadObject", Key, VersionId)
+        answer = {"ContentLength": len(stored.data), "ETag": stored.etag, "LastModified": self._modified[Key]}
         if self.has_sums and ChecksumMode == "ENABLED":
-            crc = base64.b64encode(crc64(found.as_put).to_bytes(8, "big")).decode()
+            crc = base64.b64encode(crc64(stored.as_put).to_bytes(8, "big")).decode()
             answer |= {"ChecksumCRC64NVME": crc, "ChecksumType": "FULL_OBJECT"}
         return answer | self._version(Key, VersionId) if self._keeps_versions else answer
 
@@ -100,16 +100,16 @@ class Bucket:
         VersionId: str | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        found = self._found("GetObject", Key, VersionId)
-        if IfMatch is not None and IfMatch.strip('"') != found.etag.strip('"'):
+        stored = self._stored("GetObject", Key, VersionId)
+        if IfMatch is not None and IfMatch.strip('"') != stored.etag.strip('"'):
             raise refused("GetObject", 412, "PreconditionFailed")
-        data = found.data
+        data = stored.data
         if Range is not None:
             first, last = map(int, Range.removeprefix("bytes=").split("-"))
             if first >= len(data):
                 raise refused("GetObject", 416, "InvalidRange")
             data = data[first : last + 1]
-        answer = {"ContentLength": len(data), "ETag": found.etag, "Body": Body(data)}
+        answer = {"ContentLength": len(data), "ETag": stored.etag, "Body": Body(data)}
         return answer | self._version(Key, VersionId) if self._keeps_versions else answer
 
     def put_object(
@@ -132,22 +132,22 @@ class Bucket:
         return {"DeleteMarker": True} | self._version(Key) if self._keeps_versions else {}
 
     def list_objects_v2(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
-        found = [
-            {"Key": key, "Size": len(one.data), "ETag": one.etag}
-            for key, one in sorted(self.objects.items())
+        listed = [
+            {"Key": key, "Size": len(stored.data), "ETag": stored.etag}
+            for key, stored in sorted(self.objects.items())
             if key.startswith(Prefix)
         ]
-        return iter([{"Contents": found[i : i + _PAGE]} for i in range(0, len(found), _PAGE)] or [{}])
+        return iter([{"Contents": listed[i : i + _PAGE]} for i in range(0, len(listed), _PAGE)] or [{}])
 
     def list_object_versions(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
         """In one page, the newest of each key first."""
-        found: dict[str, list[dict[str, Any]]] = {"Versions": [], "DeleteMarkers": []}
+        by_kind: dict[str, list[dict[str, Any]]] = {"Versions": [], "DeleteMarkers": []}
         for key, some in sorted(self.versions.items()):
             if key.startswith(Prefix):
-                for number, one in reversed(some.items()):
+                for number, stored in reversed(some.items()):
                     listed = {"Key": key, "VersionId": number, "IsLatest": number == self._newest(key)}
-                    found["Versions" if one is not None else "DeleteMarkers"].append(listed)
-        return iter([{kind: some for kind, some in found.items() if some}])
+                    by_kind["Versions" if stored is not None else "DeleteMarkers"].append(listed)
+        return iter([{kind: some for kind, some in by_kind.items() if some}])
 
     def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, Any]:
         self._begun += 1
@@ -211,8 +211,10 @@ class Bucket:
         return {"ETag": etag} | self._version(Key)
 
     def list_multipart_uploads(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
-        found = [{"Key": one.key, "UploadId": i} for i, one in self.uploads.items() if one.key.startswith(Prefix)]
-        return iter([{"Uploads": found[i : i + _PAGE]} for i in range(0, len(found), _PAGE)] or [{}])
+        listed = [
+            {"Key": upload.key, "UploadId": i} for i, upload in self.uploads.items() if upload.key.startswith(Prefix)
+        ]
+        return iter([{"Uploads": listed[i : i + _PAGE]} for i in range(0, len(listed), _PAGE)] or [{}])
 
     def abort_multipart_upload(self, *, UploadId: str, **_: Any) -> dict[str, Any]:
         self._upload("AbortMultipartUpload", UploadId)
@@ -224,20 +226,20 @@ class Bucket:
         if self._keeps_versions:
             self.versions.setdefault(key, {})[self._new_id()] = stored
 
-    def _found(self, operation: str, key: str, version: str | None = None) -> Stored:
+    def _stored(self, operation: str, key: str, version: str | None = None) -> Stored:
         if version is not None:
             if version not in self.versions.get(key, ()):
                 raise refused(operation, 404, "NoSuchVersion")
-            found = self.versions[key][version]
-            if found is None:
+            stored = self.versions[key][version]
+            if stored is None:
                 raise refused(operation, 405, "MethodNotAllowed")
-            return found
+            return stored
         if key not in self.objects:
             raise refused(operation, 404, "NoSuchKey")
         return self.objects[key]
 
     def _version(self, key: str, version: str | None = None) -> dict[str, Any]:
-        """What an answer says of it."""
+        """Return the field of an answer that names the version, if the bucket keeps versions."""
         return {"VersionId": version or self._newest(key)} if self._keeps_versions else {}
 
     def _newest(self, key: str) -> str:
@@ -248,7 +250,7 @@ class Bucket:
         return f"version-{self._numbered}"
 
     def _take_away(self, key: str, version: str) -> dict[str, Any]:
-        """What it hid is there again."""
+        """Delete a version for good; the version before it becomes the newest one again."""
         some = self.versions.get(key, {})
         if some.pop(version, None) is not None:
             self.taken_away.append(f"{key} {version}")
@@ -262,10 +264,10 @@ class Bucket:
     def _to_copy(
         self, operation: str, source: Mapping[str, str], CopySourceIfMatch: str | None = None, **_: Any
     ) -> bytes:
-        found = self._found(operation, source["Key"], source.get("VersionId"))
-        if CopySourceIfMatch is not None and CopySourceIfMatch.strip('"') != found.etag.strip('"'):
+        stored = self._stored(operation, source["Key"], source.get("VersionId"))
+        if CopySourceIfMatch is not None and CopySourceIfMatch.strip('"') != stored.etag.strip('"'):
             raise refused(operation, 412, "PreconditionFailed")
-        return found.data
+        return stored.data
 
     def _upload(self, operation: str, token: str) -> Upload:
         if token not in self.uploads:

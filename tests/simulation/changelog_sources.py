@@ -32,7 +32,7 @@ from simulation.rows import Kind, keyed_rows, states_in
 from simulation.sources import Source, stored
 
 _SHARE = 0.008
-"""Of all histories."""
+"""Share of all histories."""
 
 _CLEAR, _SET, _ADD, _ADD_ELEMENT, _METADATA = 0, 1, 3, 5, 8
 _OF_STATES = -1
@@ -54,8 +54,10 @@ def _in_a_changelog(number: int) -> Source:
     metadata = read_metadata(objects["_metadata"], "_metadata")
     states = list(KEYED_STATES) if base.kind is Kind.ROCKSDB else ["counts", "latest"]
     operators = tuple(
-        replace(one, subtasks=_logged(random, objects, one, states)) if any(map(_keyed, one.subtasks)) else one
-        for one in metadata.operators
+        replace(operator, subtasks=_logged(random, objects, operator, states))
+        if any(map(_keyed, operator.subtasks))
+        else operator
+        for operator in metadata.operators
     )
     objects["_metadata"] = write_metadata(replace(metadata, operators=operators))
     return replace(base, name=f"{base.name}, under a changelog", objects=objects, is_changelog=True)

@@ -1,4 +1,4 @@
-"""What a changelog makes of the rows that were materialised: its changes, one after the other, as slowly as can be.
+"""Slow replay of a changelog over the rows that were materialised: one change after the other.
 
 Of states with longs as keys, in the namespace of no window; those of lists are joined by commas in a row.
 """
@@ -54,7 +54,7 @@ def with_logged_states(header: bytes, changes: list[Change]) -> bytes:
 
 
 def replayed(rows: Mapping[Row, bytes], changes: list[Change]) -> dict[Row, bytes]:
-    found, names, lists = dict(rows), dict[int, str](), set[str]()
+    replayed_rows, names, lists = dict(rows), dict[int, str](), set[str]()
     for group, change in changes:
         if group == _OF_STATES:
             assert change[0] == _METADATA
@@ -66,15 +66,15 @@ def replayed(rows: Mapping[Row, bytes], changes: list[Change]) -> dict[Row, byte
         key, payload = change[3 : 3 + _KEY], change[3 + _KEY :]
         row = (names[state], group, key)
         if operation == _CLEAR:
-            found.pop(row, None)
+            replayed_rows.pop(row, None)
         elif names[state] in lists:
             elements = [payload] if operation == _ADD_ELEMENT else _counted(payload)
-            before = [found[row]] if operation in (_ADD, _ADD_ELEMENT) and row in found else []
-            found[row] = b",".join([*before, *elements])
+            before = [replayed_rows[row]] if operation in (_ADD, _ADD_ELEMENT) and row in replayed_rows else []
+            replayed_rows[row] = b",".join([*before, *elements])
         else:
             assert operation in (_SET, _SET_INTERNAL)
-            found[row] = payload
-    return found
+            replayed_rows[row] = payload
+    return replayed_rows
 
 
 def _counted(payload: bytes) -> list[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 _POLYNOMIAL = 0x9A6C9329AC4BC9B5
-"""That of NVM Express, without its highest power, the lowest first."""
+"""Polynomial of NVM Express, without its highest power, the lowest first."""
 
 _ONES = (1 << 64) - 1
 

@@ -1,4 +1,4 @@
-"""What a snapshot holds, cut out of its bytes by the handles in `_metadata`, and by nothing that deals or moves."""
+"""Contents of a snapshot, cut out of its bytes by the handles in `_metadata`, and by nothing that deals or moves."""
 
 from __future__ import annotations
 
@@ -63,12 +63,14 @@ class Contents:
 
         Uids are those before.
         """
-        new = {id_of_uid(one): id_of_uid(other) for one, other in (words.split("=") for words in renames)}
+        new = {id_of_uid(uid): id_of_uid(other) for uid, other in (rename.split("=") for rename in renames)}
         dropped = {id_of_uid(uid) for uid in drops}
-        stay = (one for one in self.metadata.operators if one.operator_id not in dropped)
-        operators = tuple(replace(one, operator_id=new.get(one.operator_id, one.operator_id)) for one in stay)
+        stay = (operator for operator in self.metadata.operators if operator.operator_id not in dropped)
+        operators = tuple(
+            replace(operator, operator_id=new.get(operator.operator_id, operator.operator_id)) for operator in stay
+        )
         self.metadata = replace(self.metadata, operators=operators)
-        for uid, _, name in (words.partition(":") for words in state_drops):
+        for uid, _, name in (drop.partition(":") for drop in state_drops):
             operator_id = id_of_uid(uid)
             self._left_out[new.get(operator_id, operator_id)].add(name)
 
@@ -78,15 +80,15 @@ class Contents:
     def elements(self, operator: OperatorState, field: str) -> list[Elements]:
         left_out = self._left_out[operator.operator_id]
         streams = [self._elements(i, handle) for i, handle in self.handles(operator, field)]
-        return [_without(one, left_out) for one in streams if not left_out or state_names(one) - left_out]
+        return [_without(stream, left_out) for stream in streams if not left_out or state_names(stream) - left_out]
 
     def names(self) -> set[str]:
-        """Of all files of the snapshot's own that handles point to."""
-        return {one.path for one in self._all_streams() if isinstance(one, RelativeFileStream)}
+        """Names of all files of the snapshot's own that handles point to."""
+        return {stream.path for stream in self._all_streams() if isinstance(stream, RelativeFileStream)}
 
     def elsewhere(self) -> set[str]:
         """The URIs of all files that lie elsewhere."""
-        return {one.path for one in self._all_streams() if isinstance(one, FileStream)}
+        return {stream.path for stream in self._all_streams() if isinstance(stream, FileStream)}
 
     def _all_streams(self) -> list[Stream]:
         fields = ("managed_keyed", "raw_keyed", "managed_operator", "raw_operator")
@@ -94,26 +96,26 @@ class Contents:
         return [stream for handle in handles for stream in _streams(handle)]
 
     def kinds(self) -> set[Kind]:
-        """Of managed keyed state."""
+        """Kinds of managed keyed state in the snapshot."""
         return {kind for operator in self.metadata.operators for kind in self.kinds_of(operator)}
 
     def rows(self, operator: OperatorState) -> list[KeyedRows]:
-        """Of managed keyed state."""
+        """Rows of managed keyed state, by subtask."""
         streams, left_out = self._all_rows(operator), self.keyed_left_out(operator)
         if not left_out:
             return streams
-        if not {state for one in streams for state in states_in(one.header)} - left_out:
+        if not {state for stream in streams for state in states_in(stream.header)} - left_out:
             return []
         return [
-            one._replace(
-                header=keyed_without(one.header, left_out),
-                rows=[(row, value) for row, value in one.rows if row[0] not in left_out],
+            stream._replace(
+                header=keyed_without(stream.header, left_out),
+                rows=[(row, value) for row, value in stream.rows if row[0] not in left_out],
             )
-            for one in streams
+            for stream in streams
         ]
 
     def readable_rows(self, operator: OperatorState) -> list[KeyedRows]:
-        """Of those subtasks whose directories RocksDB opens; nothing is left out."""
+        """Rows of the subtasks whose directories RocksDB opens; nothing is left out."""
         readable = []
         for i, handle in self.handles(operator, "managed_keyed"):
             with suppress(UnreadableError):
@@ -126,7 +128,7 @@ class Contents:
         if left_out in (set(), self.keyed_states(operator)):
             return {}
         streams = self._all_rows(operator)
-        return dict(Counter(row[0] for one in streams for row, _ in own_rows(one) if row[0] in left_out))
+        return dict(Counter(row[0] for stream in streams for row, _ in own_rows(stream) if row[0] in left_out))
 
     def _all_rows(self, operator: OperatorState) -> list[KeyedRows]:
         handles = self.handles(operator, "managed_keyed")
@@ -161,8 +163,10 @@ class Contents:
 
     def sst_files(self, operator: OperatorState) -> set[str]:
         """The names of those files of its directories, as far as they are the snapshot's own."""
-        handles = [one for _, one in self.handles(operator, "managed_keyed") if isinstance(one, IncrementalHandle)]
-        files = [file for one in handles for file in (*one.shared, *one.private) if file.name.endswith(".sst")]
+        handles = [
+            handle for _, handle in self.handles(operator, "managed_keyed") if isinstance(handle, IncrementalHandle)
+        ]
+        files = [file for handle in handles for file in (*handle.shared, *handle.private) if file.name.endswith(".sst")]
         return {file.stream.path for file in files if isinstance(file.stream, RelativeFileStream)}
 
     def kinds_of(self, operator: OperatorState) -> set[Kind]:
@@ -176,7 +180,7 @@ class Contents:
 
     def backends(self) -> list[str]:
         """The names that RocksDB's backends take over from their directories."""
-        handles = [h for one in self.metadata.operators for _, h in self.handles(one, "managed_keyed")]
+        handles = [h for operator in self.metadata.operators for _, h in self.handles(operator, "managed_keyed")]
         return [handle.backend_id for handle in handles if isinstance(handle, IncrementalHandle)]
 
     def handles(self, operator: OperatorState, field: str) -> Iterator[tuple[int, Any]]:

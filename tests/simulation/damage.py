@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from simulation.bucket import Bucket
+from simulation.neighbours import OBJECTS
 from simulation.stored import Stored
 from simulation.toxics import flipped
 
@@ -37,7 +38,7 @@ class Damage:
             "candidate": "target.rescale/candidate",
             "certificate": "target.rescale/certificate",
         }[kind.split()[0]]
-        files = sorted(key for key in self.bucket.objects if key.startswith(begins) and key not in spared)
+        files = sorted(key for key in self.bucket.objects if key.startswith(begins) and key not in {*spared, *OBJECTS})
         if not files:
             return False
         key = self.random.choice(files)
@@ -50,7 +51,7 @@ class Damage:
         return done
 
     def _remember_sources(self) -> None:
-        self.sources |= {one for key, one in self.bucket.objects.items() if key.startswith("source/")}
+        self.sources |= {stored for key, stored in self.bucket.objects.items() if key.startswith("source/")}
 
     def _deeds(self) -> dict[str, Callable[[str], bool]]:
         return {
@@ -74,7 +75,7 @@ class Damage:
         return True
 
     def undo_rot(self, extents: Mapping[str, range]) -> None:
-        """What rotted in these bytes of objects, and nowhere else in them, is there again as it was put."""
+        """Put back the original bytes that rotted in these extents of objects, and nowhere else."""
         for key, extent in extents.items():
             if key in self.rotted and (now := self.bucket.objects.get(key)) is not None and now.put is not None:
                 other = [i for i, (byte, put) in enumerate(zip(now.data, now.put, strict=True)) if byte != put]
@@ -102,8 +103,8 @@ class Damage:
     def _vanish(self, key: str) -> bool:
         """All of it, as where a newer savepoint takes its place."""
         directory = key.rpartition("/")[0]
-        for one in [one for one in self.bucket.objects if one.startswith(f"{directory}/")]:
-            self.bucket.remove(one)
+        for doomed in [key for key in self.bucket.objects if key.startswith(f"{directory}/")]:
+            self.bucket.remove(doomed)
         return True
 
     def _delete(self, key: str) -> bool:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 SECONDS = 60.0
-"""Of the processor, so that a machine with other work to do is no reason; a history takes less than one."""
+"""Limit of processor time, so that a busy machine is no reason to stop; a history takes less than one second."""
 
 _AGAIN = 1.0
 """Seconds after which it is said once more, where nobody could hear it."""

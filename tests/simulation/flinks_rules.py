@@ -11,7 +11,7 @@ def key_groups_of_subtask(max_parallelism: int, parallelism: int, subtask: int) 
 
 
 def key_group_of_code(code: int, max_parallelism: int) -> int:
-    """Of a key with that `hashCode` (`assignToKeyGroup`)."""
+    """Return the key group of a key with that `hashCode` (`KeyGroupRangeAssignment.assignToKeyGroup`)."""
     return murmur(code) % max_parallelism
 
 

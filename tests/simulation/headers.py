@@ -13,14 +13,14 @@ from collections.abc import Collection, Sequence
 _KEYED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{4}\x00\x00\x00\x01\x00\x10.{16}", re.DOTALL)
 _LISTED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x01\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
 _BROADCAST = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x02\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
-"""What follows the name of a state: its kind, and the one option that it has, `KEYED_STATE_TYPE` or
+"""Bytes behind the name of a state: its kind, and the one option that it has, `KEYED_STATE_TYPE` or
 `OPERATOR_STATE_DISTRIBUTION_MODE`, or whatever has become of it."""
 
 _COUNT = 2
 
 
 def keyed_names(header: bytes) -> list[str]:
-    return [found[1].decode() for found in _KEYED.finditer(header)]
+    return [match[1].decode() for match in _KEYED.finditer(header)]
 
 
 def keyed_without(header: bytes, names: Collection[str]) -> bytes:
@@ -28,7 +28,7 @@ def keyed_without(header: bytes, names: Collection[str]) -> bytes:
 
 
 def keyed_with(header: bytes, states: Sequence[bytes]) -> bytes:
-    """Those of them that it does not describe stand behind all others."""
+    """Return the header with these states; those that it does not describe yet stand behind all others."""
     first = _KEYED.search(header)
     assert first is not None
     at = first.start() - _COUNT
@@ -40,7 +40,7 @@ def keyed_with(header: bytes, states: Sequence[bytes]) -> bytes:
 
 
 def operator_without(header: bytes, names: Collection[str]) -> bytes:
-    """Of both, those in lists first."""
+    """Return the header without states of these names, be they lists or broadcast states; lists come first."""
     apart = _BROADCAST.search(header)
     end = apart.start() - _COUNT if apart is not None else len(header)
     broadcast = _without(header[end:], _BROADCAST, names, len(header) - end)
@@ -49,10 +49,12 @@ def operator_without(header: bytes, names: Collection[str]) -> bytes:
 
 def _without(header: bytes, state: re.Pattern[bytes], names: Collection[str], end: int) -> bytes:
     """Up to `end`, where those states end that look so."""
-    found = list(state.finditer(header, 0, end))
-    if not found:
+    matches = list(state.finditer(header, 0, end))
+    if not matches:
         return header[:end]
-    begin = found[0].start() - _COUNT
-    ends = [*(one.start() for one in found[1:]), end]
-    kept = [header[one.start() : at] for one, at in zip(found, ends, strict=True) if one[1].decode() not in names]
+    begin = matches[0].start() - _COUNT
+    ends = [*(match.start() for match in matches[1:]), end]
+    kept = [
+        header[match.start() : at] for match, at in zip(matches, ends, strict=True) if match[1].decode() not in names
+    ]
     return header[:begin] + struct.pack(">h", len(kept)) + b"".join(kept)

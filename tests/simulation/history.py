@@ -13,15 +13,16 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from random import Random
 
-from rescale.planning.asked.request import Files
-from rescale.planning.values.proof import Proof
-from rescale.target.removal import discard
+from rescale.plan.proof import Proof
+from rescale.planning.request.result_files import Files
+from rescale.runstate.removal import discard
 from simulation.endless import EndlessError, limited
 from simulation.installed import Sizes, at_work, install_release
 from simulation.judge import Judge
 from simulation.model import sst_files
+from simulation.neighbours import in_scratch
 from simulation.processes import Crash, Process
-from simulation.promises import BrokenPromiseError
+from simulation.promises import BrokenPromiseError, must
 from simulation.rows import Kind, WrongError
 from simulation.run import TARGET
 from simulation.scene import Scene
@@ -47,10 +48,11 @@ class Verdict:
 def play(seed: int) -> Verdict:
     """The history of a seed, in a block of `installed`."""
     scene = Scene(seed)
-    how, broken = "broken", None
+    how, broken, lying = "broken", None, in_scratch()
     try:
         with limited():
             how = _History(scene).play()
+            must(in_scratch() == lying, "what is somebody else's lies in the scratch directory, and was touched")
     except (BrokenPromiseError, WrongError, EndlessError) as error:
         broken = str(error)
     finally:
@@ -61,9 +63,9 @@ def play(seed: int) -> Verdict:
 
 
 def _count_processes(scene: Scene) -> None:
-    scene.injected["process killed"] += sum(isinstance(one.error, Crash) for one in scene.processes)
+    scene.injected["process killed"] += sum(isinstance(process.error, Crash) for process in scene.processes)
     scene.injected["a job owns the result"] += scene.is_owned()
-    scene.injected["process taken for dead"] += sum(one.is_lost for one in scene.processes)
+    scene.injected["process taken for dead"] += sum(process.is_lost for process in scene.processes)
 
 
 class _History:
@@ -101,7 +103,7 @@ class _History:
         return how
 
     def _before(self, stage: str) -> None:
-        """What the script has for this moment."""
+        """Do the damage that the script has for this moment."""
         script = self._scene.script
         for kind, when in script.damage.items():
             if when == stage and self._may_be_done(kind, stage) and self._scene.damage.do(kind, self._spared(kind)):

@@ -9,23 +9,25 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 from unittest.mock import patch
 
 from rescale.execution.progress import Progress
 from rescale.execution.writers.rocksdb import rows_writer
+from rescale.plan import plan
 from rescale.planning import planner
 from rescale.planning.streams import database_streams, inline
-from rescale.planning.values import plan
 from rescale.rocksdb.assembly import compaction
 from rescale.rocksdb.engine import open_database
+from rescale.runstate import claim
 from rescale.storage.contract import PartLimits
 from rescale.storage.s3.s3_store import S3Store
-from rescale.target import claim
 from simulation.bucket import SMALLEST_PART
 from simulation.clock import Clock
 from simulation.native_databases import ONE_THREAD, scratch
+from simulation.neighbours import settle_in_scratch
 from simulation.remembered import forget, remembered
 from simulation.toxics import Client
 
@@ -66,9 +68,10 @@ def installed() -> Iterator[None]:
     )
     with ExitStack() as ending:
         folder = ending.enter_context(tempfile.TemporaryDirectory(dir=scratch()))
+        settle_in_scratch(Path(folder))
         ending.enter_context(patch.dict(os.environ, {"SPARK_LOCAL_DIRS": folder}))
-        for one in (*patches, remembered()):
-            ending.enter_context(one)
+        for context in (*patches, remembered()):
+            ending.enter_context(context)
         yield
 
 

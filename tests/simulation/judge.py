@@ -1,14 +1,15 @@
-"""What must hold in a history: of a run under faults, and at any time."""
+"""Judgement of a history: promises about a run under faults, and promises that hold at any time."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from rescale.errors import InternalError, unexpected
-from rescale.planning.values.proof import Proof
+from rescale.plan.proof import Proof
+from rescale.text.errors import InternalError, unexpected
 from simulation.model import assert_certified
-from simulation.promises import BrokenPromiseError, assert_published, must, told
+from simulation.neighbours import SOMEBODY, touched
+from simulation.promises import BrokenPromiseError, assert_published, described, must
 from simulation.run import TARGET, Wish
 from simulation.scene import DISCARD, Scene
 from simulation.stored import Stored
@@ -33,20 +34,21 @@ class Judge:
             must(self._scene.was_published(TARGET), "a run says that it published, and did not")
             self.look_for_open_uploads("behind a run that published")
         elif error.final and self._scene.is_strict():
-            raise BrokenPromiseError(f"what passes ended a run for good, at {ending.step}: {told(error)}")
+            raise BrokenPromiseError(f"what passes ended a run for good, at {ending.step}: {described(error)}")
 
     def judge(self) -> None:
-        """What must hold at any time."""
+        """Check the promises that hold at any time."""
         scene = self._scene
         for process in scene.processes:
             if isinstance(process.error, Exception):
                 error = unexpected(process.error)
                 came_late = process.is_lost and scene.has_discarded
                 if error.final and scene.is_strict() and not (came_late or process.name.startswith(DISCARD)):
-                    raise BrokenPromiseError(f"what passes ended {process.name} for good: {told(error)}")
+                    raise BrokenPromiseError(f"what passes ended {process.name} for good: {described(error)}")
                 if isinstance(error, InternalError):
                     raise BrokenPromiseError(f"{process.name} ends with a fault of ours: {error.traceback}")
         must(scene.source_objects() == scene.source, "the source was touched")
+        must(not (gone := touched(scene.bucket)), f"what is somebody else's was touched: {gone}")
         must(not scene.bucket.taken_away, f"what nobody can bring back is gone: {scene.bucket.taken_away}")
         if scene.owner is not None and (missed := scene.owner.missed()) is not None:
             raise BrokenPromiseError(missed)
@@ -60,7 +62,7 @@ class Judge:
                 self._judge_published(target.rpartition("/")[2])
 
     def _judge_published(self, folder: str) -> None:
-        """What was right is so until something is another."""
+        """Check that a result that was right stays right until its files are changed."""
         scene = self._scene
         wishes = [scene.script.wish, *([scene.script.other_wish] if "rival" in scene.done else [])]
         self._believe_the_store(folder, wishes)
@@ -98,14 +100,14 @@ class Judge:
 
     def look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
         scene = self._scene
-        left = {one.by: one.key for one in scene.bucket.uploads.values()}
+        left = {upload.by: upload.key for upload in scene.bucket.uploads.values() if upload.by != SOMEBODY}
         if but_strangers:
             strangers = [p.name for p in scene.processes if p.is_lost or p.name.split()[0] in scene.script.beside]
             left = {by: key for by, key in left.items() if by not in strangers}
         must(not left, f"an upload stays open {where}: {left}")
 
     def _believe_the_store(self, folder: str, wishes: Sequence[Wish]) -> None:
-        """Whoever asks for no more than a proof by files does so, as far as the certificate says that it does."""
+        """Trust the store's checksums where a proof by files was asked for and the certificate names them."""
         scene, objects = self._scene, self._scene.bucket.objects
         place = f"{folder}.rescale/certificate.json"
         if place not in objects or b'"checksums": {' not in objects[place].data:

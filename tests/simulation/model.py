@@ -1,4 +1,4 @@
-"""What a right result is, found out from the bytes of source and result alone.
+"""Model of a right result, derived from the bytes of source and result alone.
 
 It shares with `rescale` the reader of `_metadata` and its values, and nothing that deals, moves or compares: streams
 are cut by their offsets here, records are told apart by the slow reader of the tests, and the rules for keys are
@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from rescale.errors import RescaleError
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import DistributionMode
+from rescale.text.errors import RescaleError
 from simulation.contents import Contents, Elements, Keyed, id_of_uid, state_names
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
 from simulation.native_databases import UnreadableError
@@ -52,17 +52,17 @@ def assert_right(
         same(field, getattr(ours, field), getattr(theirs, field))
     same("operators", [o.operator_id for o in ours.operators], [o.operator_id for o in theirs.operators])
     same("backends with a name of their own", len(new.backends()), len(set(new.backends())))
-    for one, other in zip(ours.operators, theirs.operators, strict=True):
+    for operator, other in zip(ours.operators, theirs.operators, strict=True):
         for field in ("name", "uid", "coordinator", "fully_finished"):
-            same(field, getattr(one, field), getattr(other, field))
-        same("finished subtasks", _finished(one), _finished(other))
-        by_row = _goes_by_row(old, new, one, other)
+            same(field, getattr(operator, field), getattr(other, field))
+        same("finished subtasks", _finished(operator), _finished(other))
+        by_row = _goes_by_row(old, new, operator, other)
         if by_row:
-            _assert_rows(old, new, one, other, by_files)
+            _assert_rows(old, new, operator, other, by_files)
         for field in ("raw_keyed",) if by_row else ("managed_keyed", "raw_keyed"):
-            _assert_keyed(old.keyed(one, field), new.keyed(other, field), one, other)
+            _assert_keyed(old.keyed(operator, field), new.keyed(other, field), operator, other)
         for field in ("managed_operator", "raw_operator"):
-            _assert_elements(old.elements(one, field), new.elements(other, field), one, other)
+            _assert_elements(old.elements(operator, field), new.elements(other, field), operator, other)
 
 
 def assert_certified(
@@ -87,26 +87,28 @@ def assert_certified(
     refers = "refers to files of the source" in (document["does_not_prove"] or "")
     same("whether it says that files lie elsewhere", bool(Contents(result).elsewhere()), refers)
     dropped, states = document["surgery"]["dropped"], document["surgery"]["dropped_states"]
-    same("operators left out", {id_of_uid(uid) for uid in drops}, {one["operator_id"] for one in dropped})
-    words = {(id_of_uid(uid), name) for uid, _, name in (words.partition(":") for words in state_drops)}
-    same("states left out", words, {(one["operator_id"], one["name"]) for one in states})
+    same("operators left out", {id_of_uid(uid) for uid in drops}, {operator["operator_id"] for operator in dropped})
+    left_out = {(id_of_uid(uid), name) for uid, _, name in (state_drop.partition(":") for state_drop in state_drops)}
+    same("states left out", left_out, {(state["operator_id"], state["name"]) for state in states})
     old = Contents(source)
     old.operate(renames, drops, state_drops)
     for operator, proven in zip(old.metadata.operators, document["operators"], strict=True):
         said = proven["records"]["left_out"] if proven["records"] is not None else {}
-        told = {name: number for name, number in said.items() if number}
-        same(f"records left out of {operator.operator_id}", old.rows_left_out(operator), told)
+        dropped_records = {name: number for name, number in said.items() if number}
+        same(f"records left out of {operator.operator_id}", old.rows_left_out(operator), dropped_records)
 
 
 def states_of(objects: Mapping[str, bytes], uids: Sequence[str]) -> list[str]:
     """`UID:NAME` of all managed states of operators with these uids, sorted."""
     contents, by_id = Contents(objects), {id_of_uid(uid): uid for uid in uids}
-    found = set()
+    states = set()
     for operator in contents.metadata.operators:
         if operator.operator_id in by_id:
-            elements = {name for one in contents.elements(operator, "managed_operator") for name in state_names(one)}
-            found |= {f"{by_id[operator.operator_id]}:{name}" for name in contents.keyed_states(operator) | elements}
-    return sorted(found)
+            elements = {
+                name for element in contents.elements(operator, "managed_operator") for name in state_names(element)
+            }
+            states |= {f"{by_id[operator.operator_id]}:{name}" for name in contents.keyed_states(operator) | elements}
+    return sorted(states)
 
 
 def kinds_of(objects: Mapping[str, bytes], drops: Sequence[str] = (), state_drops: Sequence[str] = ()) -> set[Kind]:
@@ -132,47 +134,47 @@ def shapes_of(
     contents = Contents(objects)
     contents.operate(renames, drops)
     operators = contents.metadata.operators
-    return {one.operator_id: (one.parallelism, one.max_parallelism) for one in operators}
+    return {operator.operator_id: (operator.parallelism, operator.max_parallelism) for operator in operators}
 
 
-def _goes_by_row(old: Contents, new: Contents, one: OperatorState, other: OperatorState) -> bool:
+def _goes_by_row(old: Contents, new: Contents, operator: OperatorState, other: OperatorState) -> bool:
     """Whether key groups are other bytes than they were, or lie in databases."""
-    kinds = old.kinds_of(one) | new.kinds_of(other)
-    rekeyed = one.max_parallelism != other.max_parallelism
-    anew = bool(old.keyed_left_out(one))
+    kinds = old.kinds_of(operator) | new.kinds_of(other)
+    rekeyed = operator.max_parallelism != other.max_parallelism
+    anew = bool(old.keyed_left_out(operator))
     return anew or len(kinds) > 1 or Kind.ROCKSDB in kinds or (Kind.HEAP in kinds and rekeyed)
 
 
-def _assert_rows(old: Contents, new: Contents, one: OperatorState, other: OperatorState, by_files: bool) -> None:
+def _assert_rows(old: Contents, new: Contents, operator: OperatorState, other: OperatorState, by_files: bool) -> None:
     """Databases that were damaged before they were copied as they are must be such copies.
 
     Where they are joined or split, too, whoever asks for a proof by files has nobody read their SST files.
     """
     try:
-        kept = old.rows(one)
+        kept = old.rows(operator)
     except UnreadableError:
-        reshaped = (one.parallelism, one.max_parallelism) != (other.parallelism, other.max_parallelism)
-        if (reshaped and not by_files) or old.has_changelogs(one):
+        reshaped = (operator.parallelism, operator.max_parallelism) != (other.parallelism, other.max_parallelism)
+        if (reshaped and not by_files) or old.has_changelogs(operator):
             raise
         if reshaped:
-            _assert_tables(old, new, one, other)
+            _assert_tables(old, new, operator, other)
         else:
-            same("files of databases", old.databases(one), new.databases(other))
+            same("files of databases", old.databases(operator), new.databases(other))
         return
-    assert_rows(kept, new.rows(other), one, other)
+    assert_rows(kept, new.rows(other), operator, other)
 
 
-def _assert_tables(old: Contents, new: Contents, one: OperatorState, other: OperatorState) -> None:
+def _assert_tables(old: Contents, new: Contents, operator: OperatorState, other: OperatorState) -> None:
     """Key groups that RocksDB shows before and after have the same rows; of all others no SST file is gone.
 
     Directories beside a damaged one may have been written anew, which has other files. What hides the rows of others in
     a directory that RocksDB does not open is taken on trust.
     """
-    kept, found = old.readable_rows(one), new.readable_rows(other)
-    shown = _key_groups(kept) & _key_groups(found)
-    same("rows", *(Counter(pair for pair in all_own_rows(side) if pair[0][1] in shown) for side in (kept, found)))
+    kept, result_rows = old.readable_rows(operator), new.readable_rows(other)
+    shown = _key_groups(kept) & _key_groups(result_rows)
+    same("rows", *(Counter(pair for pair in all_own_rows(side) if pair[0][1] in shown) for side in (kept, result_rows)))
     judged = {stream.subtask for stream in kept if shown.issuperset(stream.key_groups)}
-    unread = [(subtask, files) for subtask, files in old.databases(one) if subtask not in judged]
+    unread = [(subtask, files) for subtask, files in old.databases(operator) if subtask not in judged]
     same("SST files that are gone", set(), _tables(unread) - _tables(new.databases(other)))
 
 
@@ -184,30 +186,32 @@ def _tables(databases: list[tuple[int, dict[str, bytes]]]) -> set[bytes]:
     return {data for _, files in databases for name, data in files.items() if name.endswith(".sst")}
 
 
-def _assert_keyed(old: list[Keyed], new: list[Keyed], one: OperatorState, other: OperatorState) -> None:
+def _assert_keyed(old: list[Keyed], new: list[Keyed], operator: OperatorState, other: OperatorState) -> None:
     for stream in new:
         own = key_groups_of_subtask(other.max_parallelism, other.parallelism, stream.subtask)
         same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
     if len({stream.header for stream in old}) == 1:
         if new or _groups(old):
             same("headers", {stream.header for stream in old}, {stream.header for stream in new})
-        if one.max_parallelism == other.max_parallelism:
+        if operator.max_parallelism == other.max_parallelism:
             same("key groups", _groups(old), _groups(new))
             return
-    if one.max_parallelism == other.max_parallelism:
+    if operator.max_parallelism == other.max_parallelism:
         same("numbers of the key groups", set(_groups(old)), set(_groups(new)))
         return
-    kept, found = _records(old, one.max_parallelism), _records(new, other.max_parallelism)
+    kept, result_records = _records(old, operator.max_parallelism), _records(new, other.max_parallelism)
     if len({stream.header for stream in old}) > 1:  # one has rotted: it gives another number to a state than the others
-        kept, found = ([(group, record._replace(state=0)) for group, record in some] for some in (kept, found))
-    same("records", Counter(record for _, record in kept), Counter(record for _, record in found))
-    for group, record in found:
+        kept, result_records = (
+            [(group, record._replace(state=0)) for group, record in some] for some in (kept, result_records)
+        )
+    same("records", Counter(record for _, record in kept), Counter(record for _, record in result_records))
+    for group, record in result_records:
         code = long_code(int.from_bytes(record.key[:8], "big", signed=True))
         same("key group of a record", key_group_of_code(code, other.max_parallelism), group)
 
 
 def _groups(streams: list[Keyed]) -> dict[int, bytes]:
-    same("key groups that are there once", sum(len(one.groups) for one in streams), len({*_numbers(streams)}))
+    same("key groups that are there once", sum(len(stream.groups) for stream in streams), len({*_numbers(streams)}))
     return {group: data for stream in streams for group, data in stream.groups.items()}
 
 
@@ -226,15 +230,15 @@ def _records(streams: list[Keyed], max_parallelism: int) -> list[tuple[int, Reco
 
 
 def _as_java_reads(header: bytes) -> bytes:
-    """Of operator state since Flink 1.18: its fifth byte says whether there is compression, by any number but 0."""
+    """Return an operator state header since Flink 1.18 with its fifth byte (compression, if not 0) as 0 or 1."""
     return header[:4] + bytes((header[4] != 0,)) + header[5:] if header[:4] == _WITH_COMPRESSION else header
 
 
-def _assert_elements(old: list[Elements], new: list[Elements], one: OperatorState, other: OperatorState) -> None:
+def _assert_elements(old: list[Elements], new: list[Elements], operator: OperatorState, other: OperatorState) -> None:
     if len({stream.header for stream in old}) == 1:
         headers = [{_as_java_reads(stream.header) for stream in side} for side in (old, new)]
         same("headers of operator state", *headers)
-    if one.parallelism == other.parallelism:
+    if operator.parallelism == other.parallelism:
         same("operator state", _by_subtask(old), _by_subtask(new))
         return
     names = {state for stream in old for state in stream.states}

@@ -98,8 +98,8 @@ def write_database(
         db.flush()
         assert db.model == rows
         files = db.checkpoint(Path(folder, "checkpoint"))
-        found = {file.name: Path(file.uri).read_bytes() for file in files}
-        settled = _settled(found, Path(folder, "db", "IDENTITY").read_bytes(), Path(folder), name)
+        contents = {file.name: Path(file.uri).read_bytes() for file in files}
+        settled = _settled(contents, Path(folder, "db", "IDENTITY").read_bytes(), Path(folder), name)
     assert rows_of_database(tuple(sorted(settled.items())), tuple(rows)) == rows
     settled["OPTIONS-000007"] = _options(list(rows))
     return settled
@@ -112,7 +112,7 @@ def _shuffled(random: Random, rows: Rows) -> list[tuple[str, bytes]]:
 
 
 def _settled(files: Mapping[str, bytes], identity: bytes, folder: Path, name: str) -> dict[str, bytes]:
-    """Those that a handle lists, with nothing of the moment and the process that wrote them: a seed is one history."""
+    """Return the files that a handle lists, without traces of the moment and the process: a seed is one history."""
     settled = {"CURRENT": files["CURRENT"], "OPTIONS-000007": b""}
     for file in files:
         if file.endswith(".sst"):
@@ -132,12 +132,12 @@ def _timeless(manifest: Manifest) -> Manifest:
         fields = ((tag, times.get(FileTag(tag), value)) for tag, value in file.fields if tag != FileTag.UNIQUE_ID)
         return replace(file, fields=tuple(fields))
 
-    families = (replace(one, files=tuple(map(timeless, one.files))) for one in manifest.column_families)
+    families = (replace(family, files=tuple(map(timeless, family.files))) for family in manifest.column_families)
     return replace(manifest, column_families=tuple(families))
 
 
 def _options(states: Sequence[str]) -> bytes:
-    """Of its hundreds of lines those that say what rows mean."""
+    """Return the few lines of RocksDB's OPTIONS file that say how rows are read."""
     lines = ["[Version]", "  rocksdb_version=8.10.0"]
     for state in ("default", *states):
         lines += [f'[CFOptions "{state}"]', "  comparator=leveldb.BytewiseComparator"]
@@ -146,12 +146,12 @@ def _options(states: Sequence[str]) -> bytes:
 
 
 class UnreadableError(AssertionError):
-    """What RocksDB says."""
+    """Refusal of RocksDB to open a directory."""
 
 
 @lru_cache(maxsize=512)
 def rows_of_database(files: tuple[tuple[str, bytes], ...], states: tuple[str, ...]) -> Rows:
-    """What a backend with these states finds in a directory of these files; `UnreadableError` if RocksDB refuses it."""
+    """Return the rows that a backend with these states reads; `UnreadableError` if RocksDB refuses the files."""
     with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         for name, data in files:
             if not name.startswith("OPTIONS-"):

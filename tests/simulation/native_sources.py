@@ -13,8 +13,8 @@ from rescale.flink.metadata.handles import HandleTag, IncrementalHandle, KeyGrou
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.asked.request import Files, Format
-from rescale.planning.values.proof import Proof
+from rescale.plan.proof import Proof
+from rescale.planning.request.result_files import Files, Format
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
 from simulation.native_databases import Ranges, Rows, write_database
 from simulation.rows import Kind
@@ -48,7 +48,7 @@ def in_a_kind(random: Random, source: Source, wish: Wish) -> Wish:
         return wish if kept else replace(wish, format=Format.CANONICAL)
     if not rocksdb or wish.format is Format.CANONICAL or wish.max_parallelism not in ("", *_maxima(source)):
         return wish
-    files, proof = random.choice((Files.COPY, Files.COPY, Files.REFER)), random.choice(tuple(Proof))
+    files, proof = random.choice((Files.COPY, Files.COPY, Files.REFER)), random.choice((Proof.RECORDS, Proof.FILES))
     return replace(wish, files=files, proof=proof)
 
 
@@ -89,18 +89,20 @@ def _databases(
     subtasks = []
     for subtask in range(parallelism):
         own = key_groups_of_subtask(max_parallelism, parallelism, subtask)
-        found = {state: {k: v for k, v in rows[state].items() if _group(k, max_parallelism) in own} for state in states}
-        known = [state for state in states if found[state] or not lazy] or states[:1]
+        own_rows = {
+            state: {k: v for k, v in rows[state].items() if _group(k, max_parallelism) in own} for state in states
+        }
+        known = [state for state in states if own_rows[state] or not lazy] or states[:1]
         ranges = Ranges(
             own=(prefix(own[0], max_parallelism), prefix(own[-1] + 1, max_parallelism)),
             all=(prefix(0, max_parallelism), prefix(max_parallelism, max_parallelism)),
         )
         foreign: Rows = {}
         if clipped:
-            foreign = {state: {k: v for k, v in rows[state].items() if k not in found[state]} for state in known}
+            foreign = {state: {k: v for k, v in rows[state].items() if k not in own_rows[state]} for state in known}
         lists = [state for state in known if KEYED_STATES[state] == "LIST"]
         files = write_database(
-            random, {state: found[state] for state in known}, lists, foreign, ranges, f"{name} {subtask}"
+            random, {state: own_rows[state] for state in known}, lists, foreign, ranges, f"{name} {subtask}"
         )
         handle = IncrementalHandle(
             HandleTag.INCREMENTAL_V2,
@@ -150,13 +152,13 @@ def _header(states: Sequence[str]) -> bytes:
 
 
 def keyed_info(state: str) -> bytes:
-    """What a header says of one of them."""
+    """Return the entry of a header for a keyed state."""
     is_list = KEYED_STATES[state] == "LIST"
     return keyed_state(state, list_of(LONG) if is_list else LONG, KEYED_STATES[state])
 
 
 def _rows(random: Random, states: Sequence[str], max_parallelism: int, *, longs: bool = False) -> Rows:
-    """Of some keys; elements of lists are joined by commas. With `longs` values are what their serializers say."""
+    """Draw rows of some keys; elements of lists are joined by commas. With `longs` values are serialized longs."""
     rows: Rows = {state: {} for state in states}
     for key in random.sample(range(-1000, 1000), random.choice((0, 3, 10, 40))):
         group = key_group_of_code(long_code(key), max_parallelism)

@@ -19,14 +19,14 @@ _METADATA = "target/_metadata"
 class Owner:
     """`patience` is how many requests are carried out after `_metadata` was put, until Flink has deleted it.
 
-    `told` says whether anybody was told by then that the result is published. Flink takes its time: as long as the
+    `is_reported` says whether anybody knows by then that the result is published. Flink takes its time: as long as the
     `publishers` say that one of them is about to put `_metadata`, or its mark behind it, nothing is deleted.
     """
 
     bucket: Bucket
     random: Random
     patience: int
-    told: Callable[[], bool]
+    is_reported: Callable[[], bool]
     publishers: Callable[[], bool]
     log: list[str]
     has_taken: bool = False
@@ -55,11 +55,11 @@ class Owner:
                 self.bucket.remove(f"target/{name}")
         self.has_taken = True
         self._uses = self.bucket.below("target")
-        self._may_come_again = not (self._uses and self.told())
+        self._may_come_again = not (self._uses and self.is_reported())
         self.log.append(f"a job owns the result: {len(self._uses)} files of it are used, `_metadata` is gone")
 
     def missed(self) -> str | None:
-        """What the job misses, or what stands there again that was published, and is another's now."""
+        """Return what the job misses, or what was put again after the job had taken the result; None if all is well."""
         there = self.bucket.below("target")
         for name, data in self._uses.items():
             if there.get(name) != data:

@@ -25,12 +25,12 @@ CHUNK = 25
 
 @dataclass
 class Tally:
-    """Of histories; `told` are those that are to be told at length."""
+    """Outcome of histories; `reported` are those that are described at length."""
 
     ways: Counter[str] = field(default_factory=Counter)
     injected: Counter[str] = field(default_factory=Counter)
     broken: list[int] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         self.ways += other.ways
@@ -60,7 +60,7 @@ def chunks(seeds: Sequence[int]) -> list[Sequence[int]]:
 
 
 def play_all(seeds: Sequence[int], *, verbose: bool = False) -> Tally:
-    """In a block of `installed`; what broke a promise is told, or everything."""
+    """In a block of `installed`; histories that broke a promise are reported, or all with `verbose`."""
     tally = Tally()
     for seed in seeds:
         verdict = play(seed)
@@ -69,9 +69,9 @@ def play_all(seeds: Sequence[int], *, verbose: bool = False) -> Tally:
         if verdict.broken is not None:
             tally.broken.append(seed)
         if verdict.broken is not None or verbose:
-            tally.told.append(_told(verdict))
+            tally.reported.append(_described(verdict))
     return tally
 
 
-def _told(verdict: Verdict) -> str:
+def _described(verdict: Verdict) -> str:
     return "\n    ".join([f"seed {verdict.seed}: {verdict.broken or verdict.how}", *verdict.log])

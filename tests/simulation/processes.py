@@ -109,7 +109,7 @@ class Process:
 
 
 class _Stack(greenlet):
-    """Of a process."""
+    """Call stack of a simulated process."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process.run)

@@ -1,11 +1,11 @@
-"""What is promised of a published result, and how it is said that a promise was broken."""
+"""Promises about a published result, and the error that says that one was broken."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping, Sequence
 
-from rescale.planning.values.proof import Proof
+from rescale.plan.proof import Proof
 from simulation.bucket import Bucket
 from simulation.contents import Contents
 from simulation.model import assert_right, kinds_of, shapes_of
@@ -15,7 +15,7 @@ from simulation.script import kind_due, shapes_due
 
 
 class BrokenPromiseError(AssertionError):
-    """What the history showed that must not be."""
+    """Behaviour of a history that breaks a promise."""
 
 
 def must(holds: bool, what: str) -> None:
@@ -23,8 +23,8 @@ def must(holds: bool, what: str) -> None:
         raise BrokenPromiseError(what)
 
 
-def told(error: BaseException) -> str:
-    """In one line."""
+def described(error: BaseException) -> str:
+    """Return the error in one line."""
     return f"{type(error).__name__}: {str(error)[:400]}".replace("\n", ", ")
 
 

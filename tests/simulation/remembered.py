@@ -1,4 +1,4 @@
-"""What is read of the same bytes again and again: of pure functions of bytes, whose values never change, once.
+"""Cache of pure functions of bytes, whose values never change: the same bytes are read once.
 
 A history opens the same snapshots at each step and each try. Its own bytes, however they were spoilt, are read by the
 functions themselves the first time, and errors every time.
@@ -18,8 +18,8 @@ _READERS = (
     ("rescale.snapshot.stream_reader", "read_keyed_header"),
     ("rescale.snapshot.stream_reader", "read_operator_state_header"),
     ("rescale.execution.sources.planned_records", "read_keyed_header"),
-    ("rescale.target.candidate", "read_keyed_handle"),
-    ("rescale.target.candidate", "read_operator_handle"),
+    ("rescale.runstate.candidate", "read_keyed_handle"),
+    ("rescale.runstate.candidate", "read_operator_handle"),
     ("simulation.contents", "read_metadata"),
     ("simulation.rows", "read_keyed_header"),
 )
@@ -31,7 +31,7 @@ _OTHERS = (
     ("rescale.snapshot.stream_reader", "group_extents"),
     ("rescale.snapshot.kafka.offsets", "stopped_the_job"),
     ("rescale.planning.planner", "stopped_the_job"),
-    ("rescale.target.documents", "plan_from_json"),
+    ("rescale.runstate.documents", "plan_from_json"),
     ("rescale.storage.locations", "_s3"),
 )
 """All their arguments count."""
@@ -64,24 +64,24 @@ def _put(ending: ExitStack, module: str, name: str, other: Any, clear: Callable[
 
 
 def forget(reader: str | None = None) -> None:
-    """What that reader read, or all, before something else reads it."""
+    """Forget the values of that reader, or of all readers, before another one reads the same bytes."""
     for name, clear in _forgetting:
         if reader in (None, name):
             clear()
 
 
 class _Reader:
-    """Of the same bytes at two places there is one value."""
+    """Cached reader; the same bytes at two places have one value."""
 
     def __init__(self, read: Callable[[bytes, str], Any]) -> None:
         self.known: dict[bytes, Any] = {}
         self._read = read
 
     def __call__(self, data: bytes, path: str) -> Any:
-        found = self.known.get(data)
-        if found is None:
-            found = self._read(data, path)
+        value = self.known.get(data)
+        if value is None:
+            value = self._read(data, path)
             if len(self.known) >= _MOST:
                 self.known.pop(next(iter(self.known)))
-            self.known[data] = found
-        return found
+            self.known[data] = value
+        return value

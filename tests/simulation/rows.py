@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from rescale.errors import RescaleError
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import ChangelogHandle, HandleTag, IncrementalHandle, KeyGroupsHandle, Stream
+from rescale.text.errors import RescaleError
 from simulation.changelogs import changes_of, replayed, with_logged_states
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
 from simulation.headers import keyed_names
@@ -41,14 +41,14 @@ class WrongError(AssertionError):
     """The result is not what its source is."""
 
 
-def same(what: str, expected: object, found: object) -> None:
+def same(what: str, expected: object, actual: object) -> None:
     """`WrongError` unless they are."""
-    if expected != found:
-        raise WrongError(f"{what}: expected {str(expected)[:300]}, found {str(found)[:300]}")
+    if expected != actual:
+        raise WrongError(f"{what}: expected {str(expected)[:300]}, found {str(actual)[:300]}")
 
 
 class KeyedRows(NamedTuple):
-    """Of a subtask; `header` stands before its key groups, or is the meta stream of its directory.
+    """Rows of a subtask; `header` stands before its key groups, or is the meta stream of its directory.
 
     Where a bit of a source has rotted a row may have another's key, or another state: then `rows` have it twice.
     """
@@ -60,7 +60,7 @@ class KeyedRows(NamedTuple):
 
 
 def kind_of(handle: object) -> Kind:
-    """Of managed keyed state."""
+    """Return the kind of a handle of managed keyed state."""
     if isinstance(handle, ChangelogHandle):
         return kind_of(handle.base[0])
     if isinstance(handle, IncrementalHandle):
@@ -75,7 +75,7 @@ def keyed_rows(
     operator: OperatorState,
     content: Callable[[Stream], bytes],
 ) -> KeyedRows:
-    """What a subtask has in its own key groups; `AssertionError` for what no backend opens."""
+    """Return the rows in a subtask's own key groups; `AssertionError` if no backend can open them."""
     if isinstance(handle, ChangelogHandle):
         (base,) = handle.base
         assert isinstance(base, IncrementalHandle | KeyGroupsHandle)
@@ -90,9 +90,11 @@ def keyed_rows(
         states = states_in(header)
         listed = [(file.name, content(file.stream)) for file in (*handle.shared, *handle.private)]
         same("names in a directory that are there once", len(listed), len({name for name, _ in listed}))
-        found = rows_of_database(tuple(sorted(listed)), tuple(states))
+        rows_by_state = rows_of_database(tuple(sorted(listed)), tuple(states))
         size = len(prefix(0, operator.max_parallelism))
-        rows = [((s, int.from_bytes(k[:size], "big"), k[size:]), v) for s in states for k, v in found[s].items()]
+        rows = [
+            ((s, int.from_bytes(k[:size], "big"), k[size:]), v) for s in states for k, v in rows_by_state[s].items()
+        ]
         return KeyedRows(subtask, own, header, rows)
     data, first = content(handle.stream), handle.first_key_group
     absent = (-1, 0) if data else (-1,)
@@ -109,7 +111,7 @@ def keyed_rows(
     return KeyedRows(subtask, list(range(first, first + len(handle.offsets))), header, rows)
 
 
-def assert_rows(old: list[KeyedRows], new: list[KeyedRows], one: OperatorState, other: OperatorState) -> None:
+def assert_rows(old: list[KeyedRows], new: list[KeyedRows], operator: OperatorState, other: OperatorState) -> None:
     """`WrongError` says what is lost, doubled, changed, or where Flink will not look for it."""
     if not old:
         same("subtasks with keyed state, of which there is none", 0, len(new))
@@ -122,12 +124,12 @@ def assert_rows(old: list[KeyedRows], new: list[KeyedRows], one: OperatorState, 
     same("states", states, {state for stream in new for state in states_in(stream.header)})
     if len({stream.header for stream in old}) == 1:
         same("headers", {stream.header for stream in old}, {stream.header for stream in new})
-    kept, found = list(all_own_rows(old)), list(all_own_rows(new))
-    if one.max_parallelism == other.max_parallelism:
-        same("rows", Counter(kept), Counter(found))
+    kept, result_rows = list(all_own_rows(old)), list(all_own_rows(new))
+    if operator.max_parallelism == other.max_parallelism:
+        same("rows", Counter(kept), Counter(result_rows))
         return
-    same("rows", Counter(_without_group(kept)), Counter(_without_group(found)))
-    for (state, group, key), _ in found:
+    same("rows", Counter(_without_group(kept)), Counter(_without_group(result_rows)))
+    for (state, group, key), _ in result_rows:
         code = long_code(int.from_bytes(key[:_LONG], "big", signed=True))
         same(f"key group of a row of {state}", key_group_of_code(code, other.max_parallelism), group)
 
@@ -139,7 +141,7 @@ def own_rows(stream: KeyedRows) -> list[tuple[Row, bytes]]:
 
 
 def all_own_rows(streams: list[KeyedRows]) -> Iterator[tuple[Row, bytes]]:
-    """Of a directory that Flink clipped also what it hides: that is not looked at by anybody who opens it."""
+    """Yield the rows of a subtask's own key groups; rows that Flink hid by clipping a directory are never read."""
     for stream in streams:
         yield from own_rows(stream)
 
@@ -156,7 +158,7 @@ def _canonical(data: bytes, group: int, states: list[str], maximum: int) -> Iter
 
 
 def _heap(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[tuple[Row, bytes]]:  # noqa: ARG001
-    """Of states with longs as keys and values, in the namespace of no window."""
+    """Yield the rows of a heap block with longs as keys and values, in the void namespace."""
     (found_in,), at = struct.unpack_from(">i", data), 4
     same("key group in front of its blocks", group, found_in)
     for _ in states:

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from rescale.execution.loop import Loop
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.planning.asked.request import Files, Format, make_request
-from rescale.planning.asked.surgery_words import parse_surgery
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.proof import Proof
 from rescale.planning.prepare import prepare
-from rescale.planning.values.proof import Proof
-from rescale.target.claim import claim
-from rescale.target.documents import load_plan
-from rescale.target.places import places_of
-from rescale.target.publication import is_published, publish
+from rescale.planning.request.request import make_request
+from rescale.planning.request.result_files import Files, Format
+from rescale.planning.request.surgery_request import parse_surgery
+from rescale.runstate.claim import claim
+from rescale.runstate.documents import load_plan
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import is_published, publish
 from simulation.bucket import BUCKET
 from simulation.processes import this_process
 
@@ -25,7 +26,7 @@ SOURCE, TARGET = f"s3://{BUCKET}/source", f"s3://{BUCKET}/target"
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for: a shape, the kind of the result, how deep it is proven, and where it goes."""
+    """Request of a run: shape, kind of the result, depth of the proof, and target."""
 
     parallelism: str
     max_parallelism: str
@@ -41,17 +42,19 @@ class Wish:
         shape = f"parallelism {self.parallelism or 'kept'}, max {self.max_parallelism or 'kept'}"
         usual = (Format.KEEP, Files.COPY, Proof.RECORDS)
         kind = (self.format, self.files, self.proof)
-        told = shape if kind == usual else f"{shape}, format {self.format}, files {self.files}, proof {self.proof}"
+        description = (
+            shape if kind == usual else f"{shape}, format {self.format}, files {self.files}, proof {self.proof}"
+        )
         surgery = [
-            *(f"rename {one}" for one in self.renames),
-            *(f"drop {one}" for one in (*self.drops, *self.state_drops)),
+            *(f"rename {rename}" for rename in self.renames),
+            *(f"drop {left_out}" for left_out in (*self.drops, *self.state_drops)),
         ]
-        return ", ".join([told, *surgery])
+        return ", ".join([description, *surgery])
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Those of one wish, by name; the tasks of each take turns as `order` has it, and `cores` draws how many it has."""
+    """Steps of one wish, by name; their tasks take turns in the `order`, and `cores` draws the cores of each."""
 
     wish: Wish
     order: Random

@@ -1,4 +1,4 @@
-"""What there is in a history, and what has happened in it so far: by this it is judged."""
+"""State of a history: its bucket and processes, and the events so far by which it is judged."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from random import Random
 from simulation.bucket import Bucket
 from simulation.clock import Clock
 from simulation.damage import Damage
+from simulation.neighbours import settle
 from simulation.owner import Owner
 from simulation.processes import Process
 from simulation.run import TARGET, Steps, Wish
@@ -46,6 +47,7 @@ class Scene:
         self.bucket = Bucket(self.clock, keeps_versions=store.keeps_versions, has_sums=store.has_sums)
         for name, data in self.script.source.objects.items():
             self.bucket.put(f"source/{name}", data)
+        settle(self.bucket)
         self.toxics = Toxics(
             Random(random.random()),
             self.script.rates,
@@ -93,19 +95,19 @@ class Scene:
 
     def source_objects(self) -> dict[str, Stored | None]:
         """All versions that there are, if the bucket keeps them."""
-        objects = {key: one for key, one in self.bucket.objects.items() if key.startswith("source/")}
+        objects = {key: stored for key, stored in self.bucket.objects.items() if key.startswith("source/")}
         return objects | self.bucket.history("source/")
 
-    def _was_told(self) -> bool:
+    def _is_reported(self) -> bool:
         """Whether a process has ended that published."""
-        ended = [one.name for one in self.processes if one.is_over and one.error is None]
+        ended = [process.name for process in self.processes if process.is_over and process.error is None]
         return any(name.startswith(("publish", "twin", "rival")) for name in ended)
 
     def _is_being_published(self) -> bool:
         """Just now, by a process that lives; where the mark is missing that is set behind `_metadata`, by any."""
-        alive = [one for one in self.processes if one.requests and not one.is_over]
+        alive = [process for process in self.processes if process.requests and not process.is_over]
         marked = "published" in self.bucket.below("target.rescale")
-        return any(one.request in _PUBLISHES for one in alive) if marked else bool(alive)
+        return any(process.request in _PUBLISHES for process in alive) if marked else bool(alive)
 
     def _drawn_owner(self) -> Owner | None:
         """From a seed of its own: other histories are what they are without it."""
@@ -113,4 +115,4 @@ class Scene:
         if random.random() > _OWNED:
             return None
         patience = random.choice((0, 0, 1, 2, 3, 5, 30, 300))
-        return Owner(self.bucket, random, patience, self._was_told, self._is_being_published, self.log)
+        return Owner(self.bucket, random, patience, self._is_reported, self._is_being_published, self.log)

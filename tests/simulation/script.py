@@ -1,4 +1,4 @@
-"""What shall happen in a history: all of it is drawn from its seed."""
+"""Script of a history, all drawn from its seed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from rescale.planning.asked.request import Files, Format
+from rescale.planning.request.result_files import Files, Format
 from simulation.changelog_sources import draw_changelog
 from simulation.native_sources import draw_native
 from simulation.rows import Kind
@@ -36,7 +36,7 @@ _DAMAGE = (
     ("candidate rots", ("publish",), 0.12),
     ("certificate rots", ("publish",), 0.08),
 )
-"""What is done, before which stage, and how probable it is where something may end a history for good."""
+"""Kinds of damage, the stages before which they happen, and their probability if they may end a history for good."""
 
 
 @dataclass(frozen=True)

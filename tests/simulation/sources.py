@@ -51,7 +51,7 @@ class Source:
     max_parallelisms: Sequence[str]
     kind: Kind = Kind.CANONICAL
     uids: Sequence[str] = ()
-    """Of operators, where no name of theirs is kept with them."""
+    """Uids of operators that are not stored with them."""
 
     is_changelog: bool = False
     """Whether changes follow what of keyed state lies in its kind."""

@@ -1,4 +1,4 @@
-"""What kind of bucket a history has: most keep no versions, and have no checksums but ETags."""
+"""Kind of bucket that a history has: most keep no versions, and have no checksums but ETags."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from random import Random
 
 _WITH_VERSIONS, _WITH_SUMS = 0.05, 0.08
-"""Of all histories."""
+"""Shares of all histories."""
 
 _BELIEVED = 0.8
-"""Of those with checksums: what is asked for is a proof by files, which takes the store's word for them."""
+"""Share of histories with checksums that ask for a proof by files, which trusts the store's checksums."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What lies in a bucket: objects, uploads that are not completed, and the body of an answer."""
+"""Contents of a bucket: objects, uploads that are not completed, and the body of an answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Upload:
 
 
 class Body:
-    """Of an answer to GetObject; one that `breaks` off is noticed by botocore from the length in the answer."""
+    """Body of an answer to GetObject; botocore notices by the length in the answer if it `breaks` off."""
 
     def __init__(self, data: bytes, *, breaks: bool = False) -> None:
         self.data = data

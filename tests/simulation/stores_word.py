@@ -1,4 +1,4 @@
-"""What a certificate leaves to the store's word: bytes of the result that were compared by checksums, and not read.
+"""Bytes of a result that a certificate leaves to the store's checksums: they were compared by these, and not read.
 
 It says of how many bytes of each operator that is so; which these are is found out here. A RocksDB directory that goes
 by its files has SST files with a checksum that a file of the source has, too. Key groups go by the checksums of all
@@ -20,7 +20,7 @@ from simulation.stored import Stored
 
 
 class _Part(NamedTuple):
-    """What goes by checksums as a whole or not at all: where it lies, by names of files."""
+    """Part of a result that goes by checksums as a whole or not at all: its place, by names of files."""
 
     extents: Mapping[str, range]
 
@@ -37,11 +37,11 @@ def left_to_the_store(
     `has_sums`: the store has checksums of all objects, and not only the ETags of those that were put at once.
     """
     try:
-        said = {one["operator_id"]: one["checksums"] for one in json.loads(certificate)["operators"]}
+        said = {operator["operator_id"]: operator["checksums"] for operator in json.loads(certificate)["operators"]}
     except (ValueError, KeyError, TypeError) as error:
         raise WrongError(f"a certificate that cannot be read: {error}") from None
-    contents = Contents({name: one.data for name, one in result.items()})
-    known = {_sum(one, has_sums=has_sums) for one in sources}
+    contents = Contents({name: stored.data for name, stored in result.items()})
+    known = {_sum(source, has_sums=has_sums) for source in sources}
     left: dict[str, range] = {}
     for operator in contents.metadata.operators:
         if (checksums := said.get(operator.operator_id)) is not None:
@@ -84,13 +84,19 @@ def _directories(
 
 
 def _streams(contents: Contents, operator: OperatorState) -> Iterator[_Part]:
-    """Those of key groups, if each lies in a file of its own: behind the header."""
+    """Yield the parts with key groups, if each lies in a file of its own, behind the header."""
     for field in ("managed_keyed", "raw_keyed"):
         handles: list[Any] = [handle for _, handle in contents.handles(operator, field)]
-        if any(isinstance(one, IncrementalHandle) or not isinstance(one.stream, RelativeFileStream) for one in handles):
+        if any(
+            isinstance(handle, IncrementalHandle) or not isinstance(handle.stream, RelativeFileStream)
+            for handle in handles
+        ):
             continue
         least = 0 if field == "raw_keyed" else 1  # at 0 there is a header, but in a raw stream
-        begins = {one.stream: min((o for o in one.offsets if o >= least), default=one.stream.size) for one in handles}
+        begins = {
+            handle.stream: min((o for o in handle.offsets if o >= least), default=handle.stream.size)
+            for handle in handles
+        }
         yield _Part({stream.path: range(begin, stream.size) for stream, begin in begins.items()})
 
 

@@ -1,4 +1,4 @@
-"""Who runs the steps: as Airflow does, each in its turn and some side by side, with more tries for what may pass.
+"""Supervisor of the steps, as Airflow is: in turn or side by side, with more tries after passing faults.
 
 A try that ended with a final error ends the run; one that was killed, or lost, or ended with a transient error, is
 begun again. A lost one may go on all the while, and so may other runs.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from rescale.errors import RescaleError, StoreError, unexpected
+from rescale.text.errors import RescaleError, StoreError, unexpected
 from simulation.processes import Crash, Process
 from simulation.run import Steps
 
@@ -40,7 +40,7 @@ class Supervisor:
     before: Callable[[str], None]
     longest_turn: int
     others: list[Process] = field(default_factory=list)
-    """What goes on beside the run: zombies, rivals, twins."""
+    """Processes beside the run: zombies, rivals, twins."""
 
     def run(self, steps: Steps) -> Ending:
         plan_uri, tries = "", 0
@@ -98,11 +98,11 @@ class Supervisor:
             self._say(process, process.error)
 
     def _say(self, process: Process, error: BaseException | None) -> None:
-        said = "done" if error is None else "lost" if process.is_lost and not process.is_over else _told(error)
+        said = "done" if error is None else "lost" if process.is_lost and not process.is_over else _described(error)
         self.log.append(f"{process.name} after {process.requests} requests: {said}")
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     return f"{type(error).__name__} {error}"[:300].replace("\n", ", ")
 
 

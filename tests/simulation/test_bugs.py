@@ -12,7 +12,7 @@ from support.slow import slow
 MOST = 250
 """Seeds that are tried after those that are known to show a bug."""
 
-_QUICK = 10
+_QUICK = 20
 
 
 @pytest.mark.parametrize(

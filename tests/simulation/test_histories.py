@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from rescale.planning.values.plan import Plan
-from rescale.target.publication import is_published
+from rescale.plan.plan import Plan
+from rescale.runstate.publication import is_published
 from simulation.history import Verdict, play
 from simulation.installed import installed
 from simulation.playing import play_all, side_by_side
@@ -30,7 +30,7 @@ def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
     ways: Counter[str] = Counter()
     for seed in seeds:
         verdict = play(seed)
-        assert verdict.broken is None, told(verdict)
+        assert verdict.broken is None, described(verdict)
         ways[verdict.how] += 1
     published = sum(count for how, count in ways.items() if how.startswith("published"))
     assert published > 0.8 * len(seeds), ways
@@ -79,7 +79,7 @@ def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
 )
 def test_a_promise_that_was_broken_once_is_kept(seed: int) -> None:
     verdict = play(seed)
-    assert verdict.broken is None, told(verdict)
+    assert verdict.broken is None, described(verdict)
 
 
 def test_a_seed_is_one_history() -> None:
@@ -87,6 +87,7 @@ def test_a_seed_is_one_history() -> None:
         assert play(seed) == play(seed)
 
 
+@pytest.mark.slow
 def test_a_bucket_that_keeps_versions_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run, a discard and the run after it do there what they do anywhere."""
     some = [seed for seed in range(120) if draw_store(seed).keeps_versions]
@@ -94,7 +95,9 @@ def test_a_bucket_that_keeps_versions_makes_no_difference(monkeypatch: pytest.Mo
     monkeypatch.setattr("simulation.script.draw_store", lambda seed: replace(draw_store(seed), keeps_versions=False))
     without = [play(seed) for seed in some]
     assert len(some) > 3
-    assert [(one.how, one.log[1:]) for one in with_versions] == [(one.how, one.log[1:]) for one in without]
+    assert [(version.how, version.log[1:]) for version in with_versions] == [
+        (verdict.how, verdict.log[1:]) for verdict in without
+    ]
 
 
 def test_workers_play_the_same_histories() -> None:
@@ -118,6 +121,6 @@ def test_a_history_that_never_ends_is_noticed(monkeypatch: pytest.MonkeyPatch, r
     assert "without_end in " in verdict.broken
 
 
-def told(verdict: Verdict) -> str:
+def described(verdict: Verdict) -> str:
     again = f"again: PYTHONPATH=tests python -m simulation --seeds 1 --first {verdict.seed}"
     return "\n    ".join([f"seed {verdict.seed}: {verdict.broken}", *verdict.log, again])

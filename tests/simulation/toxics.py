@@ -1,4 +1,4 @@
-"""What goes wrong on the way to the bucket and back: drawn anew at each request, from the seed of the history.
+"""Faults on the way to the bucket and back, drawn anew at each request from the seed of the history.
 
 botocore repeats requests, so what reaches `S3Store` as an error has outlived that; a request whose answer was lost may
 have been repeated, and then the bucket has seen it twice.
@@ -39,7 +39,7 @@ _WRITES = {
 
 
 class Toxic(StrEnum):
-    """What may happen to a request."""
+    """Kind of fault of a request."""
 
     ERROR = "error before the call"
     LOST_ANSWER = "error after it was carried out"
@@ -57,7 +57,7 @@ class Toxic(StrEnum):
 
 
 PASSING = (Toxic.ERROR, Toxic.LOST_ANSWER, Toxic.REPEATED, Toxic.BROKEN_BODY, Toxic.MISSED_NAME)
-"""Those that one more try is a remedy for: none of them may end a run for good."""
+"""Faults that another try mends: none of them may end a run for good."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Toxics:
     deletes_are_denied: bool = False
     _storm: int = 0
     _flips: set[tuple[bytes, bytes]] = field(default_factory=set)
-    """What was near a bit that was flipped on the way, before and after."""
+    """Bytes around a bit that was flipped on the way, before and after."""
 
     def end(self) -> None:
         self.rates, self.deletes_are_denied, self._storm = {}, False, 0
@@ -112,7 +112,7 @@ class Toxics:
 
 
 class Client:
-    """What `S3Store` takes for boto3's client."""
+    """Stand-in for boto3's client in `S3Store`."""
 
     def __init__(self, bucket: Bucket, toxics: Toxics, after: Callable[[], None] | None) -> None:
         """`after` is told of each request that was carried out."""

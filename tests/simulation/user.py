@@ -1,4 +1,4 @@
-"""What a user does when faults are over, as he is told: goes on, discards, names another target, looks once more."""
+"""User of a run after the faults, who follows the advice: goes on, discards, takes another target, looks again."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from rescale.errors import RescaleError
-from rescale.target.removal import discard
+from rescale.runstate.removal import discard
+from rescale.text.errors import RescaleError
 from simulation.bucket import BUCKET
 from simulation.judge import Judge
+from simulation.neighbours import ours_below
 from simulation.processes import Crash, Process
-from simulation.promises import BrokenPromiseError, must, referred_to, told
+from simulation.promises import BrokenPromiseError, described, must, referred_to
 from simulation.run import TARGET
 from simulation.scene import DISCARD, Scene
 from simulation.supervisor import Ending
@@ -19,7 +20,7 @@ from simulation.toxics import Toxic
 
 PUBLISHED, REFUSED = "published", "refused"
 
-_TOO_LATE = "files are named as those of a run, and no claim says that they may go"
+_TOO_LATE = "the files have names like those of a run, but no claim shows that they may be removed"
 """So it is told who comes when somebody else has discarded all, and a task went on."""
 _IN_THE_WAY = "the target is occupied"
 """So, if he comes with another plan than the one whose files these are."""
@@ -55,27 +56,27 @@ class User:
                 return f"{PUBLISHED} {after}"
             error = process.error
             if not isinstance(error, RescaleError) or not error.final:
-                raise BrokenPromiseError(f"without any fault a run ends with {told(error)}")
+                raise BrokenPromiseError(f"without any fault a run ends with {described(error)}")
             if source_is_damaged and after != how:
                 return f"{REFUSED}: source damaged"
             if "rival" in scene.done and scene.is_published(TARGET):
                 return f"{REFUSED}: another plan published"
             if scene.is_published(TARGET):
                 excused = source_is_damaged or bool(scene.done & {"document rots", "discard"}) or self._was_misplanned()
-                must(excused, f"a published target is refused: {told(error)}")
+                must(excused, f"a published target is refused: {described(error)}")
                 return f"{PUBLISHED}, what is beside or behind it was damaged"
             if scene.is_strict():
-                raise BrokenPromiseError(f"without any fault the next run is refused: {told(error)}")
+                raise BrokenPromiseError(f"without any fault the next run is refused: {described(error)}")
             if after == how:
-                must(self._may_need_discard(), f"what could be mended was refused: {told(error)}")
+                must(self._may_need_discard(), f"what could be mended was refused: {described(error)}")
                 self._discard()
             elif not (
                 scene.done & {"document rots", "release"}
                 or scene.may_have_been_published()
                 or (_IN_THE_WAY in str(error) and self._was_discarded_meanwhile())
             ):
-                raise BrokenPromiseError(f"without any fault a run after discard is refused: {told(error)}")
-        raise BrokenPromiseError(f"without any fault a run to another target is refused: {told(error)}")
+                raise BrokenPromiseError(f"without any fault a run after discard is refused: {described(error)}")
+        raise BrokenPromiseError(f"without any fault a run to another target is refused: {described(error)}")
 
     def discard_in_vain(self) -> None:
         """Where nothing may be deleted nobody is told that it was."""
@@ -87,10 +88,10 @@ class User:
         left = [f"s3://{BUCKET}/{key}" for key in scene.bucket.objects if key.startswith("target")]
         must(not {*removed} & {*left}, "discard tells that it deleted what is there")
         if not any(line.startswith(f"{Toxic.MISSED_NAME}: {process.name}:") for line in scene.log):
-            must(process.error is not None or not scene.bucket.below("target.rescale"), "discard deletes nothing")
+            must(process.error is not None or not ours_below(scene.bucket, "target.rescale"), "discard deletes nothing")
 
     def delete_what_is_referred_to(self) -> None:
-        """Whoever owns the source does so after all, and who publishes once more is told."""
+        """Delete source files that the result refers to, and check that the next publish reports it."""
         scene = self._scene
         uris = referred_to(scene.bucket.below("target")) if scene.is_published(TARGET) else []
         plans = [key for key in scene.bucket.objects if key.startswith("target.rescale/plan-")]
@@ -113,7 +114,7 @@ class User:
             process = self._go(f"{DISCARD} again", lambda: discard(TARGET))
         if process.error is None:
             self._judge.look_for_open_uploads("after discard", but_strangers=False)
-            left = [*scene.bucket.below("target"), *scene.bucket.below("target.rescale")]
+            left = [*ours_below(scene.bucket, "target"), *ours_below(scene.bucket, "target.rescale")]
             if not scene.done & {"document rots", "rival", "discard", "release"}:
                 must(not left, f"discard leaves {left}")
         elif not (
@@ -121,18 +122,18 @@ class User:
             or scene.may_have_been_published()
             or ("discard" in scene.done and _TOO_LATE in str(process.error))
         ):
-            raise BrokenPromiseError(f"discard ends with {told(process.error)}")
+            raise BrokenPromiseError(f"discard ends with {described(process.error)}")
 
     def _go(self, name: str, body: Callable[[], object], crash_at: int = 0) -> Process:
         """A process of the user's, from end to end."""
         process = Process(name, body, crash_at=crash_at)
         self._scene.processes.append(process)
         process.go_on()
-        self._scene.log.append(f"{name}: {'done' if process.error is None else told(process.error)}")
+        self._scene.log.append(f"{name}: {'done' if process.error is None else described(process.error)}")
         return process
 
     def _may_need_discard(self) -> bool:
-        """What is cut or gone is written again, and what was not validated is validated again."""
+        """Return whether a discard may be needed: cut or missing files are written again, and validated again."""
         scene = self._scene
         mended = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
         return Toxic.FLIPPED in scene.script.rates or scene.is_owned() or not scene.done <= mended
@@ -140,9 +141,10 @@ class User:
     def _was_discarded_meanwhile(self) -> bool:
         """Whether somebody else has, to the end: what a task put then is nobody's any more."""
         return any(
-            one.name.startswith("discard ") and one.is_over and one.error is None for one in self._scene.processes
+            process.name.startswith("discard ") and process.is_over and process.error is None
+            for process in self._scene.processes
         )
 
     def _was_misplanned(self) -> bool:
-        """What is misread for a plan may change its digest alone; what comes of it is right, the next plan another."""
+        """Return whether a misread may have changed the digest of a plan whose result is right all the same."""
         return any(line.startswith(f"{Toxic.FLIPPED}: plan ") for line in self._scene.log)

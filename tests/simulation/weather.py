@@ -1,4 +1,4 @@
-"""What holds for a while in some histories: a store that is busy or lies, a clock that jumps, a policy, a new release.
+"""Conditions that last in some histories: a store that is busy or lies, a clock that jumps, a policy, a new release.
 
 All of it is drawn from a seed of its own, so that histories without it are what they are.
 """
@@ -13,7 +13,7 @@ from simulation.clock import Clock
 from simulation.toxics import Toxic
 
 _SHARE = 0.3
-"""Of all histories."""
+"""Share of all histories."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is asked for in a history, and by a rival that has the same target: a shape, a format, and what is left out."""
+"""Requests of a history, and of a rival with the same target: a shape, a format, operators and states left out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from rescale.planning.asked.request import Format
-from rescale.planning.values.proof import Proof
+from rescale.plan.proof import Proof
+from rescale.planning.request.result_files import Format
 from simulation.native_sources import in_a_kind
 from simulation.rows import Kind
 from simulation.run import Wish
@@ -60,10 +60,10 @@ def _with_drops(seed: int, i: int, source: Source, wish: Wish) -> Wish:
     if not source.uids or Random(f"drops {seed}").random() >= _DROPS:
         return wish
     random = Random(f"drops {seed} {i}")
-    renamed = {one.partition("=")[0] for one in wish.renames}
+    renamed = {rename.partition("=")[0] for rename in wish.renames}
     if not wish.drops and random.random() < 0.3:
         wish = replace(wish, drops=(random.choice([uid for uid in source.uids if uid not in renamed]),))
-    states = [one for one in source.states if one.partition(":")[0] not in wish.drops]
+    states = [state for state in source.states if state.partition(":")[0] not in wish.drops]
     wish = replace(wish, state_drops=tuple(random.sample(states, min(random.choice((0, 1, 1, 2, 3)), len(states)))))
     return replace(wish, proof=Proof.RECORDS) if _leaves_out_keyed(wish) else wish
 
@@ -77,4 +77,4 @@ def _may_go_by_sums(source: Source, wish: Wish) -> bool:
 
 def _leaves_out_keyed(wish: Wish) -> bool:
     """The operator of that name, or a state of its."""
-    return "keyed" in wish.drops or any(one.startswith("keyed:") for one in wish.state_drops)
+    return "keyed" in wish.drops or any(drop.startswith("keyed:") for drop in wish.state_drops)

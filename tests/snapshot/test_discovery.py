@@ -1,4 +1,4 @@
-"""What a place stands for."""
+"""Discovery of snapshots at a place."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from rescale.errors import RequestError
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import join
 from rescale.storage.store import Entry, open_store
+from rescale.text.errors import RequestError
 from support.s3 import S3Server, somebodys_store
 
 
@@ -51,15 +51,15 @@ def test_what_lies_beside_checkpoints_is_not_listed(home: str, monkeypatch: pyte
     """It may be a whole bucket."""
     put(home, "chk-9/_metadata", "chk-9/state", "shared/a", "b")
     kind = type(open_store(home))
-    listed, found = kind.list, []
+    listed, entries = kind.list, []
 
-    def told(*words: Any) -> list[Entry]:
-        found.extend(listed(*words))
-        return found
+    def noted_list(*arguments: Any) -> list[Entry]:
+        entries.extend(listed(*arguments))
+        return entries
 
-    monkeypatch.setattr(kind, "list", told)
+    monkeypatch.setattr(kind, "list", noted_list)
     assert find_metadata(home) == join(home, "chk-9/_metadata")
-    assert [entry.uri for entry in found] == [join(home, "chk-9/_metadata"), join(home, "chk-9/state")]
+    assert [entry.uri for entry in entries] == [join(home, "chk-9/_metadata"), join(home, "chk-9/state")]
 
 
 def test_a_place_without_a_snapshot_is_refused(home: str) -> None:

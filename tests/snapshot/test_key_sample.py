@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.snappy import FramedDecompressor, plain_stream
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.flink.keyed.header import read_keyed_header
@@ -19,6 +18,7 @@ from rescale.snapshot.model import KeyedStream, Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
+from rescale.text.errors import SnapshotError
 from support.canonical import Record, read_group, write_group
 from support.composite import keyed, timer, timers
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
@@ -38,9 +38,9 @@ def sample(snapshot: Snapshot, of: Operator) -> KeySample:
     return sample_keys(of, snapshot.contents)
 
 
-def keys(found: KeySample) -> list[tuple[int, bytes]]:
-    places = zip(found.starts.tolist(), found.limits.tolist(), found.groups.tolist(), strict=True)
-    return [(group, found.data[start:limit].tobytes()) for start, limit, group in places]
+def keys(sampled: KeySample) -> list[tuple[int, bytes]]:
+    places = zip(sampled.starts.tolist(), sampled.limits.tolist(), sampled.groups.tolist(), strict=True)
+    return [(group, sampled.data[start:limit].tobytes()) for start, limit, group in places]
 
 
 @pytest.mark.parametrize(("size", "value_size"), [(100_000, 1000), (12 << 20, 1000), (3 << 20, 10), (9 << 20, 1 << 17)])
@@ -49,14 +49,14 @@ def test_little_is_read_of_much(size: int, value_size: int, parallelism: int, tm
     write_savepoint(tmp_path / "source", size, value_size=value_size, parallelism=parallelism)
     snapshot = open_snapshot(str(tmp_path / "source"))
     reads.lengths.clear()  # of headers
-    found = sample(snapshot, snapshot.operators[0])
+    sampled = sample(snapshot, snapshot.operators[0])
     assert sum(reads.lengths) <= SAMPLE_SIZE
     assert len(reads.lengths) <= 64
-    assert len(found.starts) <= 10_000 + 64
-    assert set((found.limits - found.starts).tolist()) <= {9}, "eight bytes of key, one of namespace"
+    assert len(sampled.starts) <= 10_000 + 64
+    assert set((sampled.limits - sampled.starts).tolist()) <= {9}, "eight bytes of key, one of namespace"
     if value_size < 1 << 16:
-        assert len(set(found.groups.tolist())) == len(reads.lengths), "from every group that was read"
-        assert found.groups.max() - found.groups.min() > 100
+        assert len(set(sampled.groups.tolist())) == len(reads.lengths), "from every group that was read"
+        assert sampled.groups.max() - sampled.groups.min() > 100
 
 
 CANONICAL = [
@@ -78,11 +78,11 @@ def test_keys_are_those_of_the_records(name: str, of: Operator) -> None:
             data = content(snapshot, extent)
             data = FramedDecompressor().feed(data) if stream.parsed.compressed else data
             expected |= {(g, r.key[leads[r.state] :]) for g, r in read_group(data, of.max_parallelism)}
-    found = set(keys(sample(snapshot, of)))
-    assert found
-    assert found <= expected
+    sampled = set(keys(sample(snapshot, of)))
+    assert sampled
+    assert sampled <= expected
     if sum(extent is not None for stream in of.keyed for extent in stream.groups) <= 64:
-        assert found == expected
+        assert sampled == expected
 
 
 VALUE = keyed("value", VOID_NAMESPACE)
@@ -91,7 +91,7 @@ TIMERS = timers("_timer_state/event_user-timers", LONG, VOID_NAMESPACE)
 
 def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[Operator, SnapshotFiles]:
     """An operator with a stream of one key group, 5 and up, for each (states, content of the group, compressed)."""
-    files, found = [], []
+    files, streams_so_far = [], []
     for i, (states, group, compressed) in enumerate(streams):
         path = tmp_path / f"{i}"
         header = keyed_header(states, key=LONG, compressed=compressed)
@@ -100,12 +100,12 @@ def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[
         files.append((str(path), Pin(path.stat().st_size, mtime_ns=path.stat().st_mtime_ns)))
         parsed = read_keyed_header(header, str(path))
         whole = Extent(i, 0, extent.start + extent.length)
-        found.append(KeyedStream(i, CANONICAL_TAG, whole, Framing.CANONICAL, 5 + i, (extent,), header, parsed))
-    return operator("of mine", len(streams), keyed=tuple(found)), SnapshotFiles(tuple(files))
+        streams_so_far.append(KeyedStream(i, CANONICAL_TAG, whole, Framing.CANONICAL, 5 + i, (extent,), header, parsed))
+    return operator("of mine", len(streams), keyed=tuple(streams_so_far)), SnapshotFiles(tuple(files))
 
 
 def test_streams_have_ids_of_their_own(tmp_path: Path) -> None:
-    """What is a timer in one of them is a value in another; and one knows fewer states."""
+    """A timer of one stream has the id of a value in another stream, and one stream has fewer states."""
     key = bytes(range(8)) + b"\0"
     plain, timed = Record(0, key, b"v"), Record(0, timer(7, key, b""), b"")
     of, files = operator_with(
@@ -143,6 +143,6 @@ def test_a_damaged_compressed_group_names_the_file(tmp_path: Path) -> None:
 def test_keys_of_what_a_changelog_stands_on() -> None:
     snapshot = opened("2-changelog-over-heap")
     (of,) = (operator for operator in snapshot.operators if operator.changelogs)
-    found = keys(sample(snapshot, of))
-    assert len({key for _, key in found}) > 20
-    assert all(any(group in one.key_groups for one in of.changelogs) for group, _ in found)
+    sampled = keys(sample(snapshot, of))
+    assert len({key for _, key in sampled}) > 20
+    assert all(any(group in changelog.key_groups for changelog in of.changelogs) for group, _ in sampled)

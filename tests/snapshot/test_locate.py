@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.metadata.handles import (
     EmptySegmentStream,
     FileStream,
@@ -15,6 +14,7 @@ from rescale.flink.metadata.handles import (
     Stream,
 )
 from rescale.snapshot.locate import Extent, Locator
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 def locator(directory: str = "/save/one", *allow: str) -> Locator:
@@ -97,7 +97,7 @@ def test_what_is_allowed_is_read() -> None:
 
 
 def test_a_place_that_no_store_reads_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="a place that is not read") as caught:
+    with pytest.raises(UnsupportedError, match="a place that Rescale cannot read") as caught:
         locator().extent(FileStream("hdfs://namenode/save/a", 1))
     assert caught.value.found == "hdfs://namenode/save/a"
 
@@ -112,5 +112,5 @@ def test_handles_agree_about_the_size_of_a_file() -> None:
 
 
 def test_a_file_whose_size_flink_could_not_tell_is_not_called_cut() -> None:
-    with pytest.raises(UnsupportedError, match="how large"):
+    with pytest.raises(UnsupportedError, match="does not record the size"):
         locator().extent(RelativeFileStream("file", -1))

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import (
@@ -26,6 +25,7 @@ from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.model import KeyedStream
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.edited import edit_operators, relocated
 from support.s3 import S3Server, put_files
@@ -44,7 +44,9 @@ def in_changelog(operator: OperatorState, delta: tuple[ChangelogDelta, ...]) -> 
         handle = ChangelogHandle(14, *groups, 0, (base,), delta, 0, 1, "00000000-0000-0000-0000-000000000000")
         return replace(state, managed_keyed=handle)
 
-    return replace(operator, subtasks=tuple(replace(one, state=wrapped(one.state)) for one in operator.subtasks))
+    return replace(
+        operator, subtasks=tuple(replace(subtask, state=wrapped(subtask.state)) for subtask in operator.subtasks)
+    )
 
 
 def opened_in_changelog(folder: Path, delta: tuple[ChangelogDelta, ...]) -> tuple[int, int]:
@@ -53,8 +55,10 @@ def opened_in_changelog(folder: Path, delta: tuple[ChangelogDelta, ...]) -> tupl
     metadata = read_metadata((folder / "_metadata").read_bytes(), "")
     operators = tuple(in_changelog(operator, delta) for operator in metadata.operators)
     (folder / "_metadata").write_bytes(write_metadata(replace(metadata, operators=operators)))
-    found = open_snapshot(str(folder)).operators
-    return sum(len(one.keyed) for one in found), sum(len(one.other_keyed) for one in found)
+    opened_operators = open_snapshot(str(folder)).operators
+    return sum(len(operator.keyed) for operator in opened_operators), sum(
+        len(operator.other_keyed) for operator in opened_operators
+    )
 
 
 def test_a_changelog_without_changes_is_what_it_stands_on(tmp_path: Path) -> None:
@@ -77,8 +81,8 @@ def test_of_what_a_changelog_stands_on_only_its_own_key_groups_count(first: int,
     """Which may be some of a part, all of it, or none."""
 
     def wrapped(operator: OperatorState) -> OperatorState:
-        states = [one.state for one in operator.subtasks if one.state is not None]
-        base = tuple(one.managed_keyed for one in states if isinstance(one.managed_keyed, KeyGroupsHandle))
+        states = [subtask.state for subtask in operator.subtasks if subtask.state is not None]
+        base = tuple(state.managed_keyed for state in states if isinstance(state.managed_keyed, KeyGroupsHandle))
         if not base:
             return operator
         handle = ChangelogHandle(14, first, number, 0, base, (), 0, 1, "00000000-0000-0000-0000-000000000000")
@@ -111,25 +115,29 @@ def test_what_flink_cut_out_of_a_stream_ends_where_the_next_key_group_begins(par
         return replace(handle, first_key_group=shared.first, offsets=offsets)
 
     def rescaled(operator: OperatorState) -> OperatorState:
-        states = [one.state for one in operator.subtasks if one.state is not None]
-        whole = [one.managed_keyed for one in states if isinstance(one.managed_keyed, KeyGroupsHandle)]
+        states = [subtask.state for subtask in operator.subtasks if subtask.state is not None]
+        whole = [state.managed_keyed for state in states if isinstance(state.managed_keyed, KeyGroupsHandle)]
         if not whole:
             return operator
         subtasks = []
         for i in range(parallelism):
             own = key_group_range(operator.max_parallelism, parallelism, i)
-            base = tuple(part for one in whole if (part := cut(one, own)).offsets)
+            base = tuple(part for stream in whole if (part := cut(stream, own)).offsets)
             handle = ChangelogHandle(14, own.first, len(own), 0, base, (), 0, 1, "00000000-0000-0000-0000-000000000000")
             subtasks.append(Subtask(i, False, SubtaskState(managed_keyed=handle)))
         return replace(operator, parallelism=parallelism, subtasks=tuple(subtasks))
 
     directory = relocated(HEAP, tmp_path / "taken")
     edit_operators(directory, rescaled)
-    there = {one.operator_id: set(places(one.keyed)) for one in snapshots.opened(HEAP).operators if one.keyed}
-    opened = {one.operator_id: one for one in open_snapshot(str(directory)).operators}
+    there = {
+        operator.operator_id: set(places(operator.keyed))
+        for operator in snapshots.opened(HEAP).operators
+        if operator.keyed
+    }
+    opened = {operator.operator_id: operator for operator in open_snapshot(str(directory)).operators}
     for operator_id, whole in there.items():
         operator = opened[operator_id]
-        bases = (part for one in operator.changelogs for part in one.base)
+        bases = (part for changelog in operator.changelogs for part in changelog.base)
         parts = [part for part in (*operator.keyed, *bases) if isinstance(part, KeyedStream)]
         assert set(places(parts)) == whole
         assert len({part.header for part in parts}) == 1
@@ -138,7 +146,9 @@ def test_what_flink_cut_out_of_a_stream_ends_where_the_next_key_group_begins(par
 def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path) -> None:
     """Besides others that do not: what reads these must not trip over it."""
     directory = relocated("2-clicks", tmp_path / "taken")
-    lost = next(one for one in open_snapshot(str(directory)).operators if one.keyed and one.operator)
+    lost = next(
+        operator for operator in open_snapshot(str(directory)).operators if operator.keyed and operator.operator
+    )
 
     def repointed(subtask: Subtask) -> Subtask:
         if subtask.state is None or subtask.state.managed_operator is None:
@@ -155,14 +165,18 @@ def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path)
     with pytest.raises(SnapshotError, match="points outside"):
         open_snapshot(str(directory))
     operators = open_snapshot(str(directory), given_up=[lost.operator_id]).operators
-    assert [one.operator_id for one in operators if not one.is_whole] == [lost.operator_id]
+    assert [operator.operator_id for operator in operators if not operator.is_whole] == [lost.operator_id]
 
 
 @pytest.mark.parametrize("name", ["2-clicks", "2-heap-native", "2-rocksdb-native", "2-changelog-over-heap"])
 def test_equal_headers_are_held_once(name: str) -> None:
-    """Of thousands of subtasks, each would be some KB, or more where a schema stands in it."""
+    """Thousands of subtasks would each hold some KB, or more if the header has a schema."""
     operators = open_snapshot(snapshots.directory(name)).operators
-    streams = [stream for one in operators for stream in (*one.keyed, *one.databases, *one.operator, *one.changelogs)]
+    streams = [
+        stream
+        for operator in operators
+        for stream in (*operator.keyed, *operator.databases, *operator.operator, *operator.changelogs)
+    ]
     headers = [stream.header for stream in streams]
     assert len({id(header) for header in headers}) == len(set(headers)) < len(headers)
 

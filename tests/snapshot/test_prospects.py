@@ -1,4 +1,4 @@
-"""What another release of Flink restores of a snapshot, by operator and state."""
+"""Prospects of a snapshot on another release of Flink, by operator and state."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def of_flink_1(*operators: Operator) -> Snapshot:
     return replace(made, metadata=replace(made.metadata, version=4))
 
 
-def restored(found: Prospects) -> dict[str, str]:
-    (one,) = found.operators
-    return {state.name: state.restores.value for state in one.states}
+def restored(foretold: Prospects) -> dict[str, str]:
+    (operator,) = foretold.operators
+    return {state.name: state.restores.value for state in operator.states}
 
 
 @pytest.mark.parametrize("line", RELEASE_LINES, ids=str)
@@ -67,17 +67,17 @@ def test_what_real_flinks_wrote(line: ReleaseLine) -> None:
     unknown |= {"coordinator", "SourceReaderState"}
     assert len(names()) > 40
     for name in names():
-        found = prospects(opened(name), line)
+        foretold = prospects(opened(name), line)
         version = opened(name).metadata.version
-        states = [state for one in found.operators for state in one.states]
+        states = [state for operator in foretold.operators for state in operator.states]
         assert states, name
         if version > line.metadata_version:
-            assert found.reason is not None
+            assert foretold.reason is not None
             assert {state.restores for state in states} == {Restores.NO}
         elif major_of_writer(version) < line.major or line == NEWEST:
-            assert found.reason is None
+            assert foretold.reason is None
             if name == "1.18.1-types":
-                assert {one.restores for one in found.operators} == (
+                assert {operator.restores for operator in foretold.operators} == (
                     set(Restores) if line.major == 2 else {Restores.YES}
                 )
                 continue
@@ -86,10 +86,10 @@ def test_what_real_flinks_wrote(line: ReleaseLine) -> None:
 
 def test_every_state_is_there() -> None:
     for name in names():
-        for one in prospects(opened(name), NEWEST).operators:
-            held = {state.name for header in one.operator.keyed_headers if header for state in header.states}
-            held |= {state.name for stream in one.operator.operator for state in stream.states}
-            assert held <= {state.name for state in one.states}, name
+        for foretold in prospects(opened(name), NEWEST).operators:
+            held = {state.name for header in foretold.operator.keyed_headers if header for state in header.states}
+            held |= {state.name for stream in foretold.operator.operator for state in stream.states}
+            assert held <= {state.name for state in foretold.states}, name
 
 
 def test_a_state_fails_alone_but_in_the_heaps_own_format() -> None:
@@ -98,7 +98,7 @@ def test_a_state_fails_alone_but_in_the_heaps_own_format() -> None:
     heap = prospects(of_flink_1(keyed(header, Framing.HEAP)), NEWEST)
     assert restored(heap) == {"sum": "unknown", "pages": "no"}
     assert heap.operators[0].states[0].reason is not None
-    assert heap.operators[0].states[0].reason.why.startswith("it stands in one file with pages,")
+    assert heap.operators[0].states[0].reason.why.startswith("it is in one file with pages,")
     assert restored(prospects(of_flink_1(keyed(header)), ReleaseLine(1, 18))) == {"sum": "yes", "pages": "yes"}
     assert restored(prospects(snapshot(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "yes"}
 
@@ -125,10 +125,10 @@ def test_a_class_that_is_gone_fails_all_states_beside_it() -> None:
 
 def test_all_states_suffer_from_their_key() -> None:
     header = KeyedHeader(False, KRYO, (state("sum", LONG),))
-    found = prospects(of_flink_1(keyed(header)), NEWEST)
-    assert restored(found) == {"sum": "no"}
-    assert found.operators[0].states[0].reason is not None
-    assert found.operators[0].states[0].reason.why.startswith("its key: ")
+    foretold = prospects(of_flink_1(keyed(header)), NEWEST)
+    assert restored(foretold) == {"sum": "no"}
+    assert foretold.operators[0].states[0].reason is not None
+    assert foretold.operators[0].states[0].reason.why.startswith("its key: ")
 
 
 def hidden_by(class_name: str) -> bytes:
@@ -145,32 +145,36 @@ def hidden_by(class_name: str) -> bytes:
     ("header", "restores", "said"),
     [
         (hidden_by("com.x.MySerializerSnapshot"), "unknown", "com.x.MySerializerSnapshot is not one of Flink's own"),
-        (hidden_by("org.apache.flink.api.scala.typeutils.NewerSnapshot"), "no", "which is there up to 1.20"),
-        (b"", "unknown", "is gone"),
+        (hidden_by("org.apache.flink.api.scala.typeutils.NewerSnapshot"), "no", "a class of an older Flink"),
+        (b"", "unknown", "is missing"),
     ],
 )
 def test_headers_that_are_not_understood(header: bytes, restores: str, said: str) -> None:
-    found = prospects(of_flink_1(keyed(header)), NEWEST)
-    assert restored(found) == {"keyed state": restores}
-    assert found.operators[0].states[0].reason is not None
-    assert said in found.operators[0].states[0].reason.why
+    foretold = prospects(of_flink_1(keyed(header)), NEWEST)
+    assert restored(foretold) == {"keyed state": restores}
+    assert foretold.operators[0].states[0].reason is not None
+    assert said in foretold.operators[0].states[0].reason.why
 
 
 def test_sources_and_sinks_by_the_names_of_their_states() -> None:
-    found = {}
+    by_name_and_line = {}
     for name in ("1.17.2-consumer", "1.20-consumer", "1.20-source"):
         opened_one = open_snapshot(str(FIXTURES / "kafka" / name / "snapshot"))
         for line in ("1.20", "2.3"):
-            (release,) = (one for one in RELEASE_LINES if str(one) == line)
+            (release,) = (release_line for release_line in RELEASE_LINES if str(release_line) == line)
             judged = prospects(opened_one, release, kafka_offsets(opened_one))
-            found[name, line] = {s.name: s.restores.value for one in judged.operators for s in one.states}
+            by_name_and_line[name, line] = {
+                s.name: s.restores.value for operator in judged.operators for s in operator.states
+            }
     for name in ("1.17.2-consumer", "1.20-consumer"):
-        assert found[name, "2.3"]["topic-partition-offset-states"] == "no"
-        assert found[name, "1.20"]["topic-partition-offset-states"] == "yes"
-    assert found["1.20-source", "2.3"] == {"SourceReaderState": "yes", "coordinator": "yes"}
-    assert set(found["1.20-source", "1.20"].values()) == {"unknown"}
+        assert by_name_and_line[name, "2.3"]["topic-partition-offset-states"] == "no"
+        assert by_name_and_line[name, "1.20"]["topic-partition-offset-states"] == "yes"
+    assert by_name_and_line["1.20-source", "2.3"] == {"SourceReaderState": "yes", "coordinator": "yes"}
+    assert set(by_name_and_line["1.20-source", "1.20"].values()) == {"unknown"}
     source = open_snapshot(str(FIXTURES / "kafka" / "1.20-source" / "snapshot"))
-    assert {s.restores for one in prospects(source, NEWEST).operators for s in one.states} == {Restores.UNKNOWN}
+    assert {s.restores for operator in prospects(source, NEWEST).operators for s in operator.states} == {
+        Restores.UNKNOWN
+    }
 
 
 @pytest.mark.parametrize(
@@ -186,20 +190,22 @@ def test_sources_and_sinks_by_the_names_of_their_states() -> None:
 def test_what_sinks_keep_as_bytes_of_their_own_is_unknown(name: str) -> None:
     """Beside it is a state of the same type that is the job's."""
     split = DistributionMode.SPLIT_DISTRIBUTE
-    header = OperatorStateHeader(6, False, tuple(operator_list(one) for one in (name, "words")), ())
+    header = OperatorStateHeader(6, False, tuple(operator_list(state) for state in (name, "words")), ())
     elements = tuple(element_stream(i, {name: (split, 1), "words": (split, 1)}, header) for i in range(2))
-    found = restored(prospects(of_flink_1(operator("sink", elements=elements)), NEWEST))
-    assert found == {name: "unknown", "words": "yes"}
+    restores = restored(prospects(of_flink_1(operator("sink", elements=elements)), NEWEST))
+    assert restores == {name: "unknown", "words": "yes"}
 
 
 def test_what_has_no_types_is_unknown() -> None:
     raw = tuple(own_stream(i, 2, 128, Framing.RAW) for i in range(2))
-    words = (element_stream(0, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2)}),)
-    found = restored(prospects(of_flink_1(operator("a", raw_keyed=raw, raw_elements=words, channel_bytes=9)), NEWEST))
-    assert found == dict.fromkeys(("raw keyed state", "raw operator state", "records in flight"), "unknown")
+    elements_of_words = (element_stream(0, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2)}),)
+    restores = restored(
+        prospects(of_flink_1(operator("a", raw_keyed=raw, raw_elements=elements_of_words, channel_bytes=9)), NEWEST)
+    )
+    assert restores == dict.fromkeys(("raw keyed state", "raw operator state", "records in flight"), "unknown")
 
 
 def test_an_operator_is_as_its_worst_state_and_without_any_it_is_restored() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
-    found = prospects(of_flink_1(keyed(header), operator("map")), NEWEST)
-    assert [one.restores.value for one in found.operators] == ["no", "yes"]
+    foretold = prospects(of_flink_1(keyed(header), operator("map")), NEWEST)
+    assert [operator.restores.value for operator in foretold.operators] == ["no", "yes"]

@@ -33,15 +33,15 @@ def test_parts_make_a_whole_and_a_whole_has_parts(crc: Crc, first: bytes, second
 
 @every_crc
 def test_order_and_length_count(crc: Crc) -> None:
-    one, other = crc.of(b"one"), crc.of(b"other")
-    assert len({crc.joined(one, other, 5), crc.joined(other, one, 3), crc.joined(one, other, 3)}) == 3
+    first, other = crc.of(b"one"), crc.of(b"other")
+    assert len({crc.joined(first, other, 5), crc.joined(other, first, 3), crc.joined(first, other, 3)}) == 3
 
 
 CRC64 = "rosUhgp5mIg="
 
 
 @pytest.mark.parametrize(
-    ("head", "found"),
+    ("head", "checksums"),
     [
         ({"ChecksumCRC64NVME": CRC64, "ChecksumType": "FULL_OBJECT"}, [("CRC64NVME", 0xAE8B14860A799888)]),
         (
@@ -54,8 +54,8 @@ CRC64 = "rosUhgp5mIg="
         ({"ChecksumSHA256": "4waSgw=="}, []),
     ],
 )
-def test_checksums_of_whole_objects(head: dict[str, str], found: list[tuple[str, int]]) -> None:
-    assert stored_checksums({"ETag": '"x-2"', **head}) == [Checksum(*one) for one in found]
+def test_checksums_of_whole_objects(head: dict[str, str], checksums: list[tuple[str, int]]) -> None:
+    assert stored_checksums({"ETag": '"x-2"', **head}) == [Checksum(*checksum) for checksum in checksums]
 
 
 def test_an_etag_is_one_where_it_may_be_that_of_the_bytes() -> None:

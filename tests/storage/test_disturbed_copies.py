@@ -1,4 +1,4 @@
-"""What befalls a copy that the store makes, on its way: it is made once more, or said to be worth another try.
+"""Disturbances of a copy in the store: the copy is made once more, or said to be worth another try.
 
 S3 begins to answer a copy before it is done, so that an error may come with status 200.
 """
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from rescale.errors import StoreError
 from rescale.storage.contract import Span
 from rescale.storage.s3.s3_store import S3Store
+from rescale.text.errors import StoreError
 from support.s3 import S3Server, somebodys_store
 from support.slow import slow
 from support.wire import CARRIED_OUT, Asked, Deed, wire_to
@@ -61,9 +61,9 @@ def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disturb
     with wire_to(s3) as wire:
         monkeypatch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
         monkeypatch.setattr("time.sleep", lambda _: None)
-        found = Disturbed(S3Store(), home)
-        wire.decide = found.decide
-        yield found
+        disturbance = Disturbed(S3Store(), home)
+        wire.decide = disturbance.decide
+        yield disturbance
 
 
 def whole(disturbed: Disturbed, uri: str) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import RequestError
 from rescale.storage.locations import contains, join, name, normalise, parent
+from rescale.text.errors import RequestError
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_other_places_are_refused(text: str) -> None:
     with pytest.raises(RequestError) as refused:
         normalise(text)
     advice = refused.value.advice or ""
-    assert ("copy a savepoint" in advice) is (bool(text) and not text.startswith("s3:"))
+    assert ("copy a whole savepoint" in advice) is (bool(text) and not text.startswith("s3:"))
     assert ("name a bucket" in advice) is text.startswith("s3:")
 
 
 @pytest.mark.parametrize("text", ["~", "~/savepoint"])
 def test_a_home_that_no_shell_has_looked_up_is_refused(text: str) -> None:
-    with pytest.raises(RequestError, match="for a shell alone") as refused:
+    with pytest.raises(RequestError, match="only a shell replaces") as refused:
         normalise(text)
     assert f"./{text}" in (refused.value.advice or "")
     assert normalise(f"./{text}").endswith(f"/{text}")

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from rescale.errors import RequestError
-from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_folder
+from rescale.storage.scratch import MARKER, ScratchKind, remove_left, scratch_directory, scratch_folder
+from rescale.text.errors import RequestError
+from support.disks import bound
+from support.trees import tree
 
 HOLDER = """
 import sys
 from pathlib import Path
-from rescale.errors import RequestError
+from rescale.text.errors import RequestError
 from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_folder
 with scratch_folder(Path(sys.argv[1]), ScratchKind.DATABASE) as folder:
     (folder / "CURRENT").write_bytes(b"x")
@@ -30,8 +34,8 @@ with scratch_folder(Path(sys.argv[1]), ScratchKind.DATABASE) as folder:
 
 def hold(place: Path) -> tuple[subprocess.Popen[str], Path]:
     """A process that has a directory below `place` until it ends."""
-    words = [sys.executable, "-c", HOLDER, str(place)]
-    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", HOLDER, str(place)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, Path(process.stdout.readline().strip())
 
@@ -75,7 +79,7 @@ def test_a_machine_without_any_place_is_told_of(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: ["/nowhere"])
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
-    with pytest.raises(RequestError, match="no place for temporary files") as refused:
+    with pytest.raises(RequestError, match="no writable directory for temporary files") as refused:
         scratch_directory()
     assert "TMPDIR" in (refused.value.advice or "")
 
@@ -89,24 +93,88 @@ def test_directories_of_others_stay(tmp_path: Path) -> None:
     assert all(other.exists() for other in others)
 
 
-def test_a_directory_that_goes_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process took it for one that was left."""
-    made: list[str] = []
+@pytest.mark.parametrize("killed", ["before the marker", "before it is whole"])
+def test_a_process_that_is_killed_as_it_makes_one_leaves_nothing_that_counts(killed: str, tmp_path: Path) -> None:
+    """And a directory that is just being made is not taken for one that was left."""
+    (made := tmp_path / f"{ScratchKind.DATABASE}made").mkdir()
+    if killed == "before it is whole":
+        (made / MARKER).touch()
+    before = tree(made)
+    with scratch_folder(tmp_path, ScratchKind.DATABASE):
+        assert tree(made) == before
+    assert sum(item.content != b"" for item in before.values()) == 0
 
-    def make(**words: str) -> str:
-        path = mkdtemp(**words)
-        made.append(path)
-        if len(made) == 1:
-            Path(path).rmdir()
-        if len(made) == 2:
-            monkeypatch.setattr("fcntl.flock", lambda *_: shutil.rmtree(path, ignore_errors=True))
-        return path
 
-    mkdtemp = tempfile.mkdtemp
-    monkeypatch.setattr("tempfile.mkdtemp", make)
-    with scratch_folder(tmp_path, ScratchKind.DATABASE) as folder:
-        assert [str(folder)] == made[2:]
-        assert folder.exists()
+def test_a_release_without_markers_sees_that_it_is_in_use(tmp_path: Path) -> None:
+    """It looked at the lock of the directory alone, and may run beside this one."""
+    with scratch_folder(tmp_path, ScratchKind.SPARK) as folder:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(descriptor)
+
+
+def left(place: Path) -> Path:
+    """A directory of a process that was killed."""
+    process, path = hold(place)
+    process.kill()
+    process.wait()
+    return path
+
+
+def _copy(path: Path) -> Path:
+    return Path(shutil.copytree(path, path.parent / "rescale-database-copy"))
+
+
+def _renamed(path: Path) -> Path:
+    return path.rename(path.parent / "rescale-database-renamed")
+
+
+def _linked(path: Path) -> Path:
+    place = path.parent.parent / "elsewhere"
+    path.rename(place)
+    path.symlink_to(place)
+    return place
+
+
+def _of_another_machine(path: Path) -> Path:
+    marker = json.loads((path / MARKER).read_bytes())
+    (path / MARKER).write_text(json.dumps([*marker[:2], "another", "boot", *marker[4:]]))
+    return path
+
+
+def _with_a_linked_marker(path: Path) -> Path:
+    (path / MARKER).rename(path.parent / "marker")
+    (path / MARKER).symlink_to(path.parent / "marker")
+    return path
+
+
+@pytest.mark.parametrize("deed", [_copy, _renamed, _linked, _of_another_machine, _with_a_linked_marker])
+def test_a_marker_speaks_for_its_own_directory_on_its_own_machine(deed: Callable[[Path], Path], tmp_path: Path) -> None:
+    (place := tmp_path / "place").mkdir()
+    kept = deed(left(place))
+    before = tree(kept)
+    remove_left(place)
+    assert tree(kept) == before
+
+
+def test_what_is_linked_or_mounted_in_one_that_was_left_stays(tmp_path: Path) -> None:
+    for name in ("others", "place"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "others" / "file").write_text("mine")
+    path = left(tmp_path / "place")
+    (path / "link").symlink_to(tmp_path / "others")
+    (path / "deep" / "mounted").mkdir(parents=True)
+    before = tree(tmp_path / "others")
+    with bound(tmp_path / "others", path / "deep" / "mounted"):
+        remove_left(tmp_path / "place")
+        assert tree(tmp_path / "others") == before
+        assert path.is_dir()
+    remove_left(tmp_path / "place")
+    assert tree(tmp_path / "others") == before
+    assert not path.exists()
 
 
 def test_a_file_system_without_locks_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import RequestError, SnapshotError, StoreError
 from rescale.storage.contract import Span
 from rescale.storage.locations import join
 from rescale.storage.store import Store, open_store
+from rescale.text.errors import RequestError, SnapshotError, StoreError
 from support.s3 import S3Server
 from support.slow import slow
 
@@ -55,7 +55,9 @@ def test_a_file_that_changed_is_not_read(store: Store, home: str) -> None:
         os.utime(uri, ns=(0, pin.mtime_ns + 1))
     with pytest.raises(SnapshotError, match="has changed") as changed:
         store.read(uri, 0, 6, pin)
-    assert all((told or "").startswith("6 bytes, ") for told in (changed.value.expected, changed.value.found))
+    assert all(
+        (description or "").startswith("6 bytes, ") for description in (changed.value.expected, changed.value.found)
+    )
     assert changed.value.expected != changed.value.found
     with pytest.raises(SnapshotError, match="has changed"):
         store.read_all(uri, 6, pin)
@@ -77,7 +79,7 @@ def test_a_file_that_is_gone_or_short_is_an_error(store: Store, home: str) -> No
         assert (raised.value.path, raised.value.offset) == (join(home, "a"), start)
     with pytest.raises(SnapshotError, match="gone"):
         store.read_all(join(home, "none"), 1)
-    with pytest.raises(SnapshotError, match="larger"):
+    with pytest.raises(SnapshotError, match="too large"):
         store.read_all(join(home, "a"), 2)
 
 
@@ -292,7 +294,7 @@ def test_a_part_of_a_directory_is_listed_by_how_its_names_begin(store: Store, ho
 
 
 def test_many_files_are_looked_for_at_once(store: Store, home: str) -> None:
-    """Those that are there, others, in one directory and in several."""
+    """Existing files and missing files, in one directory and in several."""
     there = [join(home, name) for name in (*(f"many/{i}" for i in range(40)), "few/1", "many/below/1")]
     for uri in there:
         store.put(uri, uri.encode())

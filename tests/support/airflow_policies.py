@@ -36,7 +36,7 @@ def _before(context: Context) -> None:
     if task_id not in _ACT:
         _fail_if_asked(context)
     if task_id in ("reshuffle_keyed_state", "redistribute_operator_state", "validate"):
-        patch("rescale.orchestration.steps.step_task.run_step", _run_step).start()
+        patch("rescale.airflow.steps.step_task.run_step", _run_step).start()
 
 
 def _after(context: Context, _: Any) -> None:
@@ -53,7 +53,7 @@ def _fail_if_asked(context: Context) -> None:
 
 
 def _run_step(step: Any, _: str, arguments: Sequence[str], *__: Any, **___: Any) -> dict[str, Any]:
-    from rescale.execution.loop import Loop
+    from rescale.execution.tasks.in_process import Loop
     from support.warm import step_without_spark
 
     return step_without_spark(step, arguments, Loop(1))

@@ -74,7 +74,7 @@ class AirflowServer:
         return self._ask(method, f"/api/v2{path}", document, {"Authorization": f"Bearer {self._token}"})
 
     def ui(self, path: str) -> Any:
-        """What the pages themselves ask for."""
+        """Return the answer of an endpoint that Airflow's own pages use."""
         status, document = self._ask("GET", f"/ui{path}", None, {"Authorization": f"Bearer {self._token}"})
         assert status == 200, document
         return document
@@ -107,15 +107,13 @@ class AirflowServer:
         try:
             request = urllib.request.Request(self.home.url + path, data, headers, method=method)
             with urllib.request.urlopen(request, timeout=_REQUEST_SECONDS) as answer:
-                return answer.status, json.load(answer)
+                return answer.status, json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             return error.code, json.load(error)
 
     def trigger(self, **conf: Any) -> Run:
         """A run with these values in the form."""
-        status, document = self.try_to_trigger(**conf)
-        assert status == 200, document
-        return Run(self, document["dag_run_id"])
+        return self.trigger_dag(DAG_ID, conf)
 
     def try_to_trigger(self, **conf: Any) -> tuple[int, Any]:
         return self.api("POST", f"/dags/{DAG_ID}/dagRuns", {"logical_date": None, "conf": conf})
@@ -134,8 +132,8 @@ class AirflowServer:
     def parse_anew(self, dag_id: str) -> None:
         """Has the file of a DAG parsed now: no other change of it is looked for."""
         _, before = self.api("GET", f"/dags/{dag_id}")
-        status, told = self.api("PUT", f"/parseDagFile/{before['file_token']}")
-        assert status == 201, told
+        status, answer = self.api("PUT", f"/parseDagFile/{before['file_token']}")
+        assert status == 201, answer
 
         def is_parsed() -> bool:
             return bool(self.api("GET", f"/dags/{dag_id}")[1]["last_parsed_time"] != before["last_parsed_time"])
@@ -182,18 +180,24 @@ class Run:
         return wait_for(lambda: self.state if self.state in _ENDED else None, f"the end of {self.run_id}", seconds)
 
     def cancel(self) -> None:
-        status, told = self.airflow.api("PATCH", self._path, {"state": "failed"})
-        assert status == 200, told
+        status, answer = self.airflow.api("PATCH", self._path, {"state": "failed"})
+        assert status == 200, answer
 
     def clear(self, **which: Any) -> None:
         """Has its tasks done again, all of them or `which`."""
-        status, told = self.airflow.api("POST", f"{self._path}/clear", {"dry_run": False, **which})
-        assert status == 200, told
+        status, answer = self.airflow.api("POST", f"{self._path}/clear", {"dry_run": False, **which})
+        assert status == 200, answer
+
+    def clear_task(self, task_id: str) -> None:
+        """Has one task done again."""
+        which = {"dag_run_id": self.run_id, "task_ids": [task_id], "only_failed": False, "dry_run": False}
+        status, answer = self.airflow.api("POST", f"/dags/{self.dag_id}/clearTaskInstances", which)
+        assert status == 200, answer
 
     def mark(self, task_id: str, state: str) -> None:
         """Gives a task another state, as a person may."""
-        status, told = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}", {"new_state": state})
-        assert status == 200, told
+        status, answer = self.airflow.api("PATCH", f"{self._path}/taskInstances/{task_id}", {"new_state": state})
+        assert status == 200, answer
 
     def task(self, task_id: str) -> dict[str, Any]:
         """The task instance: `state`, `try_number`, `pid` and so on."""
@@ -201,20 +205,20 @@ class Run:
         return document
 
     def tasks(self) -> dict[str, dict[str, Any]]:
-        return {one["task_id"]: one for one in self._get("/taskInstances")["task_instances"]}
+        return {instance["task_id"]: instance for instance in self._get("/taskInstances")["task_instances"]}
 
     def states(self) -> dict[str, str]:
-        return {task_id: one["state"] for task_id, one in self.tasks().items()}
+        return {task_id: instance["state"] for task_id, instance in self.tasks().items()}
 
     def wait_for_task(self, task_id: str, *states: str) -> dict[str, Any]:
         def reached() -> dict[str, Any] | None:
-            found = self.task(task_id)
-            return found if found["state"] in states else None
+            instance = self.task(task_id)
+            return instance if instance["state"] in states else None
 
         return wait_for(reached, f"{task_id} to be {' or '.join(states)}")
 
     def question(self, task_id: str = "approve") -> dict[str, Any]:
-        """What a person is asked, as soon as the task waits for the answer."""
+        """Return the question of a task to a person, as soon as the task waits for the answer."""
         self.wait_for_task(task_id, "awaiting_input")
         document: dict[str, Any] = self._get(f"/taskInstances/{task_id}/-1/hitlDetails")
         return document
@@ -233,8 +237,8 @@ class Run:
             wait_for(lambda: self._is_parked(task_id, log), f"the scheduler to notice that {task_id} waits", 120)
         else:
             time.sleep(SECONDS_TO_READ)
-        status, told = self.try_to_answer(option, task_id)
-        assert status == 200, told
+        status, document = self.try_to_answer(option, task_id)
+        assert status == 200, document
 
     def _is_parked(self, task_id: str, log: Path) -> bool:
         """Whether the scheduler has heard of every time that this try of the task was parked, as its log says."""
@@ -255,9 +259,9 @@ class Run:
         machine has much to do, and begins another one.
         """
         attempt = attempt or self.task(task_id)["try_number"]
-        status, told = self.airflow.api("GET", f"{self._path}/taskInstances/{task_id}/logs/{attempt}")
-        assert status == 200 or (or_none and status == 404), told
-        content: list[dict[str, Any]] = told["content"] if status == 200 else []
+        status, document = self.airflow.api("GET", f"{self._path}/taskInstances/{task_id}/logs/{attempt}")
+        assert status == 200 or (or_none and status == 404), document
+        content: list[dict[str, Any]] = document["content"] if status == 200 else []
         return content
 
     def xcom(self, task_id: str) -> Any:
@@ -268,13 +272,13 @@ class Run:
         links: dict[str, str | None] = self._get(f"/taskInstances/{task_id}/links")["extra_links"]
         return links
 
-    def told(self, task_id: str) -> str:
+    def log_text(self, task_id: str) -> str:
         """The events of a task's log, a line each."""
         return "\n".join(line["event"] for line in self.log(task_id))
 
 
 def wait_for(ask: Callable[[], T | None], what: str, seconds: float = PATIENCE_SECONDS, period: float = 0.5) -> T:
-    """What `ask` gives as soon as that is something."""
+    """Return the result of `ask` as soon as it is true; fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (answer := ask()):
         assert time.monotonic() < deadline, f"waited in vain for {what}"

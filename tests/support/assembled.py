@@ -57,13 +57,13 @@ def lay_out(assembled: AssembledDatabase, sources: Sequence[Path], path: Path) -
 def within(models: Sequence[Model], key_groups: KeyGroupRange, max_parallelism: int) -> Model:
     """The rows of these key groups in all models together."""
     prefix = prefix_size(max_parallelism)
-    found: Model = {}
+    kept: Model = {}
     for model in models:
         for state, rows in model.items():
-            found.setdefault(state, {}).update(
+            kept.setdefault(state, {}).update(
                 (key, value) for key, value in rows.items() if int.from_bytes(key[:prefix], "big") in key_groups
             )
-    return found
+    return kept
 
 
 def random_steps(
@@ -93,7 +93,7 @@ def random_steps(
 
 
 def apply(model: Model, steps: Sequence[tuple[Any, ...]]) -> None:
-    """What `Writer` does to its own model."""
+    """Apply the steps to a model as `Writer` applies them to its own."""
     for verb, *arguments in steps:
         match verb, arguments:
             case "put", (state, key, value):
@@ -140,9 +140,9 @@ def check(library: FlinksRocksdb, part: Part) -> None:
 def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
     """Without any bounds: what is foreign is hidden or gone."""
     everything = ranges(max_parallelism, 1)[0]
-    found = read_rows(listed(part.path), part.states, everything, max_parallelism, scratch)
+    rows_read = read_rows(listed(part.path), part.states, everything, max_parallelism, scratch)
     prefix = prefix_size(max_parallelism)
-    assert found == {
+    assert rows_read == {
         (state, int.from_bytes(key[:prefix], "big"), key[prefix:]): value
         for state, rows in part.model.items()
         for key, value in rows.items()
@@ -162,7 +162,7 @@ def go_on(library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.
 
 
 def new_part(path: Path, chosen: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
-    """What a database of the rows that these parts have in some key groups must be."""
+    """Write the database that must come of the rows of these parts in some key groups."""
     states = tuple(dict.fromkeys(state for part in chosen for state in part.states))
     model = within([part.model for part in chosen], key_groups, max_parallelism)
     return Part(path, key_groups, states, {state: model[state] for state in states})
@@ -174,7 +174,7 @@ def overlapping(parts: Sequence[Part], key_groups: KeyGroupRange) -> list[Part]:
 
 def flinks_parts(name: str, folder: Path) -> dict[tuple[int, tuple[str, ...]], list[Part]]:
     """The databases of a committed snapshot, by max parallelism and states, which tell the operators apart."""
-    found: dict[tuple[int, tuple[str, ...]], list[Part]] = {}
+    parts_by_states: dict[tuple[int, tuple[str, ...]], list[Part]] = {}
     for number, stored in enumerate(databases(name)):
         path = folder / f"part-{number}"
         path.mkdir()
@@ -185,6 +185,6 @@ def flinks_parts(name: str, folder: Path) -> dict[tuple[int, tuple[str, ...]], l
         for (state, group, key), value in rows.items():
             model[state][group.to_bytes(prefix_size(stored.max_parallelism), "big") + key] = value
         states = tuple(stored.states)
-        parts = found.setdefault((stored.max_parallelism, states), [])
+        parts = parts_by_states.setdefault((stored.max_parallelism, states), [])
         parts.append(Part(path, stored.key_groups, states, model))
-    return found
+    return parts_by_states

@@ -1,4 +1,4 @@
-"""What the State Processor API writes and reads (`harness.clicks`), where real Flink has it (`Flink.processor`)."""
+"""Reading and writing by the State Processor API (`harness.clicks`), where real Flink has it (`Flink.processor`)."""
 
 from __future__ import annotations
 

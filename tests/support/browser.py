@@ -32,7 +32,7 @@ arguments[0].dispatchEvent(new ClipboardEvent("paste", {clipboardData, bubbles: 
 
 
 class Pages:
-    """What a person does with the pages of one DAG."""
+    """Pages of one DAG, and a person's actions on them."""
 
     def __init__(self, driver: Chrome, url: str, dag_id: str) -> None:
         self.driver = driver
@@ -58,6 +58,13 @@ class Pages:
             # At once, as if pasted: on a busy machine the page loses keys that come one by one, this fast.
             self.driver.execute_cdp_cmd("Input.insertText", {"text": str(value)})
             field.send_keys(Keys.TAB)
+
+    @property
+    def fields_in_sight(self) -> list[str]:
+        """The fields that the form shows without a section being opened, from top to bottom."""
+        fields = self.driver.find_elements(By.CSS_SELECTOR, "[name^=element_], [id^=element_]")
+        names = [field.get_attribute("name") or field.get_attribute("id") for field in fields if field.is_displayed()]
+        return list(dict.fromkeys(name.removeprefix("element_") for name in names if name))
 
     def open_section(self, title: str) -> None:
         """Another part of the form; what is open is closed."""
@@ -90,7 +97,7 @@ class Pages:
         self._trigger_button().send_keys(Keys.ENTER)  # a message may lie over it
 
     def refusal(self) -> str:
-        """What the form says to values that are not taken."""
+        """Return the form's message about values that it refuses."""
         return self._see("[data-testid=error-alert]").text
 
     def wait_for_the_run(self) -> str:
@@ -119,14 +126,14 @@ class Pages:
         self._press("[data-testid=mark-run-as-failed]")
         self._press("[data-testid=mark-run-as-confirm]")
 
-    def log_of(self, run_id: str, task_id: str, words: str) -> str:
+    def log_of(self, run_id: str, task_id: str, text: str) -> str:
         """The log of a task as it is shown, when it shows these words."""
         self.driver.get(f"{self._dag}/runs/{quote(run_id)}/tasks/{task_id}")
-        found = self._see(f"//*[@data-testid='virtualized-list']//*[contains(., '{words}')]", By.XPATH)
-        return found.text
+        line = self._see(f"//*[@data-testid='virtualized-list']//*[contains(., '{text}')]", By.XPATH)
+        return line.text
 
     def question_of(self, run_id: str, task_id: str) -> str:
-        """What a person is or was asked by a task, as it is shown."""
+        """Return the question of a task, open or answered, as the page shows it."""
         self.driver.get(f"{self._dag}/runs/{quote(run_id)}/tasks/{task_id}/required_actions")
         self._see("[data-testid^=hitl-option-]")
         return self._see("main, #root", By.CSS_SELECTOR).text
@@ -141,6 +148,14 @@ class Pages:
         time.sleep(SECONDS_TO_READ)
         self._press(f"[data-testid='hitl-option-{option}']")
         WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda _: not self.can_be_answered)
+
+    def report_in_tab(self) -> str:
+        """The text of the tab *Report* of the run whose page is shown."""
+        self._press("//a[normalize-space()='Report']", By.XPATH)
+        self.driver.switch_to.frame(self._see("iframe[title=Report]"))
+        text = self._see("body").text
+        self.driver.switch_to.default_content()
+        return text
 
     def open_run(self, run_id: str) -> None:
         self.driver.get(f"{self._dag}/runs/{quote(run_id)}")

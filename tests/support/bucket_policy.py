@@ -1,4 +1,4 @@
-"""What a careful owner lets a run of ours do to a bucket, kept while tests run: more is refused, and told.
+"""Policy of a careful owner for runs of ours in a bucket, kept while tests run: other requests are refused and listed.
 
 A plan, put at the place that it names itself, makes its target and what lies beside that a place to write to, and its
 source one to read only. There, and nowhere else, a run may put objects, but not over what somebody else has put; and it
@@ -22,7 +22,7 @@ SOMEBODY_ELSE = "somebody-else"
 """In the user agent of who prepares or spoils what a run finds."""
 
 PLACES = "/-/places"
-"""Who puts the URI of a place there declares it."""
+"""Path to which tests put the URI of a place, to declare the place."""
 
 _OURS = "Boto3/"
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>the policy of the tests</Message></Error>"
@@ -55,9 +55,9 @@ class S3Request:
 
 @dataclass
 class BucketPolicy:
-    """Of all buckets of a server; `told` is a file that each refused request is a line of. Safe to use from threads."""
+    """Policy for all buckets of a server; each refused request is a line in the file `refusals`. Thread-safe."""
 
-    told: Path
+    refusals: Path
     _declared: set[str] = field(default_factory=set)
     _writable: set[str] = field(default_factory=set)
     _read_only: set[str] = field(default_factory=set)
@@ -76,8 +76,8 @@ class BucketPolicy:
         with self._lock:
             ours = _OURS in request.agent and SOMEBODY_ELSE not in request.agent
             if ours and not self._is_allowed_to_us(request):
-                with self.told.open("a") as told:
-                    told.write(f"{request}\n")
+                with self.refusals.open("a") as refused:
+                    refused.write(f"{request}\n")
                 return False
             if request.method in ("PUT", "POST") and "/" in request.place:
                 if request.is_conditional:
@@ -106,7 +106,7 @@ class BucketPolicy:
 
 
 def _lies_in(place: str, places: Iterable[str]) -> bool:
-    return any(place.startswith(f"{one}/") for one in places)
+    return any(place.startswith(f"{allowed}/") for allowed in places)
 
 
 @dataclass

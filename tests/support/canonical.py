@@ -19,7 +19,7 @@ class Record(NamedTuple):
 
 
 def prefix(key_group: int, max_parallelism: int) -> bytes:
-    """What stands in front of every key (`CompositeKeySerializationUtils.writeKeyGroup`)."""
+    """Return the prefix of every key (`CompositeKeySerializationUtils.writeKeyGroup`)."""
     return key_group.to_bytes(1 if max_parallelism <= 128 else 2, "big")
 
 

@@ -33,7 +33,7 @@ class Clock:
             file.write((hours * 3600).to_bytes(8, "little", signed=True))
 
     def environment(self) -> dict[str, str]:
-        """What a process needs in its environment to have this clock."""
+        """Environment variables that give a process this clock."""
         return {"LD_PRELOAD": str(self.file.with_suffix(".so")), _FILE: str(self.file)}
 
     @classmethod

@@ -121,16 +121,16 @@ class Namespace:
 
     name: str
 
-    def kubectl(self, *words: str, stdin: str = "") -> str:
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
         done = subprocess.run(
-            ["kubectl", "--namespace", self.name, *words], input=stdin, capture_output=True, text=True, check=False
+            ["kubectl", "--namespace", self.name, *arguments], input=stdin, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def get(self, kind: str, *words: str) -> list[Manifest]:
-        found: list[Manifest] = json.loads(self.kubectl("get", kind, "--output", "json", *words))["items"]
-        return found
+    def get(self, kind: str, *arguments: str) -> list[Manifest]:
+        manifests: list[Manifest] = json.loads(self.kubectl("get", kind, "--output", "json", *arguments))["items"]
+        return manifests
 
     def pods(self, component: str) -> dict[str, Manifest]:
         """The pods of a component of the chart, by name."""
@@ -141,14 +141,14 @@ class Namespace:
         return {name: pod for name, pod in self.pods(component).items() if pod["status"]["phase"] == "Running"}
 
     def log(self, component: str, release: str, container: str = "driver") -> str:
-        """What the pods of a component of a release have said; nothing before they start."""
+        """Return the output of the pods of a component of a release; empty before they start."""
         labels = f"app.kubernetes.io/component={component},app.kubernetes.io/instance={release}"
-        words = ["logs", "--tail=-1", "--container", container, "--selector", labels]
+        arguments = ["logs", "--tail=-1", "--container", container, "--selector", labels]
         return subprocess.run(
-            ["kubectl", "--namespace", self.name, *words], capture_output=True, text=True, check=False
+            ["kubectl", "--namespace", self.name, *arguments], capture_output=True, text=True, check=False
         ).stdout
 
-    def install(self, release: str, *words: str) -> None:
+    def install(self, release: str, *arguments: str) -> None:
         """Installs the chart, or upgrades it, with the images of the tests and little for each pod to ask for."""
         options = {
             "s3.endpoint": "http://s3:5000",
@@ -164,7 +164,7 @@ class Namespace:
             options[f"image.{image}.repository"], _, tag = os.environ[IMAGES[image]].rpartition(":")
             options[f"image.{image}.tag"] = tag
         settings = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
-        done = helm("upgrade", "--install", release, str(CHART), "--namespace", self.name, *settings, *words)
+        done = helm("upgrade", "--install", release, str(CHART), "--namespace", self.name, *settings, *arguments)
         assert done.returncode == 0, done.stderr
 
     def uninstall(self, release: str) -> None:
@@ -213,9 +213,9 @@ class Namespace:
         """An S3 server in the namespace, as this machine sees it; the Secret gives pods access."""
         with tempfile.TemporaryDirectory() as folder:
             key, certificate = f"{folder}/tls.key", f"{folder}/tls.crt"
-            words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
+            arguments = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
             names = ["-subj", "/CN=s3", "-addext", "subjectAltName=DNS:s3", "-days", "2"]
-            subprocess.run(["openssl", *words, *names], check=True, capture_output=True)
+            subprocess.run(["openssl", *arguments, *names], check=True, capture_output=True)
             self.kubectl("create", "secret", "tls", "s3-tls", f"--cert={certificate}", f"--key={key}")
             self.kubectl("create", "configmap", S3_AUTHORITY, f"--from-file=ca.crt={certificate}")
         server = _S3_SERVER.replace("IMAGE", os.environ[IMAGES["s3"]]).replace("TLS]", f"{json.dumps(_TLS)}]")
@@ -229,16 +229,16 @@ class Namespace:
 
 
 def wait_for(ask: Callable[[], T | None], what: str) -> T:
-    """What `ask` gives as soon as that is something; pods of a busy node take their time."""
+    """Return the result of `ask` as soon as it is true; pods of a busy node take their time."""
     return airflow_server.wait_for(ask, what, seconds=600, period=1)
 
 
 @contextmanager
 def namespace() -> Iterator[Namespace]:
     """A new namespace; it goes with everything that is in it."""
-    found = Namespace(f"rescale-{secrets.token_hex(4)}")
-    found.kubectl("create", "namespace", found.name)
+    created = Namespace(f"rescale-{secrets.token_hex(4)}")
+    created.kubectl("create", "namespace", created.name)
     try:
-        yield found
+        yield created
     finally:
-        found.kubectl("delete", "namespace", found.name, "--wait=false")
+        created.kubectl("delete", "namespace", created.name, "--wait=false")

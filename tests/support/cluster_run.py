@@ -18,7 +18,7 @@ from rescale.insight.durations import LOCAL_DISK, S3_CONNECTION
 SLOW, SLOWER = 0.01, 3.0
 """One executor in a hundred takes three times as long for everything."""
 LOST_PER_HOUR = 0.05
-"""Of the executors."""
+"""Probability that an executor is lost within an hour."""
 SECONDS_TO_START = 60.0
 
 

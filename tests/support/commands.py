@@ -1,13 +1,29 @@
-"""The commands of the command line, as its parser has them."""
+"""Commands of the command line: their parsers, and their answers with exit codes."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from typing import Any
 
-from rescale.cli.main import parser
+import pytest
+
+from rescale.cli.main import main, parser
+from support.schemas import assert_valid_answer
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
     """The parser of each command, by name."""
-    (action,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    (action,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     return dict(action.choices)
+
+
+Captured = pytest.CaptureFixture[str]
+
+
+def answer(capsys: Captured, *arguments: str) -> tuple[int, Any]:
+    """Exit code and the document on standard output, which must fit its published schema."""
+    code = main([*arguments, "--output", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert_valid_answer(document, *arguments)
+    return code, document

@@ -32,14 +32,14 @@ def timer(timestamp: int, key: bytes, namespace: bytes) -> bytes:
 
 
 def keyed(name: str, namespace: bytes, state_type: str = "VALUE") -> bytes:
-    """What a header says of a keyed state with such namespaces."""
+    """Return the entry of a header for a keyed state with such namespaces."""
     return state(
         name, 0, {"KEYED_STATE_TYPE": state_type}, {"VALUE_SERIALIZER": STRING, "NAMESPACE_SERIALIZER": namespace}
     )
 
 
 def timers(name: str, key: bytes, namespace: bytes) -> bytes:
-    """What a header says of timers."""
+    """Return the entry of a header for timers."""
     class_name = "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot"
     return state(name, 3, {}, {"VALUE_SERIALIZER": composite(class_name, key, namespace)})
 

@@ -47,7 +47,7 @@ class Stored(NamedTuple):
 
 @cache
 def databases(name: str) -> tuple[Stored, ...]:
-    """Of one committed snapshot, in the order of operators and subtasks."""
+    """Return the databases of one committed snapshot, in the order of operators and subtasks."""
     folder = FIXTURES / name
     document = json.loads((folder / "expected.json").read_text())
     directory = folder / document["snapshot"]
@@ -91,7 +91,7 @@ def read_file(file: StoredFile) -> bytes:
 
 @cache
 def canonical_rows(name: str) -> Rows:
-    """What the canonical savepoint beside a snapshot holds; the names of states are unique in these jobs."""
+    """Return the rows of the canonical savepoint beside a snapshot; the names of states are unique in these jobs."""
     snapshot = open_snapshot(str(FIXTURES / name / "canonical"))
     rows: Rows = {}
     for operator in snapshot.operators:

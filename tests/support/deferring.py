@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +14,23 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import TaskDeferred
 
 
-def run_operator(operator: BaseOperator, run_id: str) -> Any:
-    """What the task returns; `run_id` is that of its DAG run."""
-    context: Any = {"ti": SimpleNamespace(dag_id="a-dag", run_id=run_id)}
+class TaskState(dict[str, Any]):
+    """The state of a task, which all of its tries have in common, and its XComs."""
+
+    def set(self, key: str, value: Any) -> None:
+        self[key] = value
+
+
+def run_operator(operator: BaseOperator, run_id: str, state: TaskState | None = None) -> Any:
+    """Run the operator through all its deferrals and return its result; `run_id` is that of its DAG run."""
+    state = TaskState() if state is None else state
+    pulled: Callable[..., Any] = lambda key, **_: state.get(key)  # noqa: E731
+    instance = SimpleNamespace(
+        dag_id="a-dag", run_id=run_id, task_id=operator.task_id, xcom_push=state.set, xcom_pull=pulled
+    )
+    context: Any = {"ti": instance, "params": {"connection": None}, "task_state_store": state}
     method, arguments = "execute", {}
-    with patch("rescale.orchestration.flink.operators._PERIOD_SECONDS", 0.2):
+    with patch("rescale.airflow.flink.operators._PERIOD_SECONDS", 0.2):
         while True:
             try:
                 return getattr(operator, method)(context, **arguments)

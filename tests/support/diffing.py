@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from rescale.execution.diff.found import SnapshotDiff, StateDiff
-from rescale.execution.diff.snapshots import diff_snapshots
-from rescale.execution.loop import Loop
+from rescale.execution.compare.diff.differences import SnapshotDiff, StateDiff
+from rescale.execution.compare.diff.snapshots import diff_snapshots
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.slot import Slot
 from rescale.snapshot.model import KeyedStream, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
@@ -21,23 +21,23 @@ def diff(a: Snapshot, b: Snapshot, surgery: Surgery = NO_SURGERY) -> SnapshotDif
 
 
 def against_source(result: Result, name: str) -> SnapshotDiff:
-    """What the source has is A's, what the result has is B's; the other way round the same is found."""
+    """Compare the result (B) with its source (A), check that the mirrored difference is the same, and return it."""
     source, target = snapshots.opened(name), result.opened()
-    found, mirrored = diff(source, target), diff(target, source)
-    assert [(state.state, state.a, state.b) for state in unlike(found)] == [
+    difference, mirrored = diff(source, target), diff(target, source)
+    assert [(state.state, state.a, state.b) for state in unlike(difference)] == [
         (state.state, state.b, state.a) for state in unlike(mirrored)
     ]
-    return found
+    return difference
 
 
-def unlike(found: SnapshotDiff) -> list[StateDiff]:
-    return [state for operator in found.operators for state in operator.states if not state.equal]
+def unlike(difference: SnapshotDiff) -> list[StateDiff]:
+    return [state for operator in difference.operators for state in operator.states if not state.equal]
 
 
-def the_only(found: SnapshotDiff) -> StateDiff:
-    assert not found.equal
-    assert not any(operator.differences for operator in found.operators)
-    (state,) = unlike(found)
+def the_only(difference: SnapshotDiff) -> StateDiff:
+    assert not difference.equal
+    assert not any(operator.differences for operator in difference.operators)
+    (state,) = unlike(difference)
     return state
 
 
@@ -46,7 +46,7 @@ def edit_records(
 ) -> list[Record]:
     """Changes the records of a state in the first key group that has some, or in all; returns those that were there."""
     snapshot = result.opened()
-    found = []
+    originals = []
     for place in result.places(Slot.KEYED):
         stream = place.stream
         assert isinstance(stream, KeyedStream)
@@ -57,15 +57,15 @@ def edit_records(
         for i, group in enumerate(groups):
             records = [record for _, record in read_group(group, max_parallelism)] if group else []
             chosen = [record for record in records if names[record.state] == state]
-            if chosen and (everywhere or not found):
+            if chosen and (everywhere or not originals):
                 others = [record for record in records if record not in chosen]
                 changed = sorted([*others, *change(chosen)], key=lambda record: record.state)
                 groups[i] = write_group(stream.first_key_group + i, changed, max_parallelism) or None
-                found += chosen
-        if found:
+                originals += chosen
+        if originals:
             result.write_groups(place, groups)
-    assert found, f"no record of {state}"
-    return found
+    assert originals, f"no record of {state}"
+    return originals
 
 
 def first(change: Callable[[Record], list[Record]]) -> Callable[[list[Record]], list[Record]]:

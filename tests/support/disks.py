@@ -52,17 +52,24 @@ def disk_of(size: int, path: Path) -> Iterator[Disk]:
 @contextmanager
 def mounted_at(source: Path, path: Path) -> Iterator[Path]:
     """A directory of the same file system over an empty one, until the block ends; skipped as `disk_of`."""
-    for one in (source, path):
-        one.mkdir()
+    for folder in (source, path):
+        folder.mkdir()
+    with bound(source, path):
+        yield path
+
+
+@contextmanager
+def bound(source: Path, path: Path) -> Iterator[None]:
+    """A directory under another name, too, until the block ends; skipped as `disk_of`."""
     _mount("--bind", str(source), str(path))
     try:
-        yield path
+        yield
     finally:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
-def _mount(*words: str) -> None:
-    done = subprocess.run(["mount", *words], capture_output=True, text=True, check=False)
+def _mount(*arguments: str) -> None:
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         skip_in_any_case(f"this test has no disk of its own, for none may be mounted here: {done.stderr.strip()}")
 
@@ -81,8 +88,8 @@ class Share:
     def used(self) -> int:
         """Bytes, as the quota counts them."""
         _run("sync", "-f", str(self.path))
-        told = _run("btrfs", "qgroup", "show", "--raw", "-f", str(self.path))
-        return int(told.splitlines()[-1].split()[1])
+        output = _run("btrfs", "qgroup", "show", "--raw", "-f", str(self.path))
+        return int(output.splitlines()[-1].split()[1])
 
 
 @contextmanager
@@ -95,8 +102,8 @@ def share_of_a_disk(path: Path) -> Iterator[Share]:
         with image.open("wb") as file:
             file.truncate(240 * MIB)
         _run("mkfs.btrfs", "--quiet", "--mixed", str(image))
-        words = ["mount", "-o", "loop", str(image), str(mounted)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        command = ["mount", "-o", "loop", str(image), str(mounted)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             skip_in_any_case(f"this test has no disk with quotas, for none may be mounted here: {done.stderr.strip()}")
         try:
@@ -107,5 +114,5 @@ def share_of_a_disk(path: Path) -> Iterator[Share]:
             subprocess.run(["umount", str(mounted)], check=True)
 
 
-def _run(*words: str) -> str:
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+def _run(*command: str) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

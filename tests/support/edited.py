@@ -65,13 +65,19 @@ def edit(directory: Path, change: Callable[[Metadata], Metadata]) -> None:
 
 def edit_databases(directory: Path, change: Callable[[IncrementalHandle], KeyedHandle]) -> None:
     """Changes the handles of all RocksDB directories."""
+    edit(directory, lambda metadata: with_databases(metadata, change))
+
+
+def with_databases(metadata: Metadata, change: Callable[[IncrementalHandle], KeyedHandle]) -> Metadata:
+    """The same with the handles of all RocksDB directories changed."""
 
     def changed_subtask(subtask: Subtask) -> Subtask:
         if subtask.state is None or not isinstance(handle := subtask.state.managed_keyed, IncrementalHandle):
             return subtask
         return replace(subtask, state=replace(subtask.state, managed_keyed=change(handle)))
 
-    edit_operators(directory, lambda entry: replace(entry, subtasks=tuple(map(changed_subtask, entry.subtasks))))
+    operators = (replace(entry, subtasks=tuple(map(changed_subtask, entry.subtasks))) for entry in metadata.operators)
+    return replace(metadata, operators=tuple(operators))
 
 
 def edit_operators(directory: Path, change: Callable[[OperatorState], OperatorState]) -> None:

@@ -19,10 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rescale.errors import StoreError, UnsupportedError
 from rescale.storage import store as stores
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.store import Store
+from rescale.text.errors import StoreError, UnsupportedError
 
 VARIABLE = "RESCALE_TEST_FAULTS"
 WRITES = (
@@ -32,6 +32,7 @@ WRITES = (
     "begin_parts",
     "put_part",
     "copy",
+    "keep",
     "copy_part",
     "complete_parts",
     "abort_parts",
@@ -45,23 +46,23 @@ install_from_environment()
 
 
 class Kind(StrEnum):
-    """What happens at the call; the errors come before the call is made, or in place of its answer."""
+    """Kind of fault; errors come before the call is made, or in place of its answer."""
 
     NONE = "none"
     KILL = "kill"
-    """Of the whole session: a driver with its JVM and its workers."""
+    """Kill the whole session: a driver with its JVM and its workers."""
 
     KILL_GROUP = "kill group"
-    """Of the process group: a Python worker with the daemon that forked it."""
+    """Kill the process group: a Python worker with the daemon that forked it."""
 
     KILL_EXECUTOR = "kill executor"
-    """Of a cluster's, with its workers; calls of the driver are none."""
+    """Kill an executor of a cluster with its workers; calls of the driver do not count."""
 
     KILL_JVM = "kill jvm"
-    """Of the driver, which goes on without; calls before there is one are none."""
+    """Kill the JVM of the driver, which goes on without; calls before there is one do not count."""
 
     KILL_DRIVER = "kill driver"
-    """Of this process alone, which is that of the driver."""
+    """Kill this process alone, which is the driver."""
 
     ERROR = "error"
     LOST_ANSWER = "lost answer"
@@ -93,14 +94,14 @@ class Faults:
         return Path(self.log).read_text().splitlines() if Path(self.log).exists() else []
 
     def environment(self, home: Path, *more: Faults) -> dict[str, str]:
-        """What a process needs in its environment to have the twin; `home` is an empty directory for the hook.
+        """Return the environment that gives a process the twin; `home` is an empty directory for the hook.
 
         `more` are further faults, each with a log of its own.
         """
         (home / "sitecustomize.py").write_text(_HOOK)
         paths = (str(home), str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", ""))
         return {
-            VARIABLE: json.dumps([asdict(one) for one in (self, *more)]),
+            VARIABLE: json.dumps([asdict(fault) for fault in (self, *more)]),
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         }
 
@@ -231,7 +232,7 @@ def _executor() -> int | None:
 
 
 def _jvm() -> int | None:
-    """That of the driver in whose session this process is, once it is Spark's."""
+    """Return the process id of the driver's JVM in this session, once it is Spark's."""
     return next((pid for pid in _session() if b"SparkSubmit" in Path(f"/proc/{pid}/cmdline").read_bytes()), None)
 
 
@@ -245,10 +246,10 @@ def _kill_session() -> None:
 
 def _session() -> list[int]:
     """The processes of the session that this one belongs to, but for itself."""
-    mine, found = os.getsid(0), []
+    mine, members = os.getsid(0), []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with suppress(ProcessLookupError):
                 if os.getsid(int(entry.name)) == mine:
-                    found.append(int(entry.name))
-    return found
+                    members.append(int(entry.name))
+    return members

@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
-from rescale.errors import IntegrityError
 from rescale.flink.slot import Slot
-from rescale.target.places import places_of
+from rescale.runstate.places import places_of
+from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
 from support.planting import Place, Result

@@ -20,7 +20,7 @@ from kubernetes import client
 from kubernetes.config import kube_config
 
 from oracle.distribution import maven_jar
-from rescale.orchestration.flink.kinds import PatchDeployment
+from rescale.airflow.flink.hand_overs import PatchDeployment
 
 _VERSION = "1.10.0"
 _DEFINITION = "META-INF/fabric8/flinkdeployments.flink.apache.org-v1.yml"
@@ -53,8 +53,8 @@ class FlinkNamespace:
         return PatchDeployment(self.name, name)
 
     def spec(self, where: PatchDeployment) -> dict[str, Any]:
-        found = self._objects.get_namespaced_custom_object(*_KIND, self.name, _PLURAL, where.name)
-        spec: dict[str, Any] = found["spec"]
+        deployment = self._objects.get_namespaced_custom_object(*_KIND, self.name, _PLURAL, where.name)
+        spec: dict[str, Any] = deployment["spec"]
         return spec
 
     def edit(self, where: PatchDeployment, spec: Mapping[str, Any]) -> None:
@@ -62,7 +62,7 @@ class FlinkNamespace:
         self._objects.patch_namespaced_custom_object(*_KIND, self.name, _PLURAL, where.name, {"spec": spec})
 
     def reconcile(self, where: PatchDeployment, job_state: str, lifecycle: str, error: str | None = None) -> None:
-        """What the operator says when it has acted on the specification (`ReconciliationStatus`, `JobStatus`)."""
+        """Set the status that the operator reports for the specification (`ReconciliationStatus`, `JobStatus`)."""
         wrapped = {"spec": self.spec(where), "resource_metadata": {"apiVersion": "/".join(_KIND)}}
         reconciled = {"lastReconciledSpec": json.dumps(wrapped), "state": "DEPLOYED"}
         status = {
@@ -135,8 +135,11 @@ def _define(api: Any) -> None:
             raise
     deadline = time.monotonic() + 60
     while True:
-        found = extensions.read_custom_resource_definition_status(definition["metadata"]["name"])
-        if any(one.type == "Established" and one.status == "True" for one in found.status.conditions or []):
+        definition_now = extensions.read_custom_resource_definition_status(definition["metadata"]["name"])
+        if any(
+            condition.type == "Established" and condition.status == "True"
+            for condition in definition_now.status.conditions or []
+        ):
             return
         assert time.monotonic() < deadline, "the custom resource is not served"
         time.sleep(0.2)

@@ -24,7 +24,7 @@ _TESTS = Path(__file__).parents[1]
 
 
 class RocksdbSaysNoError(Exception):
-    """What the library said."""
+    """Error message of the RocksDB library."""
 
 
 class FlinksRocksdb:
@@ -47,8 +47,8 @@ class FlinksRocksdb:
             self._ask("close")
 
     def rows(self, state: str) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = self._ask("rows", state)
-        return found
+        answer: dict[bytes, bytes] = self._ask("rows", state)
+        return answer
 
     def write(self, steps: Sequence[tuple[Any, ...]]) -> None:
         """Each step is the name of a method of `Writer`, and its arguments."""

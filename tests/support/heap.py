@@ -6,6 +6,7 @@ import struct
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -22,6 +23,7 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.serializers import program
+from rescale.flink.serializers.registry import FLINK
 from support.canonical import Record
 from support.composite import composite_key
 from support.java_composites import List, Pojo, Tuple
@@ -44,7 +46,7 @@ class HeapState(NamedTuple):
 
     @property
     def info(self) -> bytes:
-        """What a header says of it."""
+        """Return the entry of a header for this state."""
         value = self.value.snapshot
         if self.state_type == "LIST":
             value = list_of(value)
@@ -58,7 +60,7 @@ class HeapState(NamedTuple):
         if self.state_type == "LIST":
             return i32(len(value)) + b"".join(map(self.value.write, value))
         if self.user_key is not None:
-            return i32(len(value)) + b"".join(self.user_key.write(key) + self.nullable(one) for key, one in value)
+            return i32(len(value)) + b"".join(self.user_key.write(key) + self.nullable(item) for key, item in value)
         return self.value.write(value)
 
     def nullable(self, value: Any) -> bytes:
@@ -101,20 +103,20 @@ def write_heap_group(
     """The states are listed in the `order` given."""
     out = i32(key_group)
     for state_id in order:
-        of, found = states[state_id], entries.get(state_id, ())
-        block = struct.pack(">hi", state_id, len(found)) + b"".join(
-            of.namespace.write(entry.namespace) + key.write(entry.key) + of.write(entry.value) for entry in found
+        of, of_state = states[state_id], entries.get(state_id, ())
+        block = struct.pack(">hi", state_id, len(of_state)) + b"".join(
+            of.namespace.write(entry.namespace) + key.write(entry.key) + of.write(entry.value) for entry in of_state
         )
         out += b"".join(compressed([block])) if snappy else block
     return out
 
 
 def records_of(key: JavaType, states: Sequence[HeapState], entries: Entries, *, ambiguous: bool) -> Iterator[Record]:
-    """What canonical state has of them, with RocksDB's nulls in maps (`HeapKeyValueStateIterator` writes more)."""
-    for state_id, found in entries.items():
+    """Yield the entries as canonical records with RocksDB's nulls in maps (`HeapKeyValueStateIterator` writes more)."""
+    for state_id, state_entries in entries.items():
         of = states[state_id]
-        for namespace, one, value in found:
-            parts = key.write(one), of.namespace.write(namespace)
+        for namespace, key_value, value in state_entries:
+            parts = key.write(key_value), of.namespace.write(namespace)
             if of.user_key is not None:
                 for user_key, item in value:
                     whole = composite_key(*parts, ambiguous=ambiguous, user_key=of.user_key.write(user_key))
@@ -168,10 +170,10 @@ def read(reader: HeapReader, groups: dict[int, bytes], chunk: int = 1 << 20, **h
 def without_longs() -> Iterator[None]:
     """As if nobody knew how many bytes a long has."""
     long = f"{BASE}LongSerializer$LongSerializerSnapshot"
-    known = {name: how for name, how in program._SIMPLE.items() if name != long}
+    known, unknown = program.row_of, replace(FLINK[long], values=None)
     entry_layouts.cache_clear()
     try:
-        with patch.dict(program._SIMPLE, known, clear=True):
+        with patch.object(program, "row_of", lambda name: unknown if name == long else known(name)):
             yield
     finally:
         entry_layouts.cache_clear()

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from support.needs import need
+
 CHARTS = Path(__file__).parents[2] / "charts"
 CHART = CHARTS / "rescale"
 WAYS = sorted((CHART / "ways").glob("*.yaml"))
@@ -22,18 +24,22 @@ KUBERNETES_VERSION = "1.34.0"
 Manifest = dict[str, Any]
 
 
-def helm(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["helm", *words], capture_output=True, text=True, check=False)
+def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Helm's command line."""
+    need("helm", "charts are rendered and packaged")
+    return subprocess.run(["helm", *arguments], capture_output=True, text=True, check=False)
 
 
-def template(*words: str) -> subprocess.CompletedProcess[str]:
+def template(*arguments: str) -> subprocess.CompletedProcess[str]:
     """`helm template` of a release called `clicks` in the namespace `flink`."""
-    return helm("template", "clicks", str(CHART), "--namespace", "flink", "--kube-version", KUBERNETES_VERSION, *words)
+    return helm(
+        "template", "clicks", str(CHART), "--namespace", "flink", "--kube-version", KUBERNETES_VERSION, *arguments
+    )
 
 
-def rendered(*words: str) -> list[Manifest]:
+def rendered(*arguments: str) -> list[Manifest]:
     """The manifests that come of the chart with these options of Helm."""
-    done = template(*words)
+    done = template(*arguments)
     assert done.returncode == 0, done.stderr
     return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
 
@@ -54,7 +60,7 @@ def pod_specs(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
                 yield f"{name}/{key}", yaml.safe_load(manifest["data"][key])["spec"]
 
 
-def one(manifests: list[Manifest], kind: str, name: str) -> Manifest:
-    """The manifest of a kind whose name ends so."""
-    (found,) = [m for m in manifests if m["kind"] == kind and m["metadata"]["name"].endswith(name)]
-    return found
+def manifest_of(manifests: list[Manifest], kind: str, name: str) -> Manifest:
+    """Return the only manifest of a kind whose name ends with `name`."""
+    (matching,) = [m for m in manifests if m["kind"] == kind and m["metadata"]["name"].endswith(name)]
+    return matching

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from support.java_hash_codes import folded, wrapped
 from support.java_values import JavaType, take
-from support.snapshot_bytes import RUNTIME, composite, i32, list_of, nested, pojo, simple, snapshot, utf
+from support.snapshot_bytes import RUNTIME, composite, i32, list_of, pojo, simple, utf
 
 CASE_CLASS = "org.apache.flink.api.scala.typeutils.ScalaCaseClassSerializerSnapshot"
 
@@ -27,13 +27,13 @@ class Tuple(JavaType):
         self.values = st.tuples(*(field.values for field in self.fields))
 
     def write(self, value: tuple[Any, ...]) -> bytes:
-        return b"".join(field.write(one) for field, one in zip(self.fields, value, strict=True))
+        return b"".join(field.write(item) for field, item in zip(self.fields, value, strict=True))
 
     def read(self, stream: io.BytesIO) -> tuple[Any, ...]:
         return tuple(field.read(stream) for field in self.fields)
 
     def code(self, value: tuple[Any, ...]) -> int:
-        return folded([field.code_or_null(one) for field, one in zip(self.fields, value, strict=True)], 0)
+        return folded([field.code_or_null(item) for field, item in zip(self.fields, value, strict=True)], 0)
 
 
 @dataclass
@@ -48,10 +48,7 @@ class Row(JavaType):
         outer = bytes((self.has_kind,)) if self.form == 4 else b""
         name = RUNTIME + "RowSerializer$RowSerializerSnapshot"
         snapshots = [field.snapshot for field in self.fields]
-        if self.form > 2:
-            self.snapshot = composite(name, *snapshots, outer=outer, outer_version=self.form)
-        else:
-            self.snapshot = snapshot(name, self.form, nested(*snapshots))
+        self.snapshot = composite(name, *snapshots, outer=outer, outer_version=self.form)
         self.values = st.tuples(
             st.integers(0, 3 if self.has_kind else 0),
             st.tuples(*(st.none() | field.values for field in self.fields)),
@@ -59,13 +56,13 @@ class Row(JavaType):
 
     def write(self, value: tuple[int, tuple[Any, ...]]) -> bytes:
         kind, fields = value
-        bits = [one is None for one in fields]
+        bits = [field is None for field in fields]
         if self.has_kind:
             bits = [kind % 2 == 1, kind >= 2, *bits]
         bits += [False] * (-len(bits) % 8)
         mask = sum(bit << at for at, bit in enumerate(reversed(bits))).to_bytes(len(bits) // 8, "big")
         return mask + b"".join(
-            field.write(one) for field, one in zip(self.fields, fields, strict=True) if one is not None
+            field.write(item) for field, item in zip(self.fields, fields, strict=True) if item is not None
         )
 
     def read(self, stream: io.BytesIO) -> tuple[int, tuple[Any, ...]]:
@@ -76,7 +73,7 @@ class Row(JavaType):
 
     def code(self, value: tuple[int, tuple[Any, ...]]) -> int:
         kind, fields = value
-        deep = folded([field.deep(one) for field, one in zip(self.fields, fields, strict=True)], 1)
+        deep = folded([field.deep(item) for field, item in zip(self.fields, fields, strict=True)], 1)
         return wrapped(31 * kind + deep)
 
 
@@ -103,7 +100,7 @@ class List(JavaType):
 
 @dataclass
 class Either(JavaType):
-    """Of null it has no hash."""
+    """Java type `Either`, which has no hash of null."""
 
     left: JavaType
     right: JavaType
@@ -113,12 +110,12 @@ class Either(JavaType):
         self.snapshot = composite(name, self.left.snapshot, self.right.snapshot)
         sides = ((True, self.left.values), (False, self.right.values))
         self.values = st.one_of(
-            st.tuples(st.just(is_left), one.filter(lambda value: value is not None)) for is_left, one in sides
+            st.tuples(st.just(is_left), values.filter(lambda value: value is not None)) for is_left, values in sides
         )
 
     def write(self, value: tuple[bool, Any]) -> bytes:
-        is_left, one = value
-        return bytes((is_left,)) + (self.left if is_left else self.right).write(one)
+        is_left, item = value
+        return bytes((is_left,)) + (self.left if is_left else self.right).write(item)
 
     def read(self, stream: io.BytesIO) -> tuple[bool, Any]:
         is_left = stream.read(1) == b"\1"
@@ -178,7 +175,7 @@ class Pojo(JavaType):
         if value is None:
             return b"\1"
         fields = zip(self.fields.values(), value, strict=True)
-        return b"\2" + b"".join(b"\1" if one is None else b"\0" + field.write(one) for field, one in fields)
+        return b"\2" + b"".join(b"\1" if item is None else b"\0" + field.write(item) for field, item in fields)
 
     def read(self, stream: io.BytesIO) -> tuple[Any, ...] | None:
         if stream.read(1) == b"\1":
@@ -209,17 +206,17 @@ class CaseClass(JavaType):
         self.values = st.tuples(*(field.values for field in self.fields))
 
     def write(self, value: tuple[Any, ...]) -> bytes:
-        return b"".join(field.write(one) for field, one in zip(self.fields, value, strict=True))
+        return b"".join(field.write(item) for field, item in zip(self.fields, value, strict=True))
 
     def read(self, stream: io.BytesIO) -> tuple[Any, ...]:
         return tuple(field.read(stream) for field in self.fields)
 
     def code(self, value: tuple[Any, ...]) -> int:
         state = 0xCAFEBABE
-        for field, one in zip(self.fields, value, strict=True):
-            code = wrapped(one) if field.snapshot == simple("Long") else field.code_or_null(one)
-            if field.snapshot == simple("Long") and code != one:
-                code = field.code(one)
+        for field, item in zip(self.fields, value, strict=True):
+            code = wrapped(item) if field.snapshot == simple("Long") else field.code_or_null(item)
+            if field.snapshot == simple("Long") and code != item:
+                code = field.code(item)
             word = rotated(code * 0xCC9E2D51 % (1 << 32), 15) * 0x1B873593 % (1 << 32)
             state = (rotated(state ^ word, 13) * 5 + 0xE6546B64) % (1 << 32)
         state ^= len(self.fields)

@@ -1,4 +1,4 @@
-"""What Java makes of values as hash codes: each class by its own rule."""
+"""Hash codes of Java values, by the rule of each class."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import struct
 
 
 def wrapped(number: int) -> int:
-    """What 32 bits keep of it."""
+    """Return the number as a signed 32-bit int, as Java's overflow leaves it."""
     return (number + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def folded(codes: list[int], start: int) -> int:
     code = start
-    for one in codes:
-        code = wrapped(31 * code + one)
+    for item in codes:
+        code = wrapped(31 * code + item)
     return code
 
 

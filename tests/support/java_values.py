@@ -54,7 +54,7 @@ class JavaType:
         return 0 if value is None else self.code(value)
 
     def deep(self, value: Any) -> int:
-        """What it adds to the hash of a row."""
+        """Return the share of the value in the hash of a row."""
         return 0 if value is None else wrapped(31 + self.code(value))
 
 
@@ -177,7 +177,7 @@ class ByteArray(JavaType):
 
 class BinaryRow(ByteArray):
     snapshot = snapshot(ROW_DATA, 3, i32(1))
-    values = st.integers(1, 5).flatmap(lambda words: st.binary(min_size=8 * words, max_size=8 * words))
+    values = st.integers(1, 5).flatmap(lambda number: st.binary(min_size=8 * number, max_size=8 * number))
 
     def code(self, value: bytes) -> int:
         return mmh3.hash(value, 42, signed=True)
@@ -231,4 +231,4 @@ HASHABLE_LEAVES: dict[str, JavaType] = {
     "BigDecimal": BigDecimal(),
     "BinaryRowData": BinaryRow(),
 }
-"""What a key can be that holds nothing else, by what people call it."""
+"""Types of keys without parts, by their usual names."""

@@ -6,9 +6,9 @@ from functools import cache
 
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.asked.request import make_request
+from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.values.plan import Plan
+from rescale.planning.request.request import make_request
 from rescale.snapshot.model import Operator
 from support.synthetic import header_of, keyed_stream, operator, snapshot
 
@@ -19,7 +19,7 @@ HEADER = header_of("sum")
 def large_plan(
     size: int, maximum: int | None, subtasks: int = 1000, groups: int = 32768, hot: int = 1, operators: int = 1
 ) -> Plan:
-    """Of canonical state in S3, at four fifths of the parallelism, with `maximum` key groups or as many as before.
+    """Return a plan for canonical state in S3, at four fifths of the parallelism, with `maximum` key groups if given.
 
     The first key group of each operator is `hot` times as large as the others.
     """

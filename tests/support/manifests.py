@@ -80,7 +80,7 @@ def new_file(
 
 COMPARATOR = text(1, b"leveldb.BytewiseComparator")
 START = COMPARATOR + number(2, 0) + number(3, 50) + number(4, 9)
-"""What every MANIFEST says: next file number 50, last sequence 9."""
+"""Start of every MANIFEST: next file number 50, last sequence 9."""
 
 ADD_STATE = number(200, 1) + text(201, b"state") + COMPARATOR
 OF_STATE = number(200, 1)

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for everything that a `_metadata` file can say, version by version."""
+"""Values of `_metadata`: small samples, and Hypothesis strategies for everything that each version can say."""
 
 from __future__ import annotations
 
@@ -212,3 +212,24 @@ def metadata(draw: st.DrawFn, versions: tuple[int, ...] = tuple(RELEASES)) -> Me
         operators=draw(few(operator_states(version), unique_by=lambda operator: operator.operator_id)),
         properties=savepoint_properties(draw(st.booleans())) if with_properties else b"",
     )
+
+
+OPERATOR_ID = "b83cc60a2550891ae55f6b48bb521019"
+
+
+def operator(**fields: object) -> OperatorState:
+    defaults = {
+        "operator_id": OPERATOR_ID,
+        "name": "",
+        "uid": "",
+        "parallelism": 2,
+        "max_parallelism": 128,
+        "coordinator": None,
+        "subtasks": (),
+    }
+    return OperatorState(**{**defaults, **fields})
+
+
+def file(*operators: OperatorState, version: int = 4, checkpoint_id: int = 1) -> Metadata:
+    properties = savepoint_properties(canonical=True) if version >= FIRST_VERSION_WITH_PROPERTIES else b""
+    return Metadata(version, checkpoint_id, (), operators, properties)

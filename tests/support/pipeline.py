@@ -9,16 +9,19 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from rescale.execution.loop import Loop
-from rescale.execution.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks import Tasks
-from rescale.planning.asked.request import Files, Format, make_request
-from rescale.planning.asked.surgery_words import parse_surgery
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.tasks.spark.spark_tasks import SparkTasks, spark_tasks
+from rescale.plan.plan import Plan
+from rescale.planning.continuing import continued_plan
 from rescale.planning.prepare import prepare
-from rescale.planning.values.plan import Plan
-from rescale.target.claim import claim
-from rescale.target.publication import Published, publish
+from rescale.planning.request.request import make_request
+from rescale.planning.request.result_files import Files, Format
+from rescale.planning.request.surgery_request import parse_surgery
+from rescale.runstate.base_result import open_base
+from rescale.runstate.claim import claim
+from rescale.runstate.publication import Published, publish
 from support.needs import need
 
 
@@ -96,3 +99,11 @@ def rescale_snapshot(
 ) -> None:
     """From a source to a published target."""
     execute(plan_rescale(source, target, parallelism, allow_prefixes, max_parallelism, key_hash))
+
+
+def plan_continued(
+    source: str, target: str, base: str, parallelism: Sequence[str] = (), max_parallelism: Sequence[str] = ()
+) -> Plan:
+    """The plan of `rescale run --base`."""
+    full = prepare(make_request(source, target, parallelism, max_parallelism=max_parallelism))
+    return continued_plan(full.plan, full.snapshot, open_base(base, ()))

@@ -12,17 +12,17 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from rescale.execution.loop import Loop
-from rescale.execution.validation.validation import compared, open_result, validate_result
+from rescale.execution.compare.validation.validation import compared, open_result, validate_result
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, OperatorStateOffsets, RelativeFileStream
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.slot import Slot
+from rescale.runstate.certificate import CertifiedOperator
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
 from rescale.snapshot.opening import open_candidate, open_snapshot
-from rescale.target.certificate import CertifiedOperator
 
 _FIELDS = {
     Slot.KEYED: "managed_keyed",

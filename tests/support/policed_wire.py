@@ -13,9 +13,9 @@ from support.wire import CARRIED_OUT, Asked, Deed, wire_to
 
 
 @contextmanager
-def policed(server: S3Server, told: Path) -> Iterator[S3Server]:
+def policed(server: S3Server, refusals: Path) -> Iterator[S3Server]:
     """The server, as whoever keeps to a policy reaches it; `told` is a file of what is refused."""
-    policy = BucketPolicy(told)
+    policy = BucketPolicy(refusals)
 
     def decide(asked: Asked) -> Deed:
         path, _, query = asked.path.partition("?")
@@ -29,4 +29,4 @@ def policed(server: S3Server, told: Path) -> Iterator[S3Server]:
 
     with wire_to(server) as wire:
         wire.decide = decide
-        yield S3Server(wire.endpoint, told)
+        yield S3Server(wire.endpoint, refusals)

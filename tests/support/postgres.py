@@ -44,8 +44,8 @@ class Postgres:
     def create(self) -> None:
         self._run("initdb", "-D", "data", "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
 
-    def _run(self, program: str, *words: str) -> None:
-        command = [str(self.programs / program), *words]
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self.programs / program), *arguments]
         # A server that it leaves running keeps its output open, which a file does not mind.
         with (self.folder / f"{program}.out").open("w+") as said:
             done = subprocess.run(

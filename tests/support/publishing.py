@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage
-from rescale.planning.values.plan import Plan
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.runstate.publication import publish
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
-from rescale.target.publication import publish
 from support import snapshots
 from support.pipeline import move
 
@@ -51,7 +51,7 @@ def validated(plan: Plan) -> None:
 
 @dataclass
 class Misreading:
-    """Of one document a byte is another one, at the first look or at every one."""
+    """Misread of one byte of a document, at the first look or at every one."""
 
     uri: str
     for_ever: bool = False

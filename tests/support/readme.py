@@ -1,4 +1,4 @@
-"""What the project's READMEs promise, for tests of those who have to keep it."""
+"""Promises of the project's READMEs, for the tests that check them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 COMMANDS, DAGS = ROOT / "jobs" / "README.md", ROOT / "dags" / "README.md"
-PAGES = (ROOT / "README.md", COMMANDS, DAGS, ROOT / "charts" / "rescale" / "README.md", ROOT / "tests" / "README.md")
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    COMMANDS,
+    DAGS,
+    ROOT / "charts" / "rescale" / "README.md",
+    ROOT / "tests" / "README.md",
+)
 
 
 def fields(command: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""What ran by hand, for hours or by the million: a line for each run, and the table that is made of them.
+"""Records of runs by hand, for hours or by the million: a line for each run, and the table that is made of them.
 
 Commands that play histories, plant bugs, fuzz or disturb wires append a record when they are told to, and nobody types
 a figure: `python -m simulation --table` makes the table in `tests/README.md` of the files in `tests/record`, one for
@@ -19,7 +19,7 @@ BEGIN, END = "<!-- table: made by `python -m simulation --table` -->\n", "<!-- e
 
 
 class Sort(NamedTuple):
-    """Of records; the counts of those that `adds` are added up, of the others the newest one counts.
+    """Sort of records; the counts of those that `adds` are added up, of the others the newest one counts.
 
     With `each_command` those are added up that are the newest of a command, as each is about other files.
     """
@@ -64,8 +64,8 @@ def table(folder: Path = FOLDER) -> str:
 def page_with(made: str, page: str) -> str:
     """The page with that table in the place of the one that it has."""
     before, _, rest = page.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
+    _, marker, after = rest.partition(END)
+    if not marker:
         raise ValueError("the page has no place for the table")
     return f"{before}{BEGIN}\n{made}\n{END}{after}"
 

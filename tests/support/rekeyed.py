@@ -1,4 +1,4 @@
-"""What becomes of an operator's records under another max parallelism, computed record by record."""
+"""Expected records of an operator under another max parallelism, computed record by record."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def assert_rekeyed(source_uri: str, target_uri: str) -> None:
     for old, new in zip(source.operators, result.operators, strict=True):
         if old.max_parallelism != new.max_parallelism and old.keyed:
             expected = new_groups(source, old, new.max_parallelism)
-            found = {group: data for stream in new.keyed for group, data in contents(result, stream)}
-            assert found == expected, f"operator {old.label}"
+            new_contents = {group: data for stream in new.keyed for group, data in contents(result, stream)}
+            assert new_contents == expected, f"operator {old.label}"
             for subtask, stream in enumerate(new.keyed):
                 own = key_group_range(new.max_parallelism, new.parallelism, subtask)
                 assert (stream.subtask, stream.key_groups) == (subtask, own)

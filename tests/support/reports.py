@@ -1,71 +1,163 @@
-"""Reports of jobs that nobody ran, as a plan's, a run's and a snapshot's would be."""
+"""Jobs that nobody ran, with large and uneven state, and their reports: to look at, never to be moved."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from random import Random
 
-import msgspec
-
-from rescale.planning.asked.request import make_request
+from rescale.flink.kafka.position import Position, TopicPartition
+from rescale.flink.kafka.source import READER_STATE
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.planner import make_plan
+from rescale.planning.request.request import make_request
+from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.pages.inspection import inspection
 from rescale.report.pages.planned import plan_document
-from rescale.report.report_document import report_document
-from rescale.snapshot.model import Snapshot
-from support.jobs import SOURCE, job
+from rescale.runstate.certificate import Certificate, CertifiedOperator
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
+from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.storage.store import Pin
+from support import synthetic
+from support.synthetic import header_of
 
-PROOF = {"records": None, "directories": None, "elements": 3, "broadcast_copies": 0, "digest": "0123456789abcdef"}
+HEADER = header_of("sum")
+
+SOURCE = "/state/savepoint-1a2b"
+
+Sizes = Callable[[Random, int], int]
+"""The bytes of a key group by its number."""
+
+
+def uneven(random: Random, _: int) -> int:
+    return int(random.lognormvariate(14, 0.6))
+
+
+def with_hot_ones(random: Random, key_group: int) -> int:
+    return uneven(random, key_group) * (60 if key_group in (17, 90) else 1)
+
+
+def keyed(parallelism: int, maximum: int, sizes: Sequence[int]) -> tuple[KeyedStream, ...]:
+    streams = []
+    for subtask in range(parallelism):
+        own = key_group_range(maximum, parallelism, subtask)
+        groups = {group: sizes[group] for group in range(own.first, own.last + 1)}
+        streams.append(
+            synthetic.keyed_stream(subtask, groups, Framing.CANONICAL, HEADER, first=own.first, last=own.last)
+        )
+    return tuple(streams)
+
+
+def dealt(
+    parallelism: int, states: dict[str, tuple[DistributionMode, Callable[[int], int]]]
+) -> tuple[ElementStream, ...]:
+    return tuple(
+        synthetic.element_stream(i, {name: (mode, number(i)) for name, (mode, number) in states.items()})
+        for i in range(parallelism)
+    )
+
+
+def job(parallelism: int, maximum: int, operators: int = 3, seed: int = 7) -> tuple[Snapshot, tuple[KafkaOffsets, ...]]:
+    """A Kafka source, `operators` with keyed state (the first with hot key groups), one on RocksDB, and lists."""
+    random = Random(seed)
+    names = ["visits", "revenue", "sessions", "carts", "profiles", "alerts"]
+    operators_so_far: list[Operator] = []
+    partitions = max(8, 3 * parallelism // 2)
+    splits = {READER_STATE: (DistributionMode.SPLIT_DISTRIBUTE, lambda i: len(range(i, partitions, parallelism)))}
+    source = synthetic.operator("clicks", parallelism, maximum, elements=dealt(parallelism, splits))
+    operators_so_far.append(source)
+    for number in range(operators):
+        sizes = [(with_hot_ones if number == 0 else uneven)(random, group) >> number for group in range(maximum)]
+        label = names[number] if number < len(names) else f"{names[number % len(names)]}-{number}"
+        operators_so_far.append(
+            synthetic.operator(label, parallelism, maximum, keyed=keyed(parallelism, maximum, sizes))
+        )
+    databases = tuple(
+        synthetic.database(i, parallelism, maximum, int(random.gauss(4e7, 6e6))) for i in range(parallelism)
+    )
+    operators_so_far.append(synthetic.operator("history", parallelism, maximum, databases=databases))
+    lists = {
+        "pending": (DistributionMode.SPLIT_DISTRIBUTE, lambda i: 3 + i % 5),
+        "offsets": (DistributionMode.UNION, lambda i: 1 + i % 2),
+        "rules": (DistributionMode.BROADCAST, lambda _: 1),
+    }
+    operators_so_far.append(synthetic.operator("sink", parallelism, maximum, elements=dealt(parallelism, lists)))
+    positions = [
+        Position(TopicPartition("clicks", partition), 1000 * partition, None)
+        for reader in range(parallelism)
+        for partition in range(reader, partitions, parallelism)
+    ]
+    stored_by = tuple(reader for reader in range(parallelism) for _ in range(reader, partitions, parallelism))
+    kafka = KafkaOffsets(source, KafkaKind.SOURCE, tuple(positions), stored_by)
+    files = [(f"{SOURCE}/_metadata", Pin(9))]
+    files += [(f"{SOURCE}/{number}", Pin(1 << 30)) for number in range(1, parallelism + 1)]
+    taken = replace(synthetic.snapshot(*operators_so_far), files=tuple(files), directory=SOURCE)
+    return taken, (kafka,)
+
 
 TOOK = {"reshuffle": 9.2, "redistribute": 5.1, "validate": 11.3}
 
 
-def as_json(document: dict[str, Any]) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
-    return decoded
-
-
-def snapshot_report(parallelism: int, maximum: int, operators: int = 3) -> dict[str, Any]:
+def snapshot_report(parallelism: int, maximum: int, operators: int = 3) -> ReportDocument:
     taken, kafka = job(parallelism, maximum, operators)
-    return as_json(report_document(snapshot=inspection(taken, kafka)))
+    return ReportDocument(snapshot=inspection(taken, kafka))
 
 
-def plan_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3, **known: Any) -> dict[str, Any]:
-    """Of a job whose (parallelism, max parallelism) goes from `old` to `new`; `known` is what came of the plan."""
+def plan_of_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3) -> PlanDocument:
+    """Return the document of a plan from `old` to `new` (parallelism, max parallelism)."""
     taken, kafka = job(*old, operators)
     taken = _without_databases(taken)  # which would have to be read for that
     maximum = [] if new[1] == old[1] else [str(new[1])]
     request = make_request(SOURCE, "/state/rescaled", [str(new[0])], max_parallelism=maximum)
     plan = make_plan(taken, request, {operator.operator_id: "known" for operator in taken.operators}, kafka)
-    return as_json(report_document(plan=plan_document(plan, taken, kafka), **known))
+    return plan_document(plan, taken, kafka)
 
 
-def proven(document: dict[str, Any]) -> dict[str, Any]:
-    """The same plan, carried out."""
-    plan = document["plan"]
-    certificate = {
-        "verdict": "complete",
-        "proof": "records",
-        "proves": "every key group, list element, union element and broadcast copy of the source is in the result",
-        "does_not_prove": None,
-        "digests": "sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
-        "source_metadata_sha256": "ab" * 32,
-        "candidate_sha256": "cd" * 32,
-        "bytes": plan["bytes_moved"],
-        "surgery": plan["surgery"],
-        "operators": [
-            {
-                "label": operator["label"],
-                "parallelism": operator["new_parallelism"],
-                "max_parallelism": operator["new_max_parallelism"],
-                "key_groups": operator["new_max_parallelism"] if operator["keyed_bytes"] else 0,
-                "bytes": operator["keyed_bytes"] + operator["operator_bytes"],
-                **PROOF,
-            }
-            for operator in plan["operators"]
-        ],
-    }
-    return {**document, "certificate": certificate, "published": True, "took": TOOK}
+def plan_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3) -> ReportDocument:
+    """Return the report of a `plan_of_report`."""
+    return ReportDocument(plan=plan_of_report(old, new, operators))
+
+
+def certificate_of(plan: PlanDocument) -> Certificate:
+    """Return a certificate as validation would write it for a plan."""
+    return Certificate(
+        "complete",
+        "every key group, list element, union element and broadcast copy of the source is in the result",
+        None,
+        "sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
+        plan.source,
+        "ab" * 32,
+        plan.target,
+        "cd" * 32,
+        plan.plan,
+        (),
+        plan.bytes_moved,
+        tuple(
+            CertifiedOperator(
+                operator.operator_id,
+                operator.label,
+                operator.new_parallelism,
+                operator.new_max_parallelism,
+                operator.new_max_parallelism if operator.keyed_bytes else 0,
+                3,
+                0,
+                operator.keyed_bytes + operator.operator_bytes,
+                "0123456789abcdef",
+                None,
+            )
+            for operator in plan.operators
+        ),
+        (),
+        plan.start or "",
+        surgery=plan.surgery,
+    )
+
+
+def proven(plan: PlanDocument) -> ReportDocument:
+    """Return the report of a plan that was carried out."""
+    return ReportDocument(plan=plan, certificate=certificate_of(plan), published=True, took=TOOK)
 
 
 def _without_databases(taken: Snapshot) -> Snapshot:

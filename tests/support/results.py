@@ -1,13 +1,13 @@
-"""What runs left in and beside a target, to be compared with what others leave."""
+"""Files that runs leave in and beside a target, to be compared with those of other runs."""
 
 from __future__ import annotations
 
 import json
 
-from rescale.planning.values.plan import Plan
+from rescale.plan.plan import Plan
+from rescale.runstate.places import Places, places_of
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
-from rescale.target.places import Places, places_of
 
 
 def files_of(plan: Plan) -> dict[str, bytes]:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
@@ -40,14 +40,14 @@ class Case:
         return join(self.home, uuid.uuid4().hex)
 
     def run(self, target: str, faults: Faults, *more: str, parallelism: str = "3") -> int:
-        words = ["run", self.source, "--target", target, *(("--parallelism", parallelism) if parallelism else ())]
-        return warm.rescale([*words, *self.shape, *more], faults, self.part_size)
+        arguments = ["run", self.source, "--target", target, *(("--parallelism", parallelism) if parallelism else ())]
+        return warm.rescale([*arguments, *self.shape, *more], faults, self.part_size)
 
     def discard(self, target: str, faults: Faults) -> int:
         return warm.rescale(["discard", target], faults, self.part_size)
 
     def writes(self) -> list[str]:
-        """Those of an undisturbed run until it is published; after that it only writes a mark and its report."""
+        """Return the writes of an undisturbed run until it is published; later ones are a mark and the report."""
         faults = self.faults()
         target = self.target()
         assert self.run(target, faults) == 0, warm.output(faults)
@@ -64,7 +64,7 @@ class Case:
         return self.calls() - 1
 
 
-def real_run(words: Sequence[str], faults: Faults, home: Path) -> int:
+def real_run(arguments: Sequence[str], faults: Faults, home: Path) -> int:
     """`rescale` as people run it; a session of its own, so that a kill ends no more than it."""
     script = "from unittest.mock import patch\nfrom rescale.cli.main import main\n" + (
         "with patch('rescale.planning.planner.PART_SIZE', 1000), "
@@ -74,7 +74,7 @@ def real_run(words: Sequence[str], faults: Faults, home: Path) -> int:
     hook = home / "hook"
     hook.mkdir(exist_ok=True)
     environment = {**os.environ, **faults.environment(hook)}
-    command = [sys.executable, "-c", script, *words, "--master", "local[1]"]
+    command = [sys.executable, "-c", script, *arguments, "--master", "local[1]"]
     process = subprocess.Popen(command, env=environment, start_new_session=True)
     return process.wait(timeout=200)
 
@@ -85,9 +85,9 @@ def is_there(target: str) -> bool:
 
 def assert_right(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:
     certificate = validate_published(source, target, Loop())
-    assert certificate["verdict"] == "complete"
+    assert certificate.verdict == "complete"
     stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
-    assert stored["candidate_sha256"] == certificate["candidate_sha256"]
+    assert stored["candidate_sha256"] == certificate.candidate_sha256
 
 
 def assert_right_or_not_there(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:

@@ -70,7 +70,7 @@ class Writer:
         self.model[state].pop(key, None)
 
     def delete_range(self, state: str, begin: bytes, end: bytes) -> None:
-        """What Flink does where it clips a database."""
+        """Delete a range of keys as Flink does where it clips a database."""
         self._write("delete_range_cf", state, *_sized(begin), *_sized(end))
         for key in [key for key in self.model[state] if begin <= key < end]:
             del self.model[state][key]
@@ -94,7 +94,7 @@ class Writer:
         self._call("compact_range_cf", self._database, self._families[state], *none, *none)
 
     def rows(self, state: str) -> dict[bytes, bytes]:
-        """What the database says that it holds."""
+        """Return the rows of a state, by the database's iterator."""
         options = _P(self._call("readoptions_create"))
         iterator = _P(self._call("create_iterator_cf", self._database, options, self._families[state]))
         self._call("iter_seek_to_first", iterator)
@@ -110,17 +110,17 @@ class Writer:
         return rows
 
     def value(self, state: str, key: bytes) -> bytes | None:
-        """What the database says where it is asked for one key: only files that may have it are looked into then."""
+        """Return the value that the database gets for one key: it only looks into files that may have the key."""
         options = _P(self._call("readoptions_create"))
         size = ctypes.c_size_t()
-        found = self._checked(
+        stored = self._checked(
             "get_cf", self._database, options, self._families[state], *_sized(key), ctypes.byref(size)
         )
         self._call("readoptions_destroy", options)
-        if found is None:
+        if stored is None:
             return None
-        value = ctypes.string_at(found, size.value)
-        self._call("free", _P(found))
+        value = ctypes.string_at(stored, size.value)
+        self._call("free", _P(stored))
         return value
 
     def checkpoint(self, path: Path) -> list[StoredFile]:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
+from rescale.storage.files import owned
 from rescale.storage.locations import is_s3, join
 from rescale.storage.s3.s3_store import S3Store
 from rescale.storage.store import Store, open_store
@@ -40,8 +41,8 @@ class S3Server:
     """Where the server listens, and what a process must have in its environment to use it."""
 
     endpoint: str
-    told: Path | None = None
-    """What the policy before it refused, a request a line."""
+    refusals: Path | None = None
+    """File with the requests that the policy refused, one a line."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -54,7 +55,7 @@ class S3Server:
 
     @property
     def flink_options(self) -> dict[str, str]:
-        """What Flink's S3 file system must be told to use it."""
+        """Options of Flink's S3 file system for this server."""
         return {
             "s3.endpoint": self.endpoint,
             "s3.path.style.access": "true",
@@ -93,17 +94,18 @@ class S3Server:
         urllib.request.urlopen(request, timeout=30).close()
 
     def take_refused(self) -> list[str]:
-        """What the policy refused since it was last asked."""
-        if self.told is None or not self.told.exists():
+        """Return the requests that the policy has refused since the last call."""
+        if self.refusals is None or not self.refusals.exists():
             return []
-        lines = self.told.read_text().splitlines()
-        self.told.unlink()
+        lines = self.refusals.read_text().splitlines()
+        self.refusals.unlink()
         return lines
 
 
 def somebodys_store(uri: str) -> Store:
-    """For a place in the file system or in the S3 that this process uses, as somebody else has it."""
+    """Return the store of a place as another process has it, which is not told of sources that are protected."""
     if not is_s3(uri):
+        owned.forget()
         return open_store(uri)
     return S3Store(S3Server(os.environ["AWS_ENDPOINT_URL"]).client())
 
@@ -131,7 +133,7 @@ def s3_server() -> Iterator[S3Server]:
     with TemporaryDirectory() as folder:
         server = S3Server(f"http://127.0.0.1:{port}", Path(folder, "refused"))
         process = subprocess.Popen(
-            [sys.executable, "-m", "support.policed_moto", str(port), str(server.told)],
+            [sys.executable, "-m", "support.policed_moto", str(port), str(server.refusals)],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -143,7 +145,7 @@ def s3_server() -> Iterator[S3Server]:
 @contextmanager
 def strict_s3_server(folder: Path, versions: Path | None = None) -> Iterator[S3Server]:
     """The same of versitygw, with its objects in an empty folder; older versions of them are kept where that says."""
-    need("versitygw", "it is another S3 server (go install github.com/versity/versitygw/cmd/versitygw@v1.8.0)")
+    need("versitygw", "it is another S3 server")
     port = free_port()
     server = S3Server(f"http://127.0.0.1:{port}")
     settings = server.environment

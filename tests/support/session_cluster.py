@@ -20,13 +20,13 @@ import httpx
 from oracle.distribution import flink_home, logging_configuration, s3_file_system
 from oracle.harness import jvm_options
 from rescale.flink.start import Start
-from rescale.orchestration.flink.rest import Flink
-from rescale.orchestration.flink.running_job import Job
+from rescale.flink_rest.client import Flink
+from rescale.flink_rest.running_job import Job
 from support.s3 import S3Server, free_port
 
-_JOBS = ("Counts", "Alarms")
+_JOBS = ("Counts", "Alarms", "Bulk")
 _JOBS_OF_2 = ("AsyncCounts",)
-"""Those that Flink 1.x has no classes for."""
+"""Jobs that use classes that Flink 1.x does not have."""
 
 _SLOTS = 16
 _START_SECONDS = 180
@@ -60,7 +60,7 @@ _CONFIGURATION = {
 
 @dataclass(frozen=True)
 class SessionCluster:
-    """`jar` is the id of the uploaded jar with the jobs `Counts`, `Alarms` and, of Flink 2, `AsyncCounts`.
+    """`jar` is the id of the uploaded jar with the jobs `Counts`, `Alarms`, `Bulk` and, of Flink 2, `AsyncCounts`.
 
     `folder` is for savepoints.
     """
@@ -112,8 +112,8 @@ class SessionCluster:
 
 
 @contextmanager
-def session_cluster(version: str, s3: S3Server | None = None) -> Iterator[SessionCluster]:
-    """A running cluster of a release; it ends with the block."""
+def session_cluster(version: str, s3: S3Server | None = None, memory: str = "400m") -> Iterator[SessionCluster]:
+    """A running cluster of a release, each JVM with a heap of `memory`; it ends with the block."""
     with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
         folder = Path(scratch)
         rest, rpc = free_port(), free_port()
@@ -126,7 +126,7 @@ def session_cluster(version: str, s3: S3Server | None = None) -> Iterator[Sessio
         (folder / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in options.items()))
         entrypoint = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-        with _jvm(version, entrypoint, folder), _jvm(version, runner, folder):
+        with _jvm(version, entrypoint, folder, memory), _jvm(version, runner, folder, memory):
             jar = _jar(version, folder)
             address = f"http://127.0.0.1:{rest}"
             wait_until(lambda: _slots(address) == _SLOTS, "Flink's slots", _START_SECONDS)
@@ -141,9 +141,9 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60) -> Non
 
 
 @contextmanager
-def _jvm(version: str, main: str, folder: Path) -> Iterator[None]:
+def _jvm(version: str, main: str, folder: Path, memory: str) -> Iterator[None]:
     jars = os.pathsep.join(map(str, flink_home(version)))
-    command = ["java", "-Xmx400m", *jvm_options(), f"-Dlog4j.configurationFile={logging_configuration()}"]
+    command = ["java", f"-Xmx{memory}", *jvm_options(), f"-Dlog4j.configurationFile={logging_configuration()}"]
     command += ["-cp", jars, main, "--configDir", str(folder)]
     environment = {**os.environ, "FLINK_PLUGINS_DIR": str(folder / "plugins")}
     with (folder / f"{main.rpartition('.')[2]}.log").open("wb") as log:
@@ -178,3 +178,26 @@ def _upload(address: str, jar: Path) -> str:
         answer = httpx.post(f"{address}/jars/upload", files={"jarfile": (jar.name, file, "application/x-java-archive")})
     assert answer.is_success, answer.text
     return str(answer.json()["filename"]).rpartition("/")[2]
+
+
+KEYS = 100
+"""Keys of the job `Alarms`."""
+
+ROCKSDB = {
+    "state.backend.type": "rocksdb",
+    "state.backend.incremental": "true",
+    "state.backend.rocksdb.memory.managed": "false",
+}
+HEAP_TIMERS = {**ROCKSDB, "state.backend.rocksdb.timer-service.factory": "HEAP"}
+CHECKPOINTS = {"execution.checkpointing.interval": "1s"}
+
+
+def native_options(cluster: SessionCluster, backend: Mapping[str, str]) -> dict[str, str]:
+    """Options of Flink for a job with checkpoints below the cluster's folder."""
+    return {**backend, **CHECKPOINTS, "state.checkpoints.dir": (cluster.folder / "checkpoints").as_uri()}
+
+
+def has_checkpoint(cluster: SessionCluster, job_id: str) -> bool:
+    """Whether Flink tells of one."""
+    with cluster.open() as flink:
+        return flink.latest_checkpoint(job_id) is not None

@@ -1,4 +1,4 @@
-"""What runs only with `-m slow`: further cases of what others show, which always run."""
+"""Slow cases, which run only with `-m slow`: further samples of behaviour that other cases always show."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 def slow(*values: object, id: str | None = None) -> ParameterSet:  # noqa: A002
@@ -40,10 +41,19 @@ def lines_in_turn(quick: Callable[[T], bool], cases: Iterable[T]) -> list[Parame
     return pairs
 
 
+def pairs_in_turn(cases: Iterable[T], others: Sequence[U], quick: int = 2) -> list[ParameterSet]:
+    """(case, other) for `parametrize`, all of them: each case quickly with `quick` of the others, which take turns."""
+    pairs = []
+    for number, case in enumerate(cases):
+        turn = {(number * quick + i) % len(others) for i in range(quick)}
+        pairs += [pytest.param(case, other) if i in turn else slow(case, other) for i, other in enumerate(others)]
+    return pairs
+
+
 Share = Callable[[Iterable[T]], Sequence[T]]
 
-_OF = 16
-_MORE = (0, 12)
+_OF = 32
+_MORE = (0, 8, 12, 24, 28)
 
 
 def _is_quick(number: int, count: int) -> bool:
@@ -63,5 +73,5 @@ def _more(places: Iterable[T]) -> Sequence[T]:
 
 
 in_shares = pytest.mark.parametrize("share", [pytest.param(_some, id="some"), slow(_more, id="more")])
-"""For a test that could go through very many places: one of sixteen always, two of sixteen where all that is slow
-runs. The histories of `simulation` kill runs at places that a seed draws, at a hundredth of the cost."""
+"""For a test that could go through very many places: one of 32 always, five of 32 where all that is slow runs. The
+histories of `simulation` kill runs at places that a seed draws, at a hundredth of the cost."""

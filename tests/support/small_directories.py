@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError
-from rescale.execution.validation.directories import WholeFiles, whole_files
+from rescale.execution.compare.validation.directories import WholeFiles, whole_files
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
@@ -25,13 +24,14 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, DatabaseFile, Operator, Snapshot
 from rescale.storage.store import Pin, open_store
+from rescale.text.errors import IntegrityError
 from support.snapshot_bytes import keyed_header, keyed_state
 from support.synthetic import operator, snapshot
 
 MAXIMUM = 16
 HEADER = read_keyed_header(keyed_header(*map(keyed_state, ("one", "two"))), "")
 Contents = Mapping[str, bytes]
-"""Of the files of a directory, by name."""
+"""Contents of the files of a directory, by name."""
 
 
 def rows(number: int, first: int, last: int, age: int = 1, level: int = 0, size: int = 100) -> LiveFile:
@@ -51,15 +51,15 @@ def deletion(number: int, first: int, behind: int, age: int) -> tuple[LiveFile, 
 
 
 def directory(
-    *one: LiveFile, two: Sequence[LiveFile] = (), options: bytes | None = None, seed: int = 0, **data: bytes
+    *first: LiveFile, two: Sequence[LiveFile] = (), options: bytes | None = None, seed: int = 0, **data: bytes
 ) -> dict[str, bytes]:
-    """Of the files of two states; what those hold that `data` does not give depends on number and seed."""
+    """Return the files of a directory with two states; contents that `data` does not give depend on number and seed."""
     families = (
         ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ()),
-        ColumnFamily(1, "one", tuple(sorted(one, key=lambda file: (file.level, file.number)))),
+        ColumnFamily(1, "one", tuple(sorted(first, key=lambda file: (file.level, file.number)))),
         ColumnFamily(2, "two", tuple(two)),
     )
-    files = {file.name: bytes([file.number, seed]) * (file.size // 2) for file in (*one, *two)}
+    files = {file.name: bytes([file.number, seed]) * (file.size // 2) for file in (*first, *two)}
     files |= {name.replace("_", "") + ".sst": content for name, content in data.items()}
     files |= {
         CURRENT: write_current(MANIFEST_NAME),
@@ -100,8 +100,8 @@ class Side:
 
     def snapshot(self, *databases: Database, others: Sequence[Operator] = ()) -> Snapshot:
         """At as many subtasks as have a directory; `others` come before."""
-        one = operator("op", len(databases), MAXIMUM, databases=databases)
-        return replace(snapshot(*others, one), directory=str(self.folder), files=tuple(self.files))
+        own = operator("op", len(databases), MAXIMUM, databases=databases)
+        return replace(snapshot(*others, own), directory=str(self.folder), files=tuple(self.files))
 
     def of(self, *parts: tuple[int, int, Contents]) -> Snapshot:
         return self.snapshot(*(self.database(i, *part) for i, part in enumerate(parts)))
@@ -114,31 +114,33 @@ HALVES = (
 
 
 def sources(of: Snapshot) -> list[SourceDatabase]:
-    (one,) = (one for one in with_tables(of).operators if one.databases)
-    found = [database.source for database in one.databases]
-    return [source for source in found if source is not None]
+    (operator,) = (operator for operator in with_tables(of).operators if operator.databases)
+    found_sources = [database.source for database in operator.databases]
+    return [source for source in found_sources if source is not None]
 
 
 def assembled(parts: Sequence[tuple[int, int, Contents]], of: Snapshot, first: int, last: int) -> dict[str, bytes]:
     """The directory of these key groups, made of the source's with these parts."""
     own = KeyGroupRange(first, last)
     chosen = [
-        (one, part) for one, part in zip(sources(of), parts, strict=True) if len(one.key_groups.intersection(own))
+        (source, part)
+        for source, part in zip(sources(of), parts, strict=True)
+        if len(source.key_groups.intersection(own))
     ]
-    made = assemble([one for one, _ in chosen], own, MAXIMUM)
-    files = {one.name: chosen[one.source][1][2][one.source_name] for one in made.taken}
-    return files | {one.name: one.data for one in made.made}
+    made = assemble([source for source, _ in chosen], own, MAXIMUM)
+    files = {file.name: chosen[file.source][1][2][file.source_name] for file in made.taken}
+    return files | {file.name: file.data for file in made.made}
 
 
 def thirds(old: Snapshot) -> list[tuple[int, int, dict[str, bytes]]]:
-    """Of the halves."""
+    """Return three directories, assembled of the halves."""
     owns = [key_group_range(MAXIMUM, 3, subtask) for subtask in range(3)]
     return [(own.first, own.last, assembled(HALVES, old, own.first, own.last)) for own in owns]
 
 
 def compared(old: Snapshot, new: Snapshot) -> dict[int, WholeFiles]:
-    *_, found = whole_files(old, new)
-    return found
+    *_, directories = whole_files(old, new)
+    return directories
 
 
 def contents(of: Snapshot, extent: Extent) -> bytes:

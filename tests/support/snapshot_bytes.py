@@ -6,6 +6,7 @@ import struct
 
 from rescale.flink.encoding.binary import ByteReader, encode_modified_utf8
 from rescale.flink.serializers.reading import read_snapshot
+from rescale.flink.serializers.registry import FLINK
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 
 BASE = "org.apache.flink.api.common.typeutils.base."
@@ -40,13 +41,16 @@ def nested(*snapshots: bytes) -> bytes:
     return i32(1333245, 1, len(snapshots)) + b"".join(snapshots)
 
 
-def composite(class_name: str, *snapshots: bytes, outer: bytes = b"", outer_version: int = 1) -> bytes:
+def composite(class_name: str, *snapshots: bytes, outer: bytes = b"", outer_version: int | None = None) -> bytes:
+    """A composite snapshot; its `outer_version` is the newest one if none is given."""
+    if outer_version is None:
+        outer_version = max(FLINK[class_name].outer_versions)
     return snapshot(class_name, 3, i32(911108, outer_version) + outer + nested(*snapshots))
 
 
-def co_grouped(one: bytes, two: bytes) -> bytes:
-    """Of what a window holds of two streams."""
-    return composite("org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot", one, two)
+def co_grouped(first: bytes, two: bytes) -> bytes:
+    """Return the serializer snapshot of a window's elements of two streams."""
+    return composite("org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot", first, two)
 
 
 def list_of(element: bytes) -> bytes:

@@ -17,14 +17,14 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 @cache
 def names() -> tuple[str, ...]:
-    """Those that can be read where they lie: in the others absolute paths stand for another place."""
+    """Return the snapshots that can be read where they lie: absolute paths in the others stand for another place."""
     described = sorted(FIXTURES.glob("*/expected.json"))
     return tuple(path.parent.name for path in described if json.loads(path.read_text())["directory_prefix"] is None)
 
 
 @cache
 def with_databases() -> tuple[str, ...]:
-    """Those whose keyed state lies in RocksDB directories."""
+    """Return the snapshots whose keyed state lies in RocksDB directories."""
     return tuple(name for name in names() if any(operator.databases for operator in opened(name).operators))
 
 

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.proof import Proof
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
 from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest, read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.manifest.version_edit import RANGE_DELETION, LiveFile
+from rescale.runstate.certificate import Certificate
+from rescale.runstate.publication import publish
 from rescale.snapshot.model import Database
 from rescale.snapshot.opening import open_snapshot
-from rescale.target.publication import publish
 from support.edited import edit, edit_operators, relocated, with_streams
 from support.pipeline import move, plan_rescale
 
@@ -33,7 +34,7 @@ class Spoilt:
     source: Path
     target: Path
 
-    def validate(self, proof: Proof) -> dict[str, Any]:
+    def validate(self, proof: Proof) -> Certificate:
         return validate_published(str(self.source), str(self.target), Loop(), proof)
 
     def databases(self) -> list[Database]:
@@ -41,7 +42,7 @@ class Spoilt:
         return [database for operator in opened.operators for database in operator.databases]
 
     def path(self, number: int, name: str) -> Path:
-        """Of a file in the directory of that number."""
+        """Return the path of a file in the directory of that number."""
         opened = open_snapshot(str(self.target), [str(self.source)])
         (extent,) = (file.extent for file in self.databases()[number].files if file.name == name)
         return Path(opened.files[extent.file][0])
@@ -52,7 +53,7 @@ class Spoilt:
         return path, read_manifest(path.read_bytes(), str(path))
 
     def state(self, number: int) -> ColumnFamily:
-        """Of those that have both files of the source and deleted ranges, the first."""
+        """Return the first state that has both files of the source and deleted ranges."""
         families = self.manifest(number)[1].column_families
         return next(
             family
@@ -61,7 +62,7 @@ class Spoilt:
         )
 
     def change(self, number: int, change: Callable[[LiveFile], LiveFile | None]) -> None:
-        """Of the files that a MANIFEST names, and a handle with it."""
+        """Change the files that a MANIFEST names, and the handle with it."""
         path, manifest = self.manifest(number)
         families = tuple(
             replace(family, files=tuple(sorted(filter(None, map(change, family.files)), key=_place)))
@@ -88,14 +89,14 @@ class Spoilt:
 
         removed = [self.path(number, name) for name in gone]
         edit_operators(self.target, without)
-        for one in removed:
-            if one.parent == self.target:
-                one.unlink()
+        for file_path in removed:
+            if file_path.parent == self.target:
+                file_path.unlink()
 
     def resize(self, sizes: dict[str, int]) -> None:
         def resized(stream: Any) -> Any:
-            found = isinstance(stream, RelativeFileStream) and stream.path in sizes
-            return replace(stream, size=sizes[stream.path]) if found else stream
+            resizes = isinstance(stream, RelativeFileStream) and stream.path in sizes
+            return replace(stream, size=sizes[stream.path]) if resizes else stream
 
         edit(self.target, lambda metadata: with_streams(metadata, resized))
 

@@ -30,7 +30,7 @@ RAW_TAG, CANONICAL_TAG, HEAP_TAG = 12, 7, 12
 
 
 def header_of(*names: str) -> KeyedHeader:
-    """Of keyed states of these names."""
+    """Return the header of keyed states of these names."""
     return read_keyed_header(keyed_header(*map(keyed_state, names)), "")
 
 
@@ -66,7 +66,7 @@ def operator(
 def snapshot(*operators: Operator, missing: tuple[str, ...] = (), directory: str = "/source") -> Snapshot:
     """File 0 is `_metadata`; the files of all streams that the functions here make are there."""
     files = [(f"{directory}/_metadata", Pin(9)), *((f"{directory}/{n}", Pin(1 << 20)) for n in range(1, 100))]
-    metadata = Metadata(6, 1, (), tuple(one.entry for one in operators), b"")
+    metadata = Metadata(6, 1, (), tuple(operator.entry for operator in operators), b"")
     return Snapshot(
         directory, metadata, b"_metadata", SnapshotType.CANONICAL_SAVEPOINT, tuple(files), missing, None, operators
     )
@@ -122,11 +122,11 @@ def element_stream(
 ) -> ElementStream:
     """A stream in file `subtask` + 1 with so many elements of each state."""
     raw = header if isinstance(header, bytes) else write_operator_state_header(header)
-    at, found = len(raw), []
+    at, element_states = len(raw), []
     for name, (mode, count) in states.items():
         elements = tuple(Extent(subtask + 1, at + i * GROUP_SIZE, GROUP_SIZE) for i in range(count))
-        found.append(ElementState(name, mode, elements))
+        element_states.append(ElementState(name, mode, elements))
         at += count * GROUP_SIZE
     return ElementStream(
-        subtask, Extent(subtask + 1, 0, at), tuple(found), raw, None if isinstance(header, bytes) else header
+        subtask, Extent(subtask + 1, 0, at), tuple(element_states), raw, None if isinstance(header, bytes) else header
     )

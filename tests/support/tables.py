@@ -19,7 +19,7 @@ from support import synthetic
 def snapshot_of(
     files: Sequence[StoredFile], header: bytes, key_groups: KeyGroupRange, max_parallelism: int = 128
 ) -> Snapshot:
-    """Of one subtask; `header` describes the states."""
+    """Return a snapshot of one subtask; `header` describes the states."""
     named = tuple(DatabaseFile(file.name, Extent(i + 1, 0, file.length)) for i, file in enumerate(files))
     parsed = read_keyed_header(header, "header")
     database = Database(0, key_groups, Extent(0, 0, len(header)), header, parsed, named)

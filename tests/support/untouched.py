@@ -41,7 +41,7 @@ class Untouched:
         return list(self._folders.values())
 
     def take_touched(self) -> list[str]:
-        """What was done since this was last asked, each once; in the order in which it began."""
+        """Return the changes since the last call, each once, in the order in which they began."""
         deeds: dict[str, None] = {}
         while data := self._events():
             at = 0
@@ -67,7 +67,7 @@ def untouched(*roots: Path) -> Iterator[Untouched]:
     inotify = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         folders = {}
-        for folder in (found for root in roots for found in (root, *root.rglob("*")) if found.is_dir()):
+        for folder in (folder for root in roots for folder in (root, *root.rglob("*")) if folder.is_dir()):
             watch = libc.inotify_add_watch(inotify, os.fsencode(folder), sum(_DEEDS))
             if watch < 0:
                 raise OSError(ctypes.get_errno(), "inotify_add_watch", str(folder))

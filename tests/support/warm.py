@@ -11,16 +11,19 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from unittest.mock import patch
 
 from move_and_validate import steps_of_a_run
 from rescale.cli.main import main
-from rescale.execution.loop import Loop
-from rescale.execution.tasks import Tasks
-from rescale.planning.values.proof import Proof
-from rescale.process import STEPS_OF_A_RUN, Step
-from rescale.target.documents import load_plan
+from rescale.execution.step_results import values_of
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.protocol import Tasks
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.documents import load_plan
+from rescale.runstate.places import places_of
+from rescale.runstate.step import STEPS_OF_A_RUN, Step
 from support.faults import Faults, install
 
 PART_SIZE = 1500
@@ -33,9 +36,9 @@ _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__, "support.warmed_up"])
 
 
-def rescale(words: Sequence[str], faults: Faults, part_size: int = PART_SIZE) -> int:
+def rescale(arguments: Sequence[str], faults: Faults, part_size: int = PART_SIZE) -> int:
     """Runs `rescale` with `words` in a process and session of its own; its exit code, negative for a signal."""
-    process = _context.Process(target=_run, args=(list(words), faults, part_size, dict(os.environ)))
+    process = _context.Process(target=_run, args=(list(arguments), faults, part_size, dict(os.environ)))
     with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the first one finds what it imports
         process.start()
     process.join()
@@ -45,7 +48,7 @@ def rescale(words: Sequence[str], faults: Faults, part_size: int = PART_SIZE) ->
     return code
 
 
-def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str, str]) -> None:
+def _run(arguments: list[str], faults: Faults, part_size: int, environment: dict[str, str]) -> None:
     os.setsid()
     os.environ.clear()  # of what there was when the first one began
     os.environ.update(environment)
@@ -59,26 +62,43 @@ def _run(words: list[str], faults: Faults, part_size: int, environment: dict[str
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
         patch("rescale.storage.side_by_side.AT_ONCE", 1),  # always in the same order
         patch("rescale.cli.own_step.run_step", run_steps),
+        patch("rescale.cli.own_step.LastingProcess", InThisProcess),
     ):
-        sys.exit(main(words))
+        sys.exit(main(arguments))
 
 
 def run_steps(step: Step, _: str, arguments: Sequence[str], *__: object, **___: object) -> dict[str, Any]:
     """In place of `process.run_step`."""
     assert step is Step.RUN
-    for one in STEPS_OF_A_RUN:
-        step_without_spark(one, arguments, Loop())
+    for step_of_run in STEPS_OF_A_RUN:
+        step_without_spark(step_of_run, arguments, Loop())
     return {}
 
 
+class InThisProcess:
+    """Stand-in for `LastingProcess`."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def move(self, plan: Plan, proof: Proof) -> None:
+        for step in STEPS_OF_A_RUN:
+            step_without_spark(step, ["--plan", places_of(plan).plan, "--proof", proof.value], Loop())
+
+
 def step_without_spark(step: Step, arguments: Sequence[str], tasks: Tasks) -> dict[str, Any]:
-    """What the main of a step does with these arguments."""
+    """Run a step with the arguments of its main, without Spark, and return its result."""
     proof = Proof(arguments[arguments.index("--proof") + 1]) if "--proof" in arguments else Proof.RECORDS
     plan = load_plan(arguments[arguments.index("--plan") + 1])
-    document: dict[str, Any] = steps_of_a_run(proof)[step](plan, tasks)
-    return document
+    return values_of(steps_of_a_run(proof)[step](plan, tasks))
 
 
 def output(faults: Faults) -> str:
-    """What the process said."""
+    """Return the output of the process."""
     return Path(f"{faults.log}.out").read_text()

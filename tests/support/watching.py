@@ -1,4 +1,4 @@
-"""What a program starts, seen from outside: its processes, their command lines, and where they listen.
+"""Processes that a program starts, seen from outside: their command lines, and the addresses where they listen.
 
 Processes are found by a mark in their environment, which each hands on to those that it starts.
 """
@@ -60,8 +60,8 @@ class Watch:
         return self.environments.keys()
 
     def processes(self) -> list[psutil.Process]:
-        """Those that run now, but for this one."""
-        return [one.process for one in self._all() if one.is_marked(self._mark)]
+        """Return the processes that run now, except this one."""
+        return [started.process for started in self._all() if started.is_marked(self._mark)]
 
     def _all(self) -> list[_Seen]:
         """All that run now; a number is not given to another process within one look."""

@@ -23,6 +23,9 @@ from support.watching import Watch
 PARSE_SECONDS = "300"
 """Time that a busy machine may take to parse a DAG file."""
 
+CONSUMERS = Path(__file__).parents[1] / "whole_airflow" / "consumers"
+"""Folder of DAGs that are scheduled on assets of published results."""
+
 _OPTIONS = {
     # A killed worker is noticed sooner than after five minutes, and one that waits for a busy machine is not killed.
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "120",
@@ -34,10 +37,18 @@ _OPTIONS = {
     "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": PARSE_SECONDS,
     # A DAG that is parsed anew is that at once, and not after half a minute.
     "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
+    "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(
+        [
+            {"name": name, "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle", "kwargs": arguments}
+            for name, arguments in (("dags-folder", {}), ("consumers", {"path": str(CONSUMERS)}))
+        ]
+    ),
+    # A driver of Spark's is nowhere else to be reached, whatever its master.
+    "SPARK_LOCAL_IP": "127.0.0.1",
 }
 
 ROLES = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
-"""Those of the users that are there beside the administrator."""
+"""Roles of the users beside the administrator."""
 
 WINDOWS = """
 early:

@@ -38,7 +38,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Deed:
-    """What becomes of a request: it waits for `pause` seconds, and is `carried_out` by the server or not.
+    """Treatment of a request: it waits for `pause` seconds, and is `carried_out` by the server or not.
 
     The client gets the answer, or an error `instead`, a status and a code of S3's with a `message`; or half of the body
     and then the end (`cut`); or nothing but a `reset` of its connection.
@@ -58,7 +58,7 @@ Decide = Callable[[Asked], Deed]
 
 @dataclass
 class Wire:
-    """What processes use in place of the server; `decide` may be replaced while it runs."""
+    """Proxy that processes use in place of the server; `decide` may be replaced while it runs."""
 
     upstream: S3Server
     port: int

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from support.records import append_record
 from wires.processes import in_a_fork, in_a_process
-from wires.rescaling import Told, home_of_wires
+from wires.rescaling import Outcome, home_of_wires
 
 
 def main() -> int:
@@ -38,22 +38,24 @@ def main() -> int:
     rescale = in_a_fork if arguments.forks else in_a_process
     with home_of_wires(rescale) as home, ThreadPoolExecutor(arguments.at_once) as pool:
 
-        def play(seed: int) -> Told | None:
+        def play(seed: int) -> Outcome | None:
             late = time.monotonic() - begun > arguments.minutes * 60
             return None if late else home.play(seed, arguments.rate, arguments.stall)
 
-        for seed, told in zip(seeds, pool.map(play, seeds), strict=True):
-            if told is None:
+        for seed, outcome in zip(seeds, pool.map(play, seeds), strict=True):
+            if outcome is None:
                 continue
             played += 1
-            ways[told.how] += 1
-            happened += Counter(told.happened)
-            requests += told.requests
-            copies += told.copies
-            broken += [seed] if told.broken is not None else []
-            print(f"seed {seed}: {' '.join((told.asking.source, *told.asking.options))}: {told.how}", flush=True)
-            if told.broken is not None:
-                print(told.broken, flush=True)
+            ways[outcome.how] += 1
+            happened += Counter(outcome.happened)
+            requests += outcome.requests
+            copies += outcome.copies
+            broken += [seed] if outcome.broken is not None else []
+            print(
+                f"seed {seed}: {' '.join((outcome.asking.source, *outcome.asking.options))}: {outcome.how}", flush=True
+            )
+            if outcome.broken is not None:
+                print(outcome.broken, flush=True)
     print(f"{played} runs in {time.monotonic() - begun:.0f} s, {requests} requests")
     print(f"{happened.total()} mishaps, {copies} of them to copies that the store makes")
     for title, counts in (("how they ended", ways), ("what happened on the way", happened)):

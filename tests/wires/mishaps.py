@@ -1,4 +1,4 @@
-"""What happens to requests on their way, and to which of them: a seed decides.
+"""Mishaps of requests on their way, chosen by a seed.
 
 It decides by the request and by how often that was made, so that what happens does not depend on who of several
 threads comes first. Most mishaps happen once; a stubborn one happens to every try that boto3 makes, and ends a run.

@@ -33,7 +33,7 @@ inline.INLINE_LIMIT = 0
 S3Store.part_limits = PartLimits(smallest=1, most=10_000)
 time.sleep = lambda seconds, pause=time.sleep: pause(seconds / 50)
 """
-"""What a process runs when it starts."""
+"""Code that a process runs when it starts."""
 
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload([__name__, "support.warmed_up"])
@@ -50,13 +50,13 @@ class Done(NamedTuple):
 Rescale = Callable[[Sequence[str], Mapping[str, str]], Done]
 
 
-def in_a_process(words: Sequence[str], environment: Mapping[str, str]) -> Done:
+def in_a_process(arguments: Sequence[str], environment: Mapping[str, str]) -> Done:
     """As people run it."""
     with TemporaryDirectory() as folder:
         Path(folder, "sitecustomize.py").write_text(HOOK)
         paths = os.pathsep.join((folder, *filter(None, sys.path)))
         done = subprocess.run(
-            [sys.executable, "-m", "rescale.cli.main", *words],
+            [sys.executable, "-m", "rescale.cli.main", *arguments],
             env={**os.environ, **environment, "PYTHONPATH": paths},
             capture_output=True,
             text=True,
@@ -66,9 +66,9 @@ def in_a_process(words: Sequence[str], environment: Mapping[str, str]) -> Done:
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-def in_a_fork(words: Sequence[str], environment: Mapping[str, str]) -> Done:
+def in_a_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> Done:
     with TemporaryDirectory() as folder:
-        process = _forks.Process(target=_run, args=(list(words), {**os.environ, **environment}, folder))
+        process = _forks.Process(target=_run, args=(list(arguments), {**os.environ, **environment}, folder))
         with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the first one finds what it imports
             process.start()
         process.join(_SECONDS)
@@ -78,7 +78,7 @@ def in_a_fork(words: Sequence[str], environment: Mapping[str, str]) -> Done:
         return Done(code, *(Path(folder, name).read_text() for name in ("stdout", "stderr")))
 
 
-def _run(words: list[str], environment: dict[str, str], folder: str) -> None:
+def _run(arguments: list[str], environment: dict[str, str], folder: str) -> None:
     os.environ.update(environment)
     for number, name in enumerate(("stdout", "stderr"), 1):
         with Path(folder, name).open("w") as file:
@@ -87,4 +87,4 @@ def _run(words: list[str], environment: dict[str, str], folder: str) -> None:
     from rescale.cli.main import main
 
     with patch("rescale.cli.own_step.run_step", warm.run_steps):
-        sys.exit(main(words))
+        sys.exit(main(arguments))

@@ -44,7 +44,7 @@ _BIG_BYTES = 400_000
 
 @dataclass(frozen=True)
 class Asking:
-    """What is rescaled, and how."""
+    """Source of a rescale, and its options."""
 
     source: str
     options: tuple[str, ...]
@@ -68,7 +68,7 @@ ASKINGS = (
 
 
 @dataclass
-class Told:
+class Outcome:
     """How a run went: `codes` are the exit codes of its tries, `broken` says which promise was not kept.
 
     `requests` are all, `copies` those of them by which the store copies and that something happened to.
@@ -101,24 +101,26 @@ class Home:
     _right: dict[Asking, dict[str, bytes]] = field(default_factory=dict)
     _locks: dict[Asking, Lock] = field(default_factory=lambda: {asking: Lock() for asking in ASKINGS})
 
-    def play(self, seed: int, rate: float, stall: float) -> Told:
+    def play(self, seed: int, rate: float, stall: float) -> Outcome:
         """One run, with all tries that it takes."""
         random = Random(seed)
-        told = Told(random.choice(ASKINGS))
-        target = f"target-{ASKINGS.index(told.asking)}"
+        outcome = Outcome(random.choice(ASKINGS))
+        target = f"target-{ASKINGS.index(outcome.asking)}"
         mishaps = Mishaps(seed, rate, stall)
-        with self._locks[told.asking]:
-            right, sources = self._right_result(told.asking, target), self._objects("sources/")
+        with self._locks[outcome.asking]:
+            right, sources = self._right_result(outcome.asking, target), self._objects("sources/")
             try:
-                self._play(told, target, right, mishaps, discarding=random.random() < _DISCARDING)
+                self._play(outcome, target, right, mishaps, discarding=random.random() < _DISCARDING)
                 _must(self._objects("sources/") == sources, "the source has changed")
             except AssertionError as error:
-                told.broken = f"after exit codes {told.codes}: {error}"
+                outcome.broken = f"after exit codes {outcome.codes}: {error}"
             self._clear(target)
-        told.requests, told.copies, told.happened = mishaps.requests, mishaps.copies, mishaps.happened
-        return told
+        outcome.requests, outcome.copies, outcome.happened = mishaps.requests, mishaps.copies, mishaps.happened
+        return outcome
 
-    def _play(self, told: Told, target: str, right: dict[str, bytes], mishaps: Mishaps, *, discarding: bool) -> None:
+    def _play(
+        self, outcome: Outcome, target: str, right: dict[str, bytes], mishaps: Mishaps, *, discarding: bool
+    ) -> None:
         outside: list[str] = []
         ours = tuple(f"/{_BUCKET}/{place}/" for place in (target, f"{target}.rescale"))
 
@@ -129,18 +131,18 @@ class Home:
 
         with wire_to(self.server) as wire:
             wire.decide = decide
-            while len(told.codes) < _TRIES and 0 not in told.codes:
-                self._try(told, target, right, wire.environment)
-            if 0 not in told.codes and discarding:
-                self._discard(told, target, wire.environment)
+            while len(outcome.codes) < _TRIES and 0 not in outcome.codes:
+                self._try(outcome, target, right, wire.environment)
+            if 0 not in outcome.codes and discarding:
+                self._discard(outcome, target, wire.environment)
         _must(not outside, f"more is written to than the target: {outside}")
-        if 0 not in told.codes:
-            self._try(told, target, right, self.server.environment)
-            _must(told.codes[-1] == 0, "the wire is sound again, and the run does not publish")
+        if 0 not in outcome.codes:
+            self._try(outcome, target, right, self.server.environment)
+            _must(outcome.codes[-1] == 0, "the wire is sound again, and the run does not publish")
 
-    def _try(self, told: Told, target: str, right: dict[str, bytes], environment: Mapping[str, str]) -> None:
-        done = self.rescale(_run_words(told.asking, target), environment)
-        told.codes.append(done.code)
+    def _try(self, outcome: Outcome, target: str, right: dict[str, bytes], environment: Mapping[str, str]) -> None:
+        done = self.rescale(_run_arguments(outcome.asking, target), environment)
+        outcome.codes.append(done.code)
         said = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         _must(done.code in (0, 1), f"exit code {done.code}: {said}")
         _must(done.stdout.startswith("{"), f"no document: {said}")
@@ -153,15 +155,15 @@ class Home:
         if done.code == 0:
             self._no_upload_is_open(target)
 
-    def _discard(self, told: Told, target: str, environment: Mapping[str, str]) -> None:
+    def _discard(self, outcome: Outcome, target: str, environment: Mapping[str, str]) -> None:
         there = self._objects(target)
         if f"{target}/_metadata" in there or f"{target}.rescale/publishing" in there:
             return  # what is published, or may have been, stays
         for again in range(_DISCARDS + 1):
             sound = again == _DISCARDS
-            words = ["discard", f"s3://{_BUCKET}/{target}", "--output", "json"]
-            done = self.rescale(words, self.server.environment if sound else environment)
-            told.discards.append(done.code)
+            arguments = ["discard", f"s3://{_BUCKET}/{target}", "--output", "json"]
+            done = self.rescale(arguments, self.server.environment if sound else environment)
+            outcome.discards.append(done.code)
             _must(done.code in ((0,) if sound else (0, 1)), f"discard: {done.stdout} {done.stderr}")
             if done.code == 0:
                 break
@@ -171,13 +173,15 @@ class Home:
 
     def _no_upload_is_open(self, target: str) -> None:
         answer = self.client.list_multipart_uploads(Bucket=_BUCKET, Prefix=target)
-        ours = [one["Key"] for one in answer.get("Uploads", ()) if one["Key"].split("/")[0].split(".")[0] == target]
+        ours = [
+            upload["Key"] for upload in answer.get("Uploads", ()) if upload["Key"].split("/")[0].split(".")[0] == target
+        ]
         _must(not ours, f"uploads stay open: {ours}")
 
     def _right_result(self, asking: Asking, target: str) -> dict[str, bytes]:
-        """What an undisturbed run writes, which is taken away again: the same request has the same target."""
+        """Return the files of an undisturbed run, which are deleted again: the same request has the same target."""
         if asking not in self._right:
-            done = self.rescale(_run_words(asking, target), self.server.environment)
+            done = self.rescale(_run_arguments(asking, target), self.server.environment)
             assert done.code == 0, done.stderr
             self._right[asking] = self._result(target)
             self._clear(target)
@@ -193,7 +197,7 @@ class Home:
 
     def _objects(self, prefix: str) -> dict[str, str]:
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=_BUCKET, Prefix=prefix)
-        return {one["Key"]: one["ETag"] for page in pages for one in page.get("Contents", ())}
+        return {entry["Key"]: entry["ETag"] for page in pages for entry in page.get("Contents", ())}
 
 
 @contextmanager
@@ -210,10 +214,10 @@ def home_of_wires(rescale: Rescale) -> Iterator[Home]:
         yield Home(server, client, rescale)
 
 
-def _run_words(asking: Asking, target: str) -> list[str]:
+def _run_arguments(asking: Asking, target: str) -> list[str]:
     place = f"s3://{_BUCKET}"
-    words = ["run", f"{place}/sources/{asking.source}", "--target", f"{place}/{target}", "--master", "local[2]"]
-    return [*words, *asking.options, "--output", "json"]
+    arguments = ["run", f"{place}/sources/{asking.source}", "--target", f"{place}/{target}", "--master", "local[2]"]
+    return [*arguments, *asking.options, "--output", "json"]
 
 
 def _must(holds: bool, what: str) -> None:

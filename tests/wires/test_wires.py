@@ -16,22 +16,22 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
-    with home_of_wires(in_a_fork) as found:
-        yield found
+    with home_of_wires(in_a_fork) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize(("rate", "seeds"), [(0.05, range(4)), (0.15, range(100, 106))])
 def test_whatever_happens_on_the_wire_a_run_publishes_or_can_be_repeated(rate: float, seeds: range, home: Home) -> None:
     happened: Counter[Mishap] = Counter()
     for seed in seeds:
-        told = home.play(seed, rate, stall=0.2)
-        assert told.broken is None, f"seed {seed}: {told.broken}"
-        happened += Counter(told.happened)
+        outcome = home.play(seed, rate, stall=0.2)
+        assert outcome.broken is None, f"seed {seed}: {outcome.broken}"
+        happened += Counter(outcome.happened)
     assert len(happened) > len(Mishap) // 2
 
 
 def test_processes_of_their_own_do_the_same() -> None:
-    with home_of_wires(in_a_process) as found:
-        told = found.play(3, 0.15, stall=0.2)
-    assert told.broken is None
-    assert told.happened
+    with home_of_wires(in_a_process) as opened:
+        outcome = opened.play(3, 0.15, stall=0.2)
+    assert outcome.broken is None
+    assert outcome.happened

@@ -1,7 +1,7 @@
-"""What Spark's operator runs as the program of its application: the command line.
+"""Program of a SparkApplication of Spark's operator: the command line of Rescale.
 
-The operator has started a JVM for it. Steps do not use that: each starts its own, with executors of its own, as the
-chart's configuration says.
+The operator has started a JVM for it, which the steps do not use. Each step starts a JVM and executors of its own, by
+the chart's configuration.
 """
 
 from __future__ import annotations

@@ -1,62 +1,63 @@
-{{/* What the schema cannot say: what goes with what. Included once, by what is always rendered. */}}
+{{/* Checks of values that depend on each other, which the schema cannot express. A file that is always rendered includes
+them once. */}}
 {{- define "rescale.checks" -}}
 {{- $run := .Values.run }}
-{{- if and $run.source (not $run.target) }}{{ fail "run.target: where does the result go?" }}{{ end }}
-{{- if and $run.target (not $run.source) }}{{ fail "run.source: which savepoint is it?" }}{{ end }}
+{{- if and $run.source (not $run.target) }}{{ fail "run.target: set it to the directory of the result; run.source is set" }}{{ end }}
+{{- if and $run.target (not $run.source) }}{{ fail "run.source: set it to a savepoint or checkpoint; run.target is set" }}{{ end }}
 {{- if $run.source }}
 {{- $source := include "rescale.place" $run.source }}
 {{- $target := include "rescale.place" $run.target }}
 {{- if or (hasPrefix $source $target) (hasPrefix $target $source) }}
-{{- fail "run.target: the result needs a directory apart from the source, neither within it nor around it" }}
+{{- fail "run.target: the result needs a directory outside the source, neither inside it nor around it" }}
 {{- end }}
 {{- end }}
 {{- if and $run.sparkOperator (not $run.source) }}
-{{- fail "run.sparkOperator: which savepoint is to be rescaled? Set run.source and run.target" }}
+{{- fail "run.sparkOperator: there is no run; set run.source and run.target" }}
 {{- end }}
 
 {{- $beside := ternary 640 384 $run.sparkOperator }}
 {{- $heap := include "rescale.mib" (printf "%si" (upper .Values.driver.memory)) | float64 }}
 {{- with (.Values.driver.resources.limits | default dict).memory }}
 {{- if gt (addf $heap $beside) (include "rescale.mib" . | float64) }}
-{{- fail (printf "driver.memory: a heap of %s and %d MiB beside it are more than driver.resources.limits.memory, %v" $.Values.driver.memory $beside .) }}
+{{- fail (printf "driver.memory: a heap of %s and %d MiB outside it exceed driver.resources.limits.memory, %v" $.Values.driver.memory $beside .) }}
 {{- end }}
 {{- else }}
-{{- if $run.sparkOperator }}{{ fail "driver.resources.limits.memory: a SparkApplication needs it" }}{{ end }}
+{{- if $run.sparkOperator }}{{ fail "driver.resources.limits.memory: set it; a SparkApplication needs it" }}{{ end }}
 {{- end }}
 
 {{- if not (include "rescale.withAirflow" .) }}
 {{- if .Values.handover.namespaces }}
-{{- fail "handover.namespaces: only an Airflow hands jobs over: enable airflow, or name existingAirflow.serviceAccounts" }}
+{{- fail "handover.namespaces: only an Airflow hands jobs over; set airflow.enabled or existingAirflow.serviceAccounts" }}
 {{- end }}
 {{- if .Values.settings }}
-{{- fail "settings: they are those of an Airflow: enable airflow, or name existingAirflow.serviceAccounts" }}
+{{- fail "settings: only an Airflow has settings; set airflow.enabled or existingAirflow.serviceAccounts" }}
 {{- end }}
 {{- if .Values.windows }}
-{{- fail "windows: only an Airflow has any: enable airflow, or name existingAirflow.serviceAccounts" }}
+{{- fail "windows: only an Airflow has windows; set airflow.enabled or existingAirflow.serviceAccounts" }}
 {{- end }}
 {{- end }}
 {{- if and .Values.airflow.enabled (not .Values.airflow.secret) }}
-{{- fail "airflow.secret: which Secret holds `secret` and `passwords.json`?" }}
+{{- fail "airflow.secret: set it to the name of a Secret with `secret` and `passwords.json`" }}
 {{- end }}
 
 {{- if not .Values.serviceAccounts.create }}
 {{- range include "rescale.accounts" . | fromJsonArray }}
 {{- if not (get $.Values.serviceAccounts.names .) }}
-{{- fail (printf "serviceAccounts.names.%s: which one is it, when the chart does not make it?" .) }}
+{{- fail (printf "serviceAccounts.names.%s: set it; with serviceAccounts.create=false the chart creates none" .) }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- if and .Values.spark.encrypt (not .Values.spark.authenticate) }}
-{{- fail "spark.encrypt: the key comes of the secret that spark.authenticate makes" }}
+{{- fail "spark.encrypt: encryption needs the secret of spark.authenticate; set it to true" }}
 {{- end }}
 {{- end }}
 
-{{/* A directory in S3, so that one within it begins with it. */}}
+{{/* A directory in S3, normalised: a directory inside it has it as a prefix. */}}
 {{- define "rescale.place" -}}
 {{ regexReplaceAll "^s3[ap]?://" . "s3://" | trimAll "/" }}/
 {{- end }}
 
-{{/* MiB of a quantity of Kubernetes. */}}
+{{/* A Kubernetes quantity in MiB. */}}
 {{- define "rescale.mib" -}}
 {{- $quantity := toString . }}
 {{- $unit := regexFind "[a-zA-Z]*$" $quantity }}
@@ -64,7 +65,7 @@
 {{- divf (mulf (trimSuffix $unit $quantity | float64) (get $bytes $unit | float64)) 1048576 }}
 {{- end }}
 
-{{/* The service accounts that pods of the chart run under, as JSON. */}}
+{{/* The service accounts of the chart's pods, as JSON. */}}
 {{- define "rescale.accounts" -}}
 {{- $accounts := list "driver" "executor" }}
 {{- if .Values.airflow.enabled }}{{ $accounts = append $accounts "airflow" }}{{ end }}

@@ -1,7 +1,7 @@
 {{/*
-The pod in which a driver runs, of `root`, `args` (absent: who starts the pod gives them), `awaits` (whether it ends with
-a sentence when there is no Secret, instead of waiting for one) and `application` (whether Spark's operator starts it,
-which knows the container by its name).
+Spec of a driver's pod. Arguments: `root`; `args` of the container (absent if the creator of the pod adds them); `awaits`,
+whether the pod fails with an error if there is no Secret, instead of waiting for ever; and `application`, whether Spark's
+operator starts it, which needs the container's name.
 */}}
 {{- define "rescale.driver.spec" -}}
 {{- $driver := .root.Values.driver -}}
@@ -70,7 +70,7 @@ volumes:
   {{- include "rescale.more" $driver.volumes | nindent 2 }}
 {{- end }}
 
-{{/* Waits a while for the Secret, which may come after the chart; a pod that refers to it would wait for ever. */}}
+{{/* Waits three minutes for the Secret, which may be created after the chart. A pod that refers to it waits for ever. */}}
 {{- define "rescale.driver.secret" -}}
 - name: secret
   image: {{ include "rescale.image.spark" . | quote }}
@@ -83,8 +83,8 @@ volumes:
         [ -z "$(ls /etc/rescale/s3)" ] || exit 0
         sleep 5
       done
-      echo "error: there is no Secret $1 in this namespace, or it is empty: create it, with AWS_ACCESS_KEY_ID and" \
-        "AWS_SECRET_ACCESS_KEY as its keys, and install the chart again" >&2
+      echo "error: the Secret $1 does not exist in this namespace, or is empty: create it with the keys" \
+        "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and install the chart again" >&2
       exit 2
     - sh
     - {{ .Values.s3.secret | quote }}
@@ -94,7 +94,7 @@ volumes:
     - {name: s3, mountPath: /etc/rescale/s3, readOnly: true}
 {{- end }}
 
-{{/* What plans are estimated for: as many executors as a step has at most, and what fits into their pods. */}}
+{{/* The cluster for the estimate of a plan: the largest number of executors, and the limits of the pods. */}}
 {{- define "rescale.cluster.env" -}}
 - name: RESCALE_CLUSTER
   value: >-

@@ -1,4 +1,4 @@
-{{/* Metadata and spec of an executor's pod; Spark adds its image, its command, and what it asks for. */}}
+{{/* Metadata and spec of an executor's pod; Spark adds image, command and resources. */}}
 {{- define "rescale.executor.pod" -}}
 {{- $executors := .Values.executors -}}
 metadata: {{- include "rescale.pod.metadata" (dict "root" . "component" "executor" "of" $executors) | nindent 2 }}

@@ -1,6 +1,5 @@
 {{/*
-What everything is called after: short enough for what is appended, a name that a Service may have, and another one for
-every release.
+Prefix of all names: short enough for suffixes, valid as the name of a Service, and unique for every release.
 */}}
 {{- define "rescale.name" -}}
 {{- $whole := .Release.Name }}
@@ -13,7 +12,7 @@ every release.
 {{- $name }}
 {{- end }}
 
-{{/* Labels of everything. */}}
+{{/* Labels of all resources. */}}
 {{- define "rescale.labels" -}}
 {{ include "rescale.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
@@ -26,12 +25,12 @@ app.kubernetes.io/name: rescale
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
-{{/* Name of the service account of `account` (driver, executor, airflow); its parent is `root`. */}}
+{{/* Name of the service account for `account` (driver, executor, airflow); `root` is the root context. */}}
 {{- define "rescale.account" -}}
 {{- get .root.Values.serviceAccounts.names .account | default (printf "%s-%s" (include "rescale.name" .root) .account) }}
 {{- end }}
 
-{{/* An image, of `image` (a section of the values) and `root`: by its digest, or else by its tag. */}}
+{{/* Reference to an image by its digest, or otherwise by its tag. Arguments: `image`, a section of the values; `root`. */}}
 {{- define "rescale.image" -}}
 {{- if .image.digest }}
 {{- .image.repository }}@{{ .image.digest }}
@@ -48,12 +47,12 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{ include "rescale.image" (dict "root" . "image" .Values.image.airflow) }}
 {{- end }}
 
-{{/* Whether pods are started by an Airflow: its own or another one. */}}
+{{/* Whether an Airflow starts pods: the chart's own, or an existing one. */}}
 {{- define "rescale.withAirflow" -}}
 {{- if or .Values.airflow.enabled .Values.existingAirflow.serviceAccounts }}yes{{ end }}
 {{- end }}
 
-{{/* The namespaces in which an Airflow runs, as JSON: its pods can mount what lies there. */}}
+{{/* The namespaces in which an Airflow runs, as JSON; its pods can only mount ConfigMaps of these. */}}
 {{- define "rescale.airflow.namespaces" -}}
 {{- $namespaces := list }}
 {{- if .Values.airflow.enabled }}{{ $namespaces = append $namespaces .Release.Namespace }}{{ end }}

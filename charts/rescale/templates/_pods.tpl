@@ -1,6 +1,6 @@
-{{/* What pods have in common. */}}
+{{/* Parts that all pods share. */}}
 
-{{/* Labels and annotations of a pod: of `root`, `component` and `of`, the section of the values that may add some. */}}
+{{/* Labels and annotations of a pod. Arguments: `root`, `component`, and `of`, a section of the values with more of them. */}}
 {{- define "rescale.pod.metadata" -}}
 {{- $ours := include "rescale.selector" .root | fromYaml }}
 {{- $_ := set $ours "app.kubernetes.io/component" .component }}
@@ -24,19 +24,19 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* The items of a list among the values, to follow those of the chart. */}}
+{{/* The items of a list in the values, which follow those of the chart. */}}
 {{- define "rescale.more" -}}
 {{- with . }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
 
-{{/* A value as others read it: Helm itself would write a large number as 1.048576e+08. */}}
+{{/* A plain value: Helm itself writes a large number as 1.048576e+08. */}}
 {{- define "rescale.plain" -}}
 {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}
 
-{{/* Where pods run and who has to make room for them, as a section of the values says. */}}
+{{/* Placement and priority of pods, from a section of the values. */}}
 {{- define "rescale.placement" -}}
 {{- range $name := list "priorityClassName" "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
 {{- with get $ $name }}
@@ -53,7 +53,7 @@ imagePullSecrets:
 {{ toYaml .Values.security.container }}
 {{- end }}
 
-{{/* Access to S3, as environment of a container. */}}
+{{/* Access to S3, as the environment of a container. */}}
 {{- define "rescale.s3.env" -}}
 {{- with .Values.s3.endpoint }}
 - name: AWS_ENDPOINT_URL
@@ -62,6 +62,18 @@ imagePullSecrets:
 {{- with .Values.s3.region }}
 - name: AWS_REGION
   value: {{ . | quote }}
+{{- end }}
+{{- with .Values.s3.encryption }}
+- name: AWS_SERVER_SIDE_ENCRYPTION
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.s3.kmsKey }}
+- name: AWS_SSE_KMS_KEY_ID
+  value: {{ . | quote }}
+{{- end }}
+{{- if .Values.s3.requesterPays }}
+- name: AWS_REQUEST_PAYER
+  value: requester
 {{- end }}
 {{- if .Values.caBundle.configMap }}
 - name: AWS_CA_BUNDLE
@@ -75,7 +87,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* The way out of the cluster, and whom to trust there. Whatever is within is reached without a proxy. */}}
+{{/* Proxy and trusted certificates for connections out of the cluster. Connections inside it do not use the proxy. */}}
 {{- define "rescale.network.env" -}}
 {{- if .Values.caBundle.configMap }}
 - name: SSL_CERT_FILE
@@ -113,7 +125,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* The volume for everything that a pod writes. Spark takes one of this name for its shuffle. */}}
+{{/* The volume for all files that a pod writes. Spark uses a volume of this name for its shuffle. */}}
 {{- define "rescale.scratch" -}}
 - name: spark-local-dir-1
   {{- if .Values.scratch.storageClass }}
@@ -128,7 +140,7 @@ imagePullSecrets:
   {{- end }}
 {{- end }}
 
-{{/* What a container asks of its node's disk, beside `requests`: as YAML of `root` and `requests`. */}}
+{{/* Resource requests of a container: `requests`, and disk space of the node, as YAML. Arguments: `root`, `requests`. */}}
 {{- define "rescale.scratch.requests" -}}
 {{- $disk := dict }}
 {{- if not .root.Values.scratch.storageClass }}{{ $disk = dict "ephemeral-storage" .root.Values.scratch.size }}{{ end }}

@@ -1,6 +1,6 @@
-{{/* One rescale, as a Job's pod or as an application of Spark's operator. */}}
+{{/* One rescale, as the pod of a Job or as an application of Spark's operator. */}}
 
-{{/* The words of the command after `rescale`, as JSON. */}}
+{{/* The arguments of `rescale`, as JSON. */}}
 {{- define "rescale.run.words" -}}
 {{- $run := .Values.run }}
 {{- $words := list "run" $run.source "--target" $run.target "--master" "k8s://https://kubernetes.default.svc" }}
@@ -9,7 +9,7 @@
 {{- concat $words $run.options | toJson }}
 {{- end }}
 
-{{/* Metadata and spec of the pod of a Job. A run that has another configuration is another run. */}}
+{{/* Metadata and spec of the pod of a Job. The checksum makes a run with another configuration another run. */}}
 {{- define "rescale.run.pod" -}}
 {{- $of := deepCopy .Values.driver }}
 {{- $_ := set $of "annotations" (merge (dict "checksum/config" (include "rescale.run.checksum" .)) $of.annotations) }}
@@ -22,7 +22,7 @@ spec: {{- include "rescale.driver.spec" (dict "root" . "args" $args "awaits" tru
 {{ print (include "rescale.spark.conf" .) (include "rescale.executor.pod" .) | sha256sum }}
 {{- end }}
 
-{{/* Its name, which tells by a hash what runs: neither kind can be changed, so another one takes its place. */}}
+{{/* Name of the run, with a hash of its pod: neither kind can be changed, so a changed run replaces the old one. */}}
 {{- define "rescale.run.name" -}}
 {{- include "rescale.name" . }}-run-{{ include "rescale.run.pod" . | sha256sum | trunc 8 }}
 {{- end }}

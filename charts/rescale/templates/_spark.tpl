@@ -1,4 +1,4 @@
-{{/* A driver's configuration. It is a pod: executors reach it at its address and are its children, gone when it is. */}}
+{{/* Spark configuration of a driver. Executors reach the driver's pod at its address, and are deleted with it. */}}
 {{- define "rescale.spark.conf" -}}
 spark.master k8s://https://kubernetes.default.svc
 spark.kubernetes.namespace {{ .Release.Namespace }}
@@ -9,7 +9,7 @@ spark.driver.port 7078
 spark.blockManager.port 7079
 spark.driver.memory {{ .Values.driver.memory }}
 {{- if .Values.metrics.enabled }}
-# The servlet is one of the UI's; nobody may end anything there.
+# The Prometheus servlet is part of the UI, in which nobody may end jobs.
 spark.ui.enabled true
 spark.ui.port 4040
 spark.ui.killEnabled false
@@ -36,12 +36,12 @@ spark.kubernetes.container.image.pullPolicy {{ .Values.image.pullPolicy }}
 spark.kubernetes.authenticate.executor.serviceAccountName {{ include "rescale.account" (dict "root" . "account" "executor") }}
 spark.kubernetes.executor.podTemplateFile /etc/rescale/spark/executor.yaml
 spark.kubernetes.executor.podTemplateContainerName executor
-# What a driver in a pod of ours does not have, it need not have the right to remove.
+# The driver creates none of these, so it needs no right to delete them.
 spark.kubernetes.executor.disableConfigMap true
 spark.kubernetes.driver.service.deleteOnTermination false
 spark.kubernetes.driver.ownPersistentVolumeClaim false
 {{- if .Values.spark.authenticate }}
-# Of a secret that each driver makes up, and hands its executors in their environment.
+# Each driver generates a secret, and passes it to its executors in their environment.
 spark.authenticate true
 {{- end }}
 {{- if .Values.spark.encrypt }}
@@ -49,7 +49,7 @@ spark.network.crypto.enabled true
 spark.network.crypto.cipher AES/GCM/NoPadding
 {{- end }}
 {{- if .Values.run.sparkOperator }}
-# By these the operator knows its application's executors.
+# The operator finds the executors of its application by these labels.
 spark.kubernetes.executor.label.sparkoperator.k8s.io/app-name ${env:SPARK_APPLICATION_NAME}
 spark.kubernetes.executor.label.sparkoperator.k8s.io/submission-id ${env:SPARK_SUBMISSION_ID}
 spark.kubernetes.executor.label.sparkoperator.k8s.io/launched-by-spark-operator true

@@ -1,1 +1,1 @@
-"""The command line: what all commands share, and the commands."""
+"""The command line: the commands, and the parts that they share."""

@@ -1,36 +1,39 @@
-"""What a shell completes (https://pypi.org/project/argcomplete): commands, options, their values, and operators."""
+"""Completion in a shell (https://pypi.org/project/argcomplete) of commands, options, their values, and operators."""
 
 from __future__ import annotations
 
 import argparse
 from functools import partial
-from pathlib import Path
 
-from rescale.errors import RescaleError
 from rescale.flink.metadata.reader import read_metadata
-from rescale.planning.asked.request import parse_uids
+from rescale.options.text_files import read_text
+from rescale.planning.request.request import parse_uids
 from rescale.snapshot.discovery import find_metadata
 from rescale.storage.locations import is_s3, normalise
 from rescale.storage.store import open_store
+from rescale.text.errors import RescaleError
 
 _LARGEST_METADATA = 16 * 1024 * 1024
-"""Bytes that are read at once while somebody waits."""
+"""Size of `_metadata`, in bytes, up to which a completion reads it."""
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Ends the process with what the shell that has started it asked for."""
-    import argcomplete  # which nobody else needs
+    """Print the completions that the shell asks for, and end the process."""
+    import argcomplete  # needed only here
 
     argcomplete.autocomplete(parser)
 
 
 def complete_operators(action: argparse.Action, end: str = "=") -> None:
-    """Lets an option that takes `UID=…`, or another `end`, be completed with the operators of SOURCE."""
+    """Complete an option that takes `UID=…`, or another `end`, with the operators of SOURCE."""
     action.completer = partial(_operators, end)  # type: ignore[attr-defined]
 
 
 def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """Uids with the end; none of a snapshot in S3, which would take too long, nor names that a terminal would obey."""
+    """Return the uids of the snapshot, with `end`.
+
+    A snapshot in S3 has no completions, because reading it takes too long. Names with control characters are left out.
+    """
     try:
         source = normalise(parsed_args.source if "source" in parsed_args else parsed_args.a)
         if is_s3(source):
@@ -48,6 +51,6 @@ def _operators(end: str, parsed_args: argparse.Namespace, **_: object) -> list[s
 
 
 def _given_names(parsed_args: argparse.Namespace) -> dict[str, str]:
-    """By operator id, as `--uids` gives them."""
+    """Return the names that `--uids` gives, by operator id."""
     file = getattr(parsed_args, "uids", None)
-    return dict(parse_uids(Path(file).read_text(encoding="utf-8-sig").splitlines())) if file else {}
+    return dict(parse_uids(read_text(file, "list of uids").splitlines())) if file else {}

@@ -1,4 +1,4 @@
-"""How far a step is, drawn on a terminal below the lines that it has to say."""
+"""Progress of a step, drawn on a terminal below the lines that it prints."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rich.table import Table
 from rich.text import Text
 
 from rescale.cli.terminal import console
-from rescale.report.units import duration, human_bytes
+from rescale.text.units import duration, human_bytes
 from rescale.ticks import Tick
 
 
 class Drawing:
-    """A bar under the name of the phase that goes on, as long as the block runs; lines go above it, and stay.
+    """Progress bar with the name of the current phase, shown during the block. Printed lines stay above it.
 
-    Before and between phases something moves, too.
+    Before and between phases there is a spinner.
     """
 
     def __init__(self) -> None:
         self._tick: Tick | None = None
-        self._alive = Spinner("dots")
+        self._spinner = Spinner("dots")
         self._live = Live(
             get_renderable=self._drawn,
             console=console(),
@@ -44,16 +44,18 @@ class Drawing:
         self._live.stop()
 
     def say(self, line: str) -> None:
+        """Print a line above the bar."""
         self._live.console.print(Text(line))
 
     def draw(self, tick: Tick) -> None:
+        """Draw the bar for the progress of a phase."""
         self._tick = None if tick.over else tick
         self._live.refresh()
 
     def _drawn(self) -> RenderableType:
         tick = self._tick
         if tick is None:
-            return self._alive
+            return self._spinner
         bar = Table.grid(padding=(0, 1), expand=True)
         bar.add_column(ratio=1)
         bar.add_column(no_wrap=True)
@@ -62,7 +64,7 @@ class Drawing:
 
 
 def how_far(tick: Tick) -> str:
-    """`1.2 GB of 3.4 GB, 85 MB/s, about 26 seconds left`, as far as it is known; `3.4 GB to go` while tasks start."""
+    """Return progress such as `1.2 GB of 3.4 GB, 85 MB/s, about 26 seconds left`; `3.4 GB to go` while tasks start."""
     if not tick.done:
         return f"{human_bytes(tick.total)} to go"
     parts = [f"{human_bytes(tick.done)} of {human_bytes(tick.total)}"]

@@ -1,4 +1,4 @@
-"""`rescale`: the commands put together, errors turned into exit codes."""
+"""`rescale`: the parser of all commands, and the mapping of errors to exit codes."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import pairwise
 
 from rescale.cli.output import Output, into_the_void, unwritten
 from rescale.cli.parser import Formatter, Parser
-from rescale.errors import RequestError, StoreError, unexpected
+from rescale.cli.version import ShowVersion
+from rescale.text.errors import RequestError, StoreError, unexpected
 
-_THE_WAY = """\
-What is in the snapshot?
+_STEPS = """\
+Show what is in the snapshot:
 
   rescale inspect s3://flink/savepoint-1a2b
 
-What would a rescale do? This moves nothing.
+Show what a rescale would do, without moving anything:
 
   rescale plan s3://flink/savepoint-1a2b --target s3://flink/new --parallelism 6
 
-Move all state, prove that it is all there, and publish the result.
+Move all state, prove that nothing is lost, and publish the result:
 
   rescale run s3://flink/savepoint-1a2b --target s3://flink/new --parallelism 6
 
-Compare a published result with its source once more.
+Compare a published result with its source again:
 
   rescale validate s3://flink/savepoint-1a2b s3://flink/new
 """
@@ -35,35 +35,48 @@ Compare a published result with its source once more.
 _GUIDE = f"""\
 Rescale changes the shape of a Flink job's state while the job is stopped.
 
-{_THE_WAY}
-A path will do, too. All commands: rescale --help; one of them: rescale run
---help; all of it at work on this machine: rescale demo
+{_STEPS}
+Local paths work, too. For all commands, see rescale --help; for one of them,
+rescale run --help; for a demo on this machine, rescale demo.
 """
 
 _EPILOG = f"""\
-{_THE_WAY}
-The source is never modified. A run that was interrupted is resumed by the same command; `rescale discard` removes
-what it left instead.
+{_STEPS}
+The source is never modified. The same command resumes an interrupted run; `rescale discard` removes what it left.
 
-Exit codes: 0 done; 2 the request cannot be met as it stands, or the target is taken; 3 the snapshot is damaged, has
-changed or is not supported, or the store is not; 4 the result is not what it must be (a run publishes nothing then),
-two snapshots differ, or an operator has no match; 5 a fault of Rescale itself, with its traceback; 130 interrupted
-(Ctrl-C), 143 by SIGTERM; 1 anything that may pass, worth another try.
+Exit codes: 0 done; 1 a temporary error, worth another try; 2 the request cannot be met as it is, or the target is
+taken; 3 the snapshot is damaged, has changed or is not supported, or the store is not supported; 4 the result is wrong
+(a run does not publish it), two snapshots differ, or an operator has no match; 5 a bug of Rescale, with its traceback;
+130 interrupted (Ctrl-C); 143 ended by SIGTERM.
 
 S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
 """
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line.
+    """Return the parser of the whole command line.
 
-    The commands are imported here, most of what a start takes: where Ctrl-C ends that, it is answered like any other.
+    The imports of the commands take most of the time of a start. They are here so that Ctrl-C is handled meanwhile.
     """
-    from rescale.cli.commands import demo, diff, discard, inspect, match, plan, report, run, validate, virtual_keys
+    from rescale.cli.commands import (
+        demo,
+        diff,
+        discard,
+        doctor,
+        follow,
+        inspect,
+        match,
+        plan,
+        report,
+        run,
+        schema,
+        validate,
+        virtual_keys,
+    )
 
     common = Parser(add_help=False)
     common.add_argument(
-        "--output", choices=("text", "json"), default="text", help="how to answer (default: %(default)s)"
+        "--output", choices=("text", "json"), default="text", help="format of the answer (default: %(default)s)"
     )
     root = Parser(
         prog="rescale",
@@ -71,9 +84,23 @@ def parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=Formatter,
     )
-    root.add_argument("--version", action="version", version=f"rescale {version('rescale')}")
+    root.add_argument("--version", action=ShowVersion, help="show the version; in a checkout, with the commit")
     commands = root.add_subparsers(metavar="COMMAND", required=True)
-    for command in (inspect, match, plan, run, validate, report, diff, discard, demo, virtual_keys):
+    for command in (
+        inspect,
+        match,
+        plan,
+        run,
+        follow,
+        validate,
+        report,
+        diff,
+        discard,
+        doctor,
+        demo,
+        virtual_keys,
+        schema,
+    ):
         name = command.__name__.rpartition(".")[2].replace("_", "-")
         sub = commands.add_parser(
             name,
@@ -88,22 +115,23 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    _open_what_was_closed()
-    if isinstance(sys.stdout, TextIOWrapper):  # it may not know the signs of tables, such as an arrow
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line with the arguments (default: those of the process); return the exit code."""
+    _open_closed_streams()
+    if isinstance(sys.stdout, TextIOWrapper):  # its encoding may lack characters of tables, such as an arrow
         sys.stdout.reconfigure(errors="backslashreplace")
-    words = sys.argv[1:] if words is None else words
+    arguments = sys.argv[1:] if arguments is None else arguments
     if "_ARGCOMPLETE" in os.environ:
-        from rescale.cli.completion import complete  # for whom the shell alone asks
+        from rescale.cli.completion import complete  # needed only for completions
 
         complete(parser())
-    if not words:
+    if not arguments:
         print(_GUIDE, end="", file=sys.stderr)
         return RequestError.exit_code
     try:
-        code = _answered(words)
+        code = _execute(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output went away
+    except BrokenPipeError:  # the reader of our output has ended
         into_the_void(sys.stdout)
         into_the_void(sys.stderr)
         return StoreError.exit_code
@@ -114,20 +142,20 @@ def main(words: Sequence[str] | None = None) -> int:
     return code
 
 
-def _open_what_was_closed() -> None:
-    """What is printed would go into whichever file gets the number of a stream that whoever starts this has closed."""
+def _open_closed_streams() -> None:
+    """Open standard streams that the parent has closed, or the next file that is opened would get our output."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r+"))  # noqa: SIM115
 
 
-def _answered(words: Sequence[str]) -> int:
-    output, resumes = Output("json" if _asks_for_json(words) else "text"), False
+def _execute(arguments: Sequence[str]) -> int:
+    output, resumes = Output("json" if _asks_for_json(arguments) else "text"), False
     try:
-        _refuse_other_bytes(words)
-        arguments = parser().parse_args(words)
-        resumes = arguments.resumes
-        return int(arguments.execute(arguments, output) or 0)
+        _refuse_other_bytes(arguments)
+        parsed = parser().parse_args(arguments)
+        resumes = parsed.resumes
+        return int(parsed.execute(parsed, output) or 0)
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -138,20 +166,20 @@ def _answered(words: Sequence[str]) -> int:
         return output.interrupted(how, resumes=resumes)
 
 
-def _refuse_other_bytes(words: Sequence[str]) -> None:
-    """Python stands in for bytes that are not UTF-8 (a terminal may write Latin-1): nobody could write that down."""
-    for word in words:
-        if not word.isascii() and any("\ud800" <= sign <= "\udfff" for sign in word):
+def _refuse_other_bytes(arguments: Sequence[str]) -> None:
+    """Raise `RequestError` for an argument that is not UTF-8; Python has surrogates for its bytes."""
+    for argument in arguments:
+        if not argument.isascii() and any("\ud800" <= character <= "\udfff" for character in argument):
             raise RequestError(
                 "an argument is not UTF-8",
-                found=ascii(word),
-                advice="have the terminal, or what writes the command, use UTF-8; give files other names",
+                found=ascii(argument),
+                advice="use UTF-8 in the terminal, or in the program that writes the command; rename such files",
             )
 
 
-def _asks_for_json(words: Sequence[str]) -> bool:
-    """Whether errors are to be JSON, known before the words are parsed (they may be what is wrong)."""
-    return "--output=json" in words or ("--output", "json") in pairwise(words)
+def _asks_for_json(arguments: Sequence[str]) -> bool:
+    """Return whether errors are to be JSON, before the arguments are parsed, because they may be wrong."""
+    return "--output=json" in arguments or ("--output", "json") in pairwise(arguments)
 
 
 if __name__ == "__main__":

@@ -6,14 +6,15 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TextIO
 
 import msgspec
 
 from rescale.cli.terminal import coloured, console, shows_colours
 from rescale.cli.termination import exit_code_of
-from rescale.errors import RescaleError, StoreError
-from rescale.names import printable_lines
+from rescale.text.error_document import ErrorDocument
+from rescale.text.errors import RescaleError, StoreError
+from rescale.text.names import printable_lines
 
 
 class Output:
@@ -24,12 +25,26 @@ class Output:
 
     def __init__(self, form: str) -> None:
         self.json = form == "json"
+        self._indent: int | None = 2
 
-    def answer(self, document: dict[str, Any], text: Callable[[], str]) -> None:
+    def begin_lines(self) -> None:
+        """Answer with one JSON document a line from now on, errors too."""
+        self._indent = None
+
+    def answer(self, document: object, text: Callable[[], str]) -> None:
         """`StoreError` if there is no room for it."""
-        words = _as_json(document) if self.json else printable_lines(text())
+        self._print(self._as_json(document) if self.json else printable_lines(text()))
+
+    def answer_json(self, document: object) -> None:
+        """Answer with JSON in both forms."""
+        self._print(self._as_json(document))
+
+    def _as_json(self, document: object) -> str:
+        return _as_json(document, self._indent)
+
+    def _print(self, text: str) -> None:
         try:
-            print(words, flush=True)
+            print(text, flush=True)
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -37,7 +52,7 @@ class Output:
 
     def error(self, error: RescaleError) -> None:
         if self.json:
-            print(_as_json(error.to_json()))
+            print(self._as_json(error.to_json()))
         if shows_colours():
             console().print(coloured(error))
             return
@@ -53,7 +68,7 @@ class Output:
         code = exit_code_of(how)
         what = "interrupted; the same command takes it up again" if resumes else "interrupted"
         if self.json:
-            print(_as_json({"error": "KeyboardInterrupt", "what": what, "exit_code": code}))
+            print(self._as_json(ErrorDocument(error="KeyboardInterrupt", what=what, exit_code=code)))
         self.say(what)
         return code
 
@@ -62,18 +77,19 @@ class Output:
 
 
 def unwritten(error: OSError) -> StoreError:
-    """Of an answer, on standard output: from now on nobody sees what goes there."""
+    """Return the error of an answer that cannot be written, and discard what standard output still gets."""
     into_the_void(sys.stdout)
     return StoreError("the answer cannot be written", found=error, advice="make room where it goes, and ask again")
 
 
 def into_the_void(stream: TextIO) -> None:
-    """What is still to be written to the stream fails no more, and nobody sees it."""
+    """Point the stream at the null device: later writes are discarded, and none fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _as_json(document: dict[str, Any]) -> str:
-    lines = msgspec.json.format(msgspec.json.encode(document), indent=2).decode().split("\n")
+def _as_json(document: object, indent: int | None) -> str:
+    encoded = msgspec.json.encode(document)
+    lines = (encoded if indent is None else msgspec.json.format(encoded, indent=indent)).decode().split("\n")
     return "\n".join(line if line.isprintable() else _escaped(line) for line in lines)
 
 

@@ -1,33 +1,62 @@
-"""Runs a step for a command, as a process of its own, and takes its result document, which nobody else needs."""
+"""Steps that a command runs in processes of their own, with temporary result documents."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from rescale.cli.terminal import moves_the_cursor
-from rescale.process import Step, run_step
+from rescale.cli.terminal import can_draw
+from rescale.lasting_process import LastingProcess
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.process import run_step
+from rescale.runstate.step import Step
 from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder, temporary_directory
 
 
-def run_own_step(step: Step, words: Sequence[str], master: str) -> dict[str, Any]:
-    """The result document of a step that is given `words` and Spark's master; on a terminal, how far it is is drawn."""
+def run_own_step(step: Step, arguments: Sequence[str], master: str) -> dict[str, Any]:
+    """Run a step with these arguments and a Spark master, and return its result document.
+
+    On a terminal, draw the progress of the step.
+    """
     remove_all_left()
     with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
-        # What the store writes beside a file's directory lies in ours then.
-        result, words = str(directory / "step" / "result.json"), [*words, "--master", master]
-        if not moves_the_cursor():
-            return run_step(step, result, words, _say)
+        # A subdirectory, because the store writes files beside the directory of a file.
+        result, arguments = str(directory / "step" / "result.json"), [*arguments, "--master", master]
+        if not can_draw():
+            return run_step(step, result, arguments, _say)
         from rescale.cli.drawing import Drawing
 
         with Drawing() as drawing:
-            return run_step(step, result, words, drawing.say, drawing.draw)
+            return run_step(step, result, arguments, drawing.say, drawing.draw)
+
+
+@contextmanager
+def own_rounds(master: str) -> Iterator[Callable[[Plan, Proof], None]]:
+    """Yield a function that moves and validates a claimed plan. All calls use the same process, until the block ends.
+
+    On a terminal, the function draws the progress.
+    """
+    drawn = can_draw()
+    with LastingProcess(master, _say, drawn=drawn) as process:
+
+        def carry_out(plan: Plan, proof: Proof) -> None:
+            if not drawn:
+                process.move(plan, proof)
+                return
+            from rescale.cli.drawing import Drawing
+
+            with Drawing() as drawing:
+                process.move(plan, proof, drawing.say, drawing.draw)
+
+        remove_all_left()
+        yield carry_out
 
 
 def _say(line: str) -> None:
-    """Whether or not anybody still reads standard error: the step goes on."""
+    """Print a line on standard error. The step continues if nobody reads it any more."""
     with suppress(BrokenPipeError):
         print(line, file=sys.stderr, flush=True)

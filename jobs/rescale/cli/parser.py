@@ -1,4 +1,4 @@
-"""A command line's parser: words that make no sense are an error of ours, which asks about what may have been meant."""
+"""Parser of the command line, whose errors are errors of ours with a suggestion for misspelt words."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import sys
 from textwrap import fill
 from typing import Any, NoReturn
 
-from rescale.errors import RequestError
-from rescale.given_once import GivenOnce
-from rescale.names import did_you_mean
+from rescale.options.given_once import GivenOnce
+from rescale.text.errors import RequestError
+from rescale.text.names import did_you_mean
 
 
 class Parser(GivenOnce):
-    """A parser whose errors are `RequestError`s, so that they can be answered in JSON too.
+    """Parser whose errors are `RequestError`s, so that they can be printed as JSON, too.
 
-    What is misspelt is asked about.
+    For a misspelt word they suggest the right one.
     """
 
     def __init__(self, **arguments: Any) -> None:
@@ -24,12 +24,12 @@ class Parser(GivenOnce):
         self._question: str | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it, but words that are left over are an error of the command that they belong to."""
+        """Parse as argparse does, but report unknown arguments as an error of the command that they belong to."""
         self._words = list(sys.argv[1:] if args is None else args)
-        found, unknown = super().parse_known_args(self._words, namespace)
+        parsed, unknown = super().parse_known_args(self._words, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         questions = [self._question, *map(self._about_option, self._words)]
@@ -51,7 +51,7 @@ class Parser(GivenOnce):
 
 
 class Formatter(argparse.HelpFormatter):
-    """Fills paragraphs, but not those that are indented: nobody could copy a command that was."""
+    """Formatter that wraps paragraphs, except indented ones, which are commands to copy."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002
         parts = text.rstrip().split("\n\n")

@@ -1,4 +1,4 @@
-"""Where `rescale` begins: what it takes to answer is imported while Ctrl-C is answered already."""
+"""Entry point of `rescale`: it handles Ctrl-C before it imports everything else."""
 
 # PYTHON_ARGCOMPLETE_OK
 
@@ -10,12 +10,13 @@ from rescale.cli.termination import answer_termination, exit_code_of
 
 
 def main() -> int:
+    """Run the command line; return the exit code."""
     answer_termination()
     try:
         from rescale.cli.main import main as answer
 
         return answer()
-    except KeyboardInterrupt as how:  # where there is no `Output` yet, or no more
+    except KeyboardInterrupt as how:  # before there is an `Output`, or after it
         print("interrupted", file=sys.stderr)
         return exit_code_of(how)
 

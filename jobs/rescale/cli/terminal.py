@@ -1,4 +1,4 @@
-"""What standard error looks like where it is a terminal. Nothing else needs `rich`, which takes a while to load."""
+"""Standard error as a terminal. Only this needs `rich`, which is slow to import."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import TYPE_CHECKING
 
-from rescale.errors import RescaleError
-from rescale.names import printable
+from rescale.text.errors import RescaleError
+from rescale.text.names import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-_MOMENT_SECONDS = 1.0
+_DELAY_SECONDS = 1.0
 
 _ADVICE = "  what to do: "
 
 
-def moves_the_cursor() -> bool:
-    """Whether standard error is a terminal on which something can be drawn anew."""
+def can_draw() -> bool:
+    """Return whether standard error is a terminal on which lines can be redrawn."""
     return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def shows_colours() -> bool:
-    """As https://no-color.org asks for."""
-    return moves_the_cursor() and not os.environ.get("NO_COLOR")
+    """Return whether standard error shows colours (https://no-color.org)."""
+    return can_draw() and not os.environ.get("NO_COLOR")
 
 
 def console() -> Console:
@@ -40,8 +40,8 @@ def console() -> Console:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Where the block takes more than a moment, a terminal says for what somebody waits, until it is over."""
-    if not moves_the_cursor():
+    """Show a spinner with a text on a terminal if the block takes more than a second, until the block ends."""
+    if not can_draw():
         yield
         return
     shown: list[Live] = []
@@ -56,7 +56,7 @@ def waiting(what: str) -> Iterator[None]:
         live.start()
         shown.append(live)
 
-    timer = Timer(_MOMENT_SECONDS, show)
+    timer = Timer(_DELAY_SECONDS, show)
     timer.daemon = True
     timer.start()
     try:
@@ -69,7 +69,7 @@ def waiting(what: str) -> Iterator[None]:
 
 
 def coloured(error: RescaleError) -> Text:
-    """An error as it is printed elsewhere, with what is wrong and what to do about it in colours."""
+    """Return the text of an error, with the summary and the advice in colours."""
     from rich.text import Text
 
     what, *details = str(error).split("\n")

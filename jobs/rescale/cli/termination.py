@@ -1,4 +1,4 @@
-"""SIGTERM, with which other programs end this one, is answered like Ctrl-C: what was begun is ended, and said to be."""
+"""Handling of SIGTERM like Ctrl-C: the command ends what it has started, and says that it was interrupted."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from types import FrameType
 
 INTERRUPTED = 130
 TERMINATED = 143
-"""What shells make of a process that Ctrl-C, or SIGTERM, has ended."""
+"""Exit codes that shells report for a process that Ctrl-C or SIGTERM has ended."""
 
 
 class Terminated(KeyboardInterrupt):
-    """Raised where SIGTERM finds the program."""
+    """Exception that SIGTERM raises in the main thread."""
 
 
 def exit_code_of(how: KeyboardInterrupt) -> int:
+    """Return the exit code of an interrupted process."""
     return TERMINATED if isinstance(how, Terminated) else INTERRUPTED
 
 
 def answer_termination() -> None:
+    """Let SIGTERM raise `Terminated`."""
     signal.signal(signal.SIGTERM, _terminated)
 
 

@@ -1,4 +1,4 @@
-"""An embedded Airflow: SQLite in a temporary folder, and nothing of the Airflow that this machine may have."""
+"""An embedded Airflow: SQLite in a temporary folder, isolated from any Airflow on this machine."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rescale.demo.processes import completed, free_port
-from rescale.errors import RequestError
+from rescale.storage.files import owned
+from rescale.text.errors import RequestError
 
 DAG_ID = "rescale_savepoint"
 CONNECTION_ID = "rescale_demo"
 USER = "admin"
 
 _LOCKED_SECONDS = 60
-"""How long a component waits for another one to be done with the database. After the usual five it would end, and on a
-busy machine that is soon."""
+"""Seconds for which a component waits for a locked database; the default of five is too short on a busy machine."""
 
 _DAG_FOLDERS = (Path(__file__).parents[3] / "dags", Path(sys.prefix) / "share" / "rescale" / "dags")
-"""Where the DAGs lie in a checkout, and where an installed package puts them."""
+"""Folders of the DAGs: in a checkout, and of an installed package."""
 
 
 @dataclass(frozen=True)
 class AirflowHome:
-    """`connection` is that of `CONNECTION_ID`, in JSON; `options` are Airflow's variables beside the usual ones.
+    """An Airflow in a folder of its own.
 
-    `users` are roles (viewer, user, op, admin) by name; all have the one password.
+    `connection` is the JSON of the connection `CONNECTION_ID`, and `options` are further Airflow variables. `users`
+    maps names to roles (viewer, user, op, admin); all users have the same password.
     """
 
     folder: Path
@@ -45,7 +46,7 @@ class AirflowHome:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of every process of this Airflow; access to S3 is in the connection alone."""
+        """Environment of every process of this Airflow; only the connection gives access to S3."""
         theirs = ("AIRFLOW", "AWS_")
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith(theirs)},
@@ -58,7 +59,7 @@ class AirflowHome:
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.folder / 'airflow.db'}?timeout={_LOCKED_SECONDS}",
-            # No DAG changes here; every half a minute, as usual, would keep a core busy.
+            # The DAGs do not change, and parsing them every 30 s, the default, would keep a core busy.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in self.users.items()),
@@ -72,7 +73,7 @@ class AirflowHome:
 
     @property
     def _scratch(self) -> Path:
-        """For what a killed process would leave behind."""
+        """Folder for temporary files, which killed processes leave behind."""
         return self.folder / "tmp"
 
     @property
@@ -80,19 +81,20 @@ class AirflowHome:
         return self.folder / "passwords.json"
 
     def migrate(self) -> None:
-        """Makes the database."""
-        self._scratch.mkdir(parents=True)
-        self._passwords.write_text(json.dumps(dict.fromkeys(self.users, self.password)))
+        """Create the database, the password file and the folder for temporary files."""
+        owned.make_folder(self._scratch)
+        owned.write_new(self._passwords, json.dumps(dict.fromkeys(self.users, self.password)).encode())
         log = self.folder / "migrate.log"
         completed(airflow("db", "migrate"), self.environment, log, "the migration of Airflow's database")
 
 
-def airflow(*words: str) -> list[str]:
-    """An Airflow command of this environment."""
-    return [sys.executable, "-m", "airflow", *words]
+def airflow(*arguments: str) -> list[str]:
+    """Return the command line of an Airflow command in this Python environment."""
+    return [sys.executable, "-m", "airflow", *arguments]
 
 
 def dag_folder() -> Path:
+    """Return the folder of the DAGs; `RequestError` if they are not installed."""
     for folder in _DAG_FOLDERS:
         if (folder / f"{DAG_ID}.py").is_file():
             return folder

@@ -1,4 +1,4 @@
-"""Who holds what, subtask by subtask, in the savepoint and in the result."""
+"""State by subtask, in the savepoint and in the result."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 
 from tabulate import tabulate
 
-from rescale.report.units import counted, human_bytes
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.text.units import counted, human_bytes
 
 
 def before_and_after(before: Snapshot, after: Snapshot) -> str:
-    """A table of all operators that hold state, a line for each subtask that there is before or after."""
+    """Return a table of all operators with state, with a row for each old or new subtask."""
     results = {operator.operator_id: operator for operator in after.operators}
     rows = []
     for old in before.operators:
@@ -38,7 +38,7 @@ def _keys(stream: KeyedStream) -> str:
 
 
 def _elements(stream: ElementStream) -> str:
-    """How many elements by distribution mode, such as `3 split, 4 union elements`."""
+    """Return the number of elements by distribution mode, such as `3 split, 4 union elements`."""
     counts = Counter(state.mode.name.partition("_")[0].lower() for state in stream.states for _ in state.elements)
     if len(counts) == 1:
         ((mode, count),) = counts.items()

@@ -1,8 +1,8 @@
-"""One run of the DAG in this process, told in words: what `rescale demo` starts.
+"""A run of the DAG in this process, which prints what its tasks do; `rescale demo` starts it.
 
     python -m rescale.demo.dag_run LOG CONF
 
-Airflow's own output goes to the file LOG; a sentence for each task that begins or ends goes to standard output.
+Airflow's own output goes to the file LOG. A line for each task that starts or ends goes to standard output.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any, TextIO
 from airflow.listeners import hookimpl
 
 from rescale.demo.airflow_home import DAG_ID, dag_folder
+from rescale.storage.files import owned
 
 
 class Narrator:
-    """A listener of Airflow's that tells what the tasks do, in the words of their documentation."""
+    """An Airflow listener that prints what each task does, from its documentation."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -46,7 +47,7 @@ class Narrator:
 def main() -> int:
     log, conf = sys.argv[1:]
     out = os.fdopen(os.dup(1), "w")
-    with Path(log).open("ab") as output:
+    with owned.append(Path(log)) as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
     from airflow.dag_processing.dagbag import DagBag

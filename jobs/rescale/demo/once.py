@@ -1,4 +1,4 @@
-"""`rescale demo`: one run of the DAG, told in words, with before and after."""
+"""`rescale demo`: a run of the DAG that prints what it does, and the state by subtask before and after."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rescale.demo.before_and_after import before_and_after
 from rescale.demo.flink import restore_in_flink
 from rescale.demo.processes import demo_folder, failure, interrupted_once, running
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
-from rescale.report.units import counted, human_bytes
+from rescale.runstate.certificate import read_certificate
+from rescale.runstate.places import certificate_place
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import join
-from rescale.target.certificate import read_certificate
-from rescale.target.places import certificate_place
+from rescale.text.units import counted, human_bytes
 
 PARALLELISM = 6
-"""The savepoint has 4."""
+"""New parallelism; the savepoint has 4."""
 
 _WIDTH = 110
 
@@ -28,14 +28,15 @@ Say = Callable[[str], None]
 
 
 def demo(say: Say, *, with_flink: bool) -> None:
+    """Run the demo and print its progress with `say`; `with_flink` also restores source and result in Flink."""
     begun = time.monotonic()
     target = join(TARGETS, f"clicks-{PARALLELISM}")
     with interrupted_once() as ending, demo_folder() as folder:
         say("Starting an S3 server on this machine …")
         with s3_server(folder) as server:
             upload_savepoint()
-            say(f"  a savepoint that Flink 2.3 took of a running job lies at {SOURCE}")
-            say("Making an Airflow of its own (SQLite, in a temporary folder) …")
+            say(f"  {SOURCE} is a savepoint that Flink 2.3 took of a running job")
+            say("Creating an Airflow for the demo (SQLite, in a temporary folder) …")
             home = AirflowHome(folder / "airflow", server.connection)
             home.migrate()
             say(f"Running the DAG {DAG_ID}: parallelism 4 → {PARALLELISM} …")
@@ -44,7 +45,7 @@ def demo(say: Say, *, with_flink: bool) -> None:
             if with_flink:
                 restore_in_flink(say, SOURCE, target, PARALLELISM, folder)
             ending()
-            say("Ending everything that was started …")
+            say("Stopping everything that the demo started …")
     say(f"Done, in {time.monotonic() - begun:.0f} s. The same with a form in the browser: rescale demo --ui")
 
 
@@ -56,7 +57,7 @@ def _run_dag(home: AirflowHome, target: str) -> None:
         try:
             code = process.wait()
         except BaseException:
-            process.kill()  # Airflow lets a task decide about SIGTERM; a step that hangs on this process ends with it
+            process.kill()  # Airflow leaves SIGTERM to its tasks; their child processes end with this one
             raise
         if code:
             raise failure("the run of the DAG failed", log)

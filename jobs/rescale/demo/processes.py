@@ -1,8 +1,8 @@
-"""Processes that the demo starts, and that are gone when it ends: they, and everything that came of them.
+"""Processes of the demo, which end with it together with all their descendants.
 
-A process hands its environment on to those that it starts, also to such as outlive it or leave its session. So each
-process that is started here gets a mark into its environment, and what bears the mark belongs to it. The demo has one,
-too, by which a process that outlives it (`guard`) finds what is left of a demo that was killed.
+A process passes its environment on to its children, even to those that outlive it or leave its session. So each process
+that is started here gets a mark in its environment, and all processes with this mark belong to it. The demo has a mark,
+too: with it a process that outlives the demo (`guard`) finds what is left of a demo that was killed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,14 +21,16 @@ from types import FrameType
 
 import psutil
 
-from rescale.errors import RescaleError
+from rescale.storage.files import owned
+from rescale.storage.scratch import ScratchKind, scratch_folder, temporary_directory
+from rescale.text.errors import RescaleError
 
 Process = subprocess.Popen[bytes]
 
 _MARK = "RESCALE_DEMO_PROCESS"
 _MARK_OF_ALL = "RESCALE_DEMO"
 _KEEP_ENVIRONMENT = "SPT_NOENV"
-"""Airflow gives its processes titles; without this, a long one is written over the environment."""
+"""Variable that keeps the titles which Airflow gives its processes from overwriting their environment."""
 
 _GRACE_SECONDS = 20
 _LAST_LINES = 15
@@ -37,9 +38,9 @@ _LAST_LINES = 15
 
 @contextmanager
 def interrupted_once() -> Iterator[Callable[[], None]]:
-    """In the block, the first Ctrl-C (or SIGTERM) interrupts, and no other one disturbs the tidying up after it.
+    """Let the first Ctrl-C (or SIGTERM) interrupt the block, and ignore all others, so that cleaning up completes.
 
-    The function that the block gets is for one that ends by itself: from then on nothing interrupts it.
+    The block gets a function that ignores interruptions from then on, for the cleaning up at its normal end.
     """
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {int(number): signal.getsignal(number) for number in signals}
@@ -50,33 +51,35 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
-        if callable(answer := before[number]):  # it tells which of them it was
+        if callable(answer := before[number]):  # the handler of the command line, which knows the signal
             answer(number, frame)
         raise KeyboardInterrupt
 
     for number in signals:
         signal.signal(number, interrupt)
     yield ignore
-    # Not after an interruption: this process has nothing to do then but to end, and goes on to ignore the impatient.
-    for one, handler in before.items():
-        signal.signal(one, handler)
+    # Not after an interruption: the process then only has to end, and goes on ignoring signals.
+    for changed, handler in before.items():
+        signal.signal(changed, handler)
 
 
 @contextmanager
 def demo_folder() -> Iterator[Path]:
-    """A temporary folder until the block ends; if this process is killed in it, the folder goes with all that it has
-    started."""
+    """Yield a temporary folder that is removed when the block ends.
+
+    If this process is killed in the block, the guard ends all processes that it started and removes the folder.
+    """
     mark = uuid.uuid4().hex
-    with tempfile.TemporaryDirectory(prefix="rescale-demo-") as folder:
-        command = [sys.executable, "-m", "rescale.demo.guard", mark, folder]
+    with scratch_folder(Path(temporary_directory()), ScratchKind.DEMO) as folder:
+        command = [sys.executable, "-m", "rescale.demo.guard", mark, str(folder)]
         safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # a `random.py` in the working directory is not imported
         guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=safely, start_new_session=True)
         os.environ[_MARK_OF_ALL] = mark
         try:
-            yield Path(folder)
+            yield folder
         finally:
             del os.environ[_MARK_OF_ALL]
-            guard.communicate()  # closes its pipe, and waits for its end
+            guard.communicate()  # closes the pipe and waits for the guard
 
 
 def free_port() -> int:
@@ -87,14 +90,14 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: Sequence[str], environment: Mapping[str, str], log: Path | None) -> Iterator[Process]:
-    """The process for as long as the block runs, in a session of its own: Ctrl-C reaches the demo alone.
+    """Run a process during the block, in its own session, so that Ctrl-C reaches only the demo.
 
-    Its output goes to `log`; None: to where the demo's goes.
+    Its output goes to `log`, or with None to the output of the demo.
     """
     mark = uuid.uuid4().hex
     marked = {**environment, _MARK: mark, _KEEP_ENVIRONMENT: "1"}
     try:
-        with log.open("ab") if log else nullcontext() as output:
+        with owned.append(log) if log else nullcontext() as output:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=marked, start_new_session=True
             )
@@ -104,20 +107,20 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
 
 
 def ask_to_end(processes: Iterable[Process]) -> None:
-    """Asks them all at once, so that whoever ends one after the other need not wait for each of them anew."""
+    """Ask all processes to end at once, which is faster than to end one after the other."""
     for process in processes:
         process.terminate()
 
 
 def completed(command: Sequence[str], environment: Mapping[str, str], log: Path, what: str) -> None:
-    """Runs a process to its end; `RescaleError` with the end of its log if that is not a good one."""
+    """Run a process to its end; if it fails, `RescaleError` with the end of its log."""
     with running(command, environment, log) as process:
         if process.wait():
             raise failure(f"{what} failed", log)
 
 
 def wait_until(ready: Callable[[], bool], process: Process, log: Path, what: str, seconds: float) -> None:
-    """Waits for `ready`, while `process` runs; `RescaleError` if that is not to be."""
+    """Wait until `ready` is true; `RescaleError` if `process` ends or the seconds pass before that."""
     deadline = time.monotonic() + seconds
     while not ready():
         if process.poll() is not None:
@@ -133,12 +136,12 @@ def failure(what: str, log: Path) -> RescaleError:
 
 
 def end_demo(mark: str) -> None:
-    """Ends what a demo has started."""
+    """End all processes that a demo has started."""
     _end(_MARK_OF_ALL, mark)
 
 
 def _end(variable: str, mark: str) -> None:
-    """Ends what bears the mark: politely, then for good, until there is nothing left."""
+    """End all processes with the mark: first by SIGTERM, then by SIGKILL, until none is left."""
     family = _family(variable, mark)
     for member in family:
         with suppress(psutil.NoSuchProcess):
@@ -158,5 +161,5 @@ def _family(variable: str, mark: str) -> list[psutil.Process]:
 def _mark(process: psutil.Process, variable: str) -> str | None:
     try:
         return process.environ().get(variable)
-    except psutil.Error:  # it has ended, or is somebody else's
+    except psutil.Error:  # it has ended, or belongs to another user
         return None

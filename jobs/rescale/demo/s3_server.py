@@ -1,4 +1,4 @@
-"""An S3 server for the demo: moto's, in a process, on a free port of 127.0.0.1, with everything in its memory."""
+"""An S3 server for the demo: moto in a separate process, in memory, on a free port of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class S3Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs to use it."""
+        """Environment variables with which a process uses the server."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": _KEY,
@@ -41,7 +41,7 @@ class S3Server:
 
     @property
     def connection(self) -> str:
-        """The same as an Airflow connection, in JSON."""
+        """JSON of an Airflow connection to the server."""
         extra = {"endpoint_url": self.endpoint, "region_name": _REGION}
         return json.dumps({"conn_type": "aws", "login": _KEY, "password": _SECRET, "extra": extra})
 
@@ -55,7 +55,7 @@ class S3Server:
 
 @contextmanager
 def s3_server(folder: Path) -> Iterator[S3Server]:
-    """A running server; in the block, this process uses it too. `folder` takes its log."""
+    """Run a server during the block, with its log in `folder`; this process uses it, too."""
     port, log = free_port(), folder / "s3.log"
     server = S3Server(f"http://127.0.0.1:{port}")
     for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -68,7 +68,7 @@ def s3_server(folder: Path) -> Iterator[S3Server]:
 
 
 def upload_savepoint() -> None:
-    """Makes the buckets, and puts the savepoint that comes with the package at `SOURCE`."""
+    """Create the buckets and upload the savepoint that comes with the package to `SOURCE`."""
     client = boto3.client("s3")
     for uri in (SOURCE, TARGETS):
         client.create_bucket(Bucket=split_s3(uri)[0])

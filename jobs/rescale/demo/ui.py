@@ -1,6 +1,6 @@
-"""`rescale demo --ui`: an Airflow to click through, until Ctrl-C.
+"""`rescale demo --ui`: an Airflow with its web interface, until Ctrl-C.
 
-Its four components are started one by one: `airflow standalone` would listen on all interfaces and leave children.
+Its four components are started separately: `airflow standalone` listens on all interfaces and leaves child processes.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _START_SECONDS = 180
 
 
 def demo_ui(say: Callable[[str], None]) -> None:
-    """Runs until it is interrupted."""
+    """Run the S3 server and Airflow until an interruption."""
     with interrupted_once(), demo_folder() as folder:
         say("Starting an S3 server on this machine …")
         with s3_server(folder) as server:
             upload_savepoint()
-            say("Making an Airflow of its own (SQLite, in a temporary folder) …")
+            say("Creating an Airflow for the demo (SQLite, in a temporary folder) …")
             home = AirflowHome(folder / "airflow", server.connection)
             home.migrate()
             say("Starting its api-server, scheduler, dag-processor and triggerer …")
             with components(home) as processes:
                 try:
-                    say(_words(home, server.endpoint))
+                    say(_instructions(home, server.endpoint))
                     _watch(home, processes)
                 except KeyboardInterrupt:
-                    say("Ending everything that was started …")
+                    say("Stopping everything that the demo started …")
                     raise
 
 
 def _watch(home: AirflowHome, processes: Mapping[str, Process]) -> NoReturn:
-    """`RescaleError` when one of them ends."""
+    """Watch the components; `RescaleError` as soon as one of them ends."""
     while True:
         for name, process in processes.items():
             if process.poll() is not None:
@@ -50,7 +50,7 @@ def _watch(home: AirflowHome, processes: Mapping[str, Process]) -> NoReturn:
 
 
 def component_commands(home: AirflowHome) -> dict[str, list[str]]:
-    """By the names of the components."""
+    """Return the command of each component by its name."""
     return {
         "api-server": airflow("api-server", "--host", "127.0.0.1", "--port", str(home.port), "--workers", "1"),
         "scheduler": airflow("scheduler", "--skip-serve-logs"),
@@ -61,7 +61,7 @@ def component_commands(home: AirflowHome) -> dict[str, list[str]]:
 
 @contextmanager
 def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
-    """The four components by name, running and healthy, the DAG parsed."""
+    """Yield the four components by name as soon as they are healthy and the DAG is parsed."""
     with ExitStack() as stack:
         processes = {
             name: stack.enter_context(running(command, home.environment, component_log(home, name)))
@@ -79,7 +79,7 @@ def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
         yield processes
 
 
-def _words(home: AirflowHome, endpoint: str) -> str:
+def _instructions(home: AirflowHome, endpoint: str) -> str:
     return f"""
 Airflow:  {home.url}/dags/{DAG_ID}
 Log in:   {USER} / {home.password}
@@ -96,7 +96,7 @@ Ctrl-C ends everything.
 
 
 def _health(home: AirflowHome) -> dict[str, dict[str, str]]:
-    """The states of the components; empty while the server does not answer."""
+    """Return the health of the components; empty while the server does not answer."""
     return _get(f"{home.url}/api/v2/monitor/health")
 
 
@@ -111,7 +111,7 @@ def _knows_the_dag(home: AirflowHome) -> bool:
 
 
 def _get(url: str, data: bytes | None = None, authorization: str = "") -> dict[str, dict[str, str]]:
-    """What the server answers (to a POST if there is `data`); nothing if it does not, or refuses."""
+    """Return the server's answer to a GET, or with `data` to a POST; empty if there is none, or an error."""
     headers = {"Content-Type": "application/json", "Authorization": authorization}
     try:
         with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=10) as answer:

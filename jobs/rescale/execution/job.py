@@ -1,8 +1,8 @@
-"""What the mains in `jobs/` share: arguments, the result document, the exit code.
+"""Common code of the mains in `jobs/`: arguments, the result document, the exit code.
 
-A job is a process: `JOB --result URI`, most with `--plan URI`. Whatever happens, short of its being killed, it leaves a
-result document and exits with the code of the error; a fault of ours is one with a traceback. An error is told once: by
-the process that started this one, which has it from the document, or here if nobody is attached.
+A job is a process: `JOB --result URI`, most with `--plan URI`. Unless it is killed, it leaves a result document and
+exits with the error's code; an error with a traceback is a bug of ours. An error is printed once: by the process that
+started this one, which reads it from the document, or by this process if none is attached.
 """
 
 from __future__ import annotations
@@ -19,18 +19,22 @@ from typing import Any
 
 import msgspec
 
-from rescale.errors import RescaleError, unexpected
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
+from rescale.execution.step_results import StepResult, values_of
 from rescale.execution.tracing import traced
-from rescale.given_once import GivenOnce
-from rescale.planning.values.proof import Proof
+from rescale.options.command_line import add_option
+from rescale.options.given_once import GivenOnce
+from rescale.options.rows import option
+from rescale.plan.proof import Proof
+from rescale.runstate.documents import refuse_other_result
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
-from rescale.surgery_options import SURGERY_OPTIONS
+from rescale.text.errors import RescaleError, unexpected
 
 
 def job_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the arguments that all jobs have."""
     parser = GivenOnce(description=description)
     parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
     parser.add_argument(
@@ -46,35 +50,34 @@ def job_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def add_plan(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add `--plan`."""
     parser.add_argument(
         "--plan", metavar="URI", required=required, help="the plan, as a run stores it beside its target"
     )
 
 
 def add_proof(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--proof", choices=[one.value for one in Proof], default=Proof.RECORDS.value, help="what is compared"
-    )
+    """Add `--proof`."""
+    add_option(parser, option("proof"))
 
 
-def add_surgery(parser: argparse.ArgumentParser) -> None:
-    """What one of two snapshots is declared to have otherwise, and where else files of them may lie."""
-    parser.add_argument("--allow-prefix", metavar="URI", action="append", default=[])
-    for option in SURGERY_OPTIONS:
-        option.add_to(parser)
+def proof_of(arguments: argparse.Namespace) -> Proof:
+    """Return the depth of the comparison; by default every record is compared."""
+    return Proof(arguments.proof or Proof.RECORDS)
 
 
-def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -> int:
-    """Runs `body`, writes what it returns (or the error that it raises) to `--result`; returns the exit code.
+def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> int:
+    """Run `body`, write its result or its error to `--result`, and return the exit code.
 
-    With it stand how many seconds that took, and metrics of it (`meter`).
+    The document includes the seconds and metrics (`meter`) of the run.
     """
     Progress.drawn = arguments.drawn
     if arguments.attached:
-        threading.Thread(target=_end_with_standard_input, daemon=True).start()
+        end_with_standard_input()
     failure: RescaleError | None = None
     try:
         result_uri = normalise(arguments.result)
+        refuse_other_result(result_uri)
         document, failure = _outcome(Path(sys.argv[0]).stem, body)
         _put(result_uri, document)
     except Exception as error:
@@ -87,11 +90,8 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], dict[str, Any]]) -
     return 0 if failure is None else failure.exit_code
 
 
-def run_part(step: str, result_uri: str, body: Callable[[], dict[str, Any]]) -> None:
-    """Runs `body`, the step of this name, one of several that share a job.
-
-    It leaves a result document of its own, and its error is raised again.
-    """
+def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None:
+    """Run `body`, one of several steps in a job, and write its own result document; raise its error again."""
     store = open_store(result_uri)
     if store.stat(result_uri) is not None:
         store.delete([result_uri])
@@ -101,13 +101,13 @@ def run_part(step: str, result_uri: str, body: Callable[[], dict[str, Any]]) -> 
         raise failure
 
 
-def _outcome(step: str, body: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], RescaleError | None]:
-    """What `body` returns or raises, as a document with the seconds that it took and what was done in them."""
+def _outcome(step: str, body: Callable[[], StepResult]) -> tuple[dict[str, Any], RescaleError | None]:
+    """Run `body`; return its result or error as a document with seconds and metrics, and the error."""
     begun, before = time.monotonic(), METER.read()
     failure = None
     try:
         with traced(step):
-            document = {"status": "done", **body()}
+            document = {"status": "done", **values_of(body())}
     except Exception as error:
         failure = unexpected(error)
         document = {"status": "failed", **failure.to_json()}
@@ -124,7 +124,12 @@ def _tell(failure: RescaleError | None) -> None:
         print(f"error: {failure}", file=sys.stderr)
 
 
-def _end_with_standard_input() -> None:
-    """Ends this process, and with it the JVM that hangs on it. Nobody writes to the pipe: a read returns at its end."""
+def end_with_standard_input() -> None:
+    """End this process, and with it the JVM that hangs on it, when standard input ends."""
+    threading.Thread(target=_await_its_end, daemon=True).start()
+
+
+def _await_its_end() -> None:
+    """End this process at the end of standard input: nobody writes to the pipe, so a read returns only then."""
     os.read(0, 1)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""What a step has done, in numbers, for whoever watches runs.
+"""Counters of a step's work: records, stages, requests to the store, memory.
 
-It is counted where it is done: requests by the store, records and stages here. What Spark's workers have counted comes
-back with their tasks and is added to what the driver has; a task that was lost takes its numbers along.
+The store counts requests; records and stages are counted here. Counts of Spark's workers return with their tasks and
+are added to the driver's; those of a lost task are lost.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from rescale.storage.s3.s3_requests import REQUESTS
 
 @dataclass(frozen=True)
 class Counted:
-    """Records looked at one by one, requests to S3 by what they ask for, and those of them that were a further try.
+    """Records that were read one by one, requests to S3 by kind, and repeated requests (`tried_again`).
 
-    `copied_by_store` are bytes that S3 copied by itself, and that passed no process. `lost_tasks` are tries of Spark's
-    tasks that did not come to their end; `worst_memory` is what the largest of the processes had in memory meanwhile,
-    in bytes.
+    `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of Spark's tasks.
+    `worst_memory` is the peak memory of the largest process, in bytes.
     """
 
     records: int = 0
@@ -50,7 +49,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a step that worked through bytes; `began` is when, in seconds of the monotonic clock."""
+    """A part of a step that processed bytes; `began` is its start, in seconds of the monotonic clock."""
 
     name: str
     bytes: int
@@ -60,7 +59,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Reading:
-    """Of a meter, at one instant; of what it keeps in lists, how many there were."""
+    """State of a meter at one instant: its own counts, and the lengths of its lists."""
 
     own: Counted
     workers: int
@@ -87,17 +86,17 @@ class Meter:
             self._workers.append(of_workers)
 
     def ended(self, stage: str, done: int, seconds: float) -> None:
-        """A stage that worked through so many bytes is over, now."""
+        """Record that a stage that processed `done` bytes has just ended."""
         with self._lock:
             self._stages.append(Stage(stage, done, seconds, time.monotonic() - seconds))
 
     def stages_after(self, number: int) -> list[Stage]:
-        """Those that ended after so many others."""
+        """Return the stages that ended after the first `number` ones."""
         with self._lock:
             return self._stages[number:]
 
     def read(self) -> Reading:
-        """From here on memory is looked at anew; a reading that was taken before loses nothing by that."""
+        """Return the current state, and restart the measurement of peak memory; earlier readings stay valid."""
         with self._lock:
             self._peaks.append(_peak_of_memory())
             _forget_peak()
@@ -105,7 +104,7 @@ class Meter:
             return Reading(own, len(self._workers), len(self._stages), len(self._peaks))
 
     def own_since(self, before: Reading) -> Counted:
-        """Of this process alone."""
+        """Return the counts of this process since a reading."""
         now = self.read().own
         with self._lock:
             return Counted(
@@ -117,12 +116,12 @@ class Meter:
             )
 
     def workers_since(self, before: Reading) -> Counted:
-        """Of all Spark's workers."""
+        """Return the sum of the counts of all Spark workers since a reading."""
         with self._lock:
             return reduce(Counted.plus, self._workers[before.workers :], Counted())
 
     def metrics_since(self, before: Reading, seconds: float) -> dict[str, Any]:
-        """As JSON values; `bytes` are what all stages worked through, be it read or written."""
+        """Return all counts since a reading as JSON values; `bytes` sums what all stages read or wrote."""
         own, workers = self.own_since(before), self.workers_since(before)
         both, stages = own.plus(workers), self.stages_after(before.stages)
         done = sum(stage.bytes for stage in stages)
@@ -147,20 +146,20 @@ class Meter:
 
 
 METER = Meter()
-"""That of this process."""
+"""Meter of this process."""
 
 
 def _peak_of_memory() -> int:
-    """The most that this process had in memory since that was last forgotten, in bytes."""
+    """Return this process's peak memory since it was last reset, in bytes."""
     with suppress(OSError):
-        if found := re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE):
-            return int(found[1]) * 1024
+        if match := re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE):
+            return int(match[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _forget_peak() -> None:
-    """`CLEAR_REFS_MM_HIWATER_RSS` of proc(5). Where it may not be, figures of memory are of the process's life."""
+    """Reset the peak memory (proc(5), `CLEAR_REFS_MM_HIWATER_RSS`); if forbidden, peaks are of the process's life."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

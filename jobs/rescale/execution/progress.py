@@ -1,46 +1,65 @@
-"""Progress in words, on standard error: one line whenever it is worth one. Who draws it gets `Tick`s instead."""
+"""Progress on standard error: a line every few seconds, or `Tick`s for a program that draws it."""
 
 from __future__ import annotations
 
 import sys
 import time
+from enum import Enum
 from typing import ClassVar
 
 from rescale.execution.meter import METER
-from rescale.report.units import duration, human_bytes
+from rescale.text.units import duration, human_bytes
 from rescale.ticks import Tick, line_of
 
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_TICKS = 0.5
 _SECONDS_TO_ESTIMATE_FROM = 30.0
-"""Where little is done yet."""
+"""Time before the first estimate, while less than a tenth is done."""
 _PARTS_OF_WHICH_ONE_IS_DONE = 100
 
 
 def say_compiling(kept: bool) -> None:
-    """Said by whoever finds no machine code for a loop; `kept`: it is, for those who come later."""
+    """Say that loops are compiled; `kept` says whether the machine code is cached for later runs."""
     which = (
-        "which later runs on this machine find"
+        "which later runs on this machine reuse"
         if kept
-        else "and later runs will again: no directory for them can be written to, so let NUMBA_CACHE_DIR name one"
+        else "and later runs will compile them again: to cache them, set NUMBA_CACHE_DIR to a writable directory"
     )
     print(f"compiling loops over records, {which}", file=sys.stderr, flush=True)
 
 
+class ByteAction(Enum):
+    """Meaning of the bytes that a step counts, as text for bytes `to_do` and for bytes that are `done`."""
+
+    READ = "to read", "read"
+    READ_ON_BOTH_SIDES = "to read on both sides", "read on both sides"
+    """Read in source and result, or in two snapshots."""
+    WRITTEN = "to write", "written"
+    COPIED = "to copy", "copied"
+
+    def __init__(self, to_do: str, done: str) -> None:
+        self.to_do = to_do
+        self.done = done
+
+
 class Progress:
-    """How much of `total` bytes a step has done. It is `drawn` where whoever started this process does that."""
+    """Progress of a step through `total` bytes, which are `counted` as read, written or copied.
+
+    It is `drawn` if the process that started this one draws it.
+    """
 
     drawn: ClassVar[bool] = False
 
-    def __init__(self, step: str, total: int) -> None:
+    def __init__(self, step: str, total: int, counted: ByteAction) -> None:
         self.step = step
         self.total = total
+        self.counted = counted
         self._started = self._said = time.monotonic()
         self._done = -1
         self._first: tuple[float, int] | None = None
 
     def at(self, done: int) -> None:
-        """Says where the step is, unless it said so a moment ago or is where it was."""
+        """Report the bytes done, unless a report was made moments ago or nothing has changed."""
         now = time.monotonic()
         if done and self._first is None:
             self._first = now, done
@@ -49,28 +68,28 @@ class Progress:
         elif now - self._said >= _SECONDS_BETWEEN_LINES and done > self._done:
             self._said, self._done = now, done
             if not done:
-                self.say(f"begun, {human_bytes(self.total)} to go")
+                self.say(f"begun, {human_bytes(self.total)} {self.counted.to_do}")
                 return
             left = self._left(done, self._rate(now, done))
-            words = f", about {duration(left)} left" if left is not None else ""
-            self.say(f"{human_bytes(done)} of {human_bytes(self.total)}{words}")
+            estimate = f", about {duration(left)} left" if left is not None else ""
+            self.say(f"{human_bytes(done)} of {human_bytes(self.total)} {self.counted.done}{estimate}")
 
     def _tick(self, now: float, done: int) -> None:
-        """What is over at once is never drawn."""
+        """Print a tick, but none for a step that ends at once."""
         if now - self._said >= _SECONDS_BETWEEN_TICKS:
             self._said, self._done = now, done
             rate = self._rate(now, done)
             self._print(line_of(Tick(self.step, done, self.total, rate, self._left(done, rate))))
 
     def _left(self, done: int, rate: float | None) -> float | None:
-        """Seconds; None where nothing tells, and where nothing but the end of the last tasks is waited for."""
+        """Return the seconds left; None if unknown, or if only the last tasks have yet to end."""
         return (self.total - done) / rate if rate is not None and done < self.total else None
 
     def _rate(self, now: float, done: int) -> float | None:
-        """Bytes a second since the first bytes, to estimate from: until then tasks start, and loops compile.
+        """Return bytes a second since the first bytes, before which tasks start and loops compile; None if unknown.
 
-        More may be compiled later, so it also takes a good part of the bytes, or some time; and of what is hardly begun
-        nobody knows how long it takes.
+        Loops may also be compiled later, so an estimate needs a tenth of the bytes, or some time; and none is made
+        before a hundredth of the bytes is done.
         """
         first, before = self._first or (now, done)
         if done < self.total / _PARTS_OF_WHICH_ONE_IS_DONE:
@@ -81,14 +100,16 @@ class Progress:
         return (done - before) / (now - first)
 
     def finish(self, done: int) -> None:
+        """Report the end of the step."""
         seconds = time.monotonic() - self._started
         if self.drawn and self._done >= 0:
             self._print(line_of(Tick(self.step, done, self.total, over=True)))
         METER.ended(self.step, done, seconds)
-        self.say(f"{human_bytes(done)} in {seconds:.1f} s")
+        self.say(f"{human_bytes(done)} {self.counted.done} in {seconds:.1f} s")
 
-    def say(self, what: str) -> None:
-        self._print(f"{self.step}: {what}")
+    def say(self, message: str) -> None:
+        """Print a message about the step."""
+        self._print(f"{self.step}: {message}")
 
     @staticmethod
     def _print(line: str) -> None:

@@ -1,50 +1,55 @@
-"""The steps that move or compare state, each from a plan (or two places) to a summary in JSON values."""
+"""Steps that move or compare state: each takes a plan, or the places of two snapshots, and returns what it did."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from rescale.errors import IntegrityError, SnapshotError
-from rescale.execution.moving_step import move_streams
-from rescale.execution.tasks import Tasks
-from rescale.execution.validation.coverage import (
+from rescale.execution.compare.validation.change_proof import continued_operators, prove_changes
+from rescale.execution.compare.validation.coverage import (
     check_candidate,
     check_certified,
     check_planned,
     is_compared_by_record,
 )
-from rescale.execution.validation.declared_differences import check_declared
-from rescale.execution.validation.declared_offsets import check_offsets
-from rescale.execution.validation.directories import may_go_by_files
-from rescale.execution.validation.validation import SnapshotPair, compared, open_result, validate_result
-from rescale.execution.validation.verdict import certificate_of
+from rescale.execution.compare.validation.declared_differences import check_declared
+from rescale.execution.compare.validation.declared_offsets import check_offsets
+from rescale.execution.compare.validation.directories import may_go_by_files
+from rescale.execution.compare.validation.validation import SnapshotPair, compared, open_result, validate_result
+from rescale.execution.compare.validation.verdict import certificate_of
+from rescale.execution.moving_step import move_streams
+from rescale.execution.step_results import MovedStreams
+from rescale.execution.tasks.protocol import Tasks
+from rescale.flink.keys.formulas import KNOWN
+from rescale.flink.keys.key_function import names_function
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
-from rescale.planning.asked.asked_surgery import asked_surgery, words_after
-from rescale.planning.asked.key_hashes import choose_key_hashes
-from rescale.planning.asked.operator_shapes import Shape
-from rescale.planning.asked.request import parse_key_hashes
-from rescale.planning.asked.surgery_words import NO_SURGERY_WORDS, SurgeryWords
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.proof import Proof, how_proven, refuse_files_in_vain
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof, refuse_files_in_vain
+from rescale.plan.proof_scope import how_proven
+from rescale.planning.request.key_hashes import choose_key_hashes
+from rescale.planning.request.operator_shapes import Shape, by_operator
+from rescale.planning.request.request import parse_key_hashes
+from rescale.planning.request.surgery import resolve_surgery, values_after
+from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest
+from rescale.runstate.candidate import put_candidate
+from rescale.runstate.certificate import Certificate, certificate_beside, write_certificate
+from rescale.runstate.certified_files import check_files
+from rescale.runstate.places import places_of
+from rescale.runstate.states import KEYED, OPERATOR
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
+from rescale.snapshot.moves import Move
 from rescale.snapshot.opening import open_candidate, open_snapshot
-from rescale.snapshot.surgery import Surgery, operated
+from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join
 from rescale.storage.second_look import EITHER, looked_at_again
-from rescale.target.candidate import put_candidate
-from rescale.target.certificate import certificate_beside, write_certificate
-from rescale.target.certified_files import check_files
-from rescale.target.places import places_of
-from rescale.target.states import KEYED, OPERATOR
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
 
 @contextmanager
 def _nothing_published() -> Iterator[None]:
-    """What does not add up in the block says so; where a published result is looked at, it would not be true."""
+    """Add "nothing was published" to an `IntegrityError` in the block, where this is true."""
     try:
         yield
     except IntegrityError as error:
@@ -52,40 +57,47 @@ def _nothing_published() -> Iterator[None]:
         raise
 
 
-def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> dict[str, Any]:
-    """Moves managed and raw keyed state to the subtasks that own its key groups."""
+def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
+    """Move managed and raw keyed state to the subtasks that own its key groups."""
     return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
 
 
-def redistribute_operator_state(plan: Plan, tasks: Tasks) -> dict[str, Any]:
-    """Deals managed and raw operator state by distribution mode."""
+def redistribute_operator_state(plan: Plan, tasks: Tasks) -> MovedStreams:
+    """Deal managed and raw operator state to subtasks by distribution mode."""
     return _moved(plan, OPERATOR, OPERATOR_SLOTS, tasks, "redistribute operator state")
 
 
 @_nothing_published()
-def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) -> dict[str, Any]:
-    """Puts the candidate, compares it with the source, writes the certificate; returns the certificate.
+def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) -> Certificate:
+    """Write the candidate, compare it with the source, write and return the certificate.
 
-    `RequestError` if a proof by files is asked for, and there is nothing that it could be about.
+    `RequestError` if a proof by files is requested and no state can be proven by files.
     """
     how_proven(plan, proof)
 
     def opened() -> SnapshotPair:
         as_it_is = open_pinned(plan)
-        source = operated(as_it_is, plan.surgery)
+        source = apply_surgery(as_it_is, plan.surgery)
         candidate = put_candidate(plan, source.metadata)
         result = open_result(candidate.uri, plan.target, source if plan.refers else None)
         check_candidate(result, candidate.sha256)
         check_planned(result, {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators})
         check_declared(as_it_is, result, plan.surgery)
         check_offsets(as_it_is, result, plan.surgery)
-        return compared(source, result, plan.key_hashes, proof)
+        return compared(source, result, plan.key_hashes, proof, by_changes)
 
+    by_changes = continued_operators(plan) if proof is Proof.CHANGES else ()
     pair = looked_at_again(opened, EITHER)
     proofs = validate_result(pair, tasks)
+    if by_changes:
+        proven = prove_changes(plan, pair.source, pair.result, by_changes, tasks)
+        proofs = [
+            proven[i].added_to(operator_proof) if i in proven else operator_proof
+            for i, operator_proof in enumerate(proofs)
+        ]
     certificate = certificate_of(pair.source, pair.result, proofs, plan, bound=True, surgery=plan.surgery)
     write_certificate(plan, certificate)
-    return certificate.document()
+    return certificate
 
 
 def validate_published(
@@ -94,55 +106,101 @@ def validate_published(
     tasks: Tasks,
     proof: Proof = Proof.RECORDS,
     *,
-    declared: SurgeryWords = NO_SURGERY_WORDS,
+    declared: SurgeryRequest = NO_SURGERY_REQUEST,
     key_hash: Sequence[str] = (),
     allow_prefixes: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Compares a published result with its source, without any plan; returns a certificate and writes none.
+    moves: Sequence[Move] = (),
+) -> Certificate:
+    """Compare a published result with its source, without a plan; return a certificate without writing it.
 
-    A certificate that lies beside the result must be the result's; files that this refers to must be as it says. Where
-    nothing is `declared`, what the result has otherwise is what the certificate says. `RequestError` if a proof by
-    files is asked for, and there is nothing that it could be about.
+    A certificate beside the result must belong to the result, and files that the result refers to must be as certified.
+    If nothing is `declared`, the surgery is taken from that certificate. `RequestError` if a proof by files is
+    requested and no state can be proven by files.
     """
+
+    if proof is Proof.CHANGES:
+        raise RequestError(
+            "a published result cannot be proven by its changes",
+            expected="--proof records, or files",
+            found=proof.value,
+            advice="omit --proof: then every record is compared",
+        )
 
     def opened() -> tuple[SnapshotPair, Surgery, bool]:
         certified = certificate_beside(target)
         given_up = declared.drops or (certified.surgery.dropped_ids if certified is not None else ())
-        as_it_is = open_snapshot(source_uri, allow_prefixes, given_up=given_up)
+        as_it_is = open_snapshot(source_uri, allow_prefixes, given_up=given_up, moves=moves)
         result = open_result(join(target, "_metadata"), target, as_it_is)
-        surgery = asked_surgery(as_it_is, declared)
+        surgery = resolve_surgery(as_it_is, declared)
         if not surgery and certified is not None:
             surgery = certified.surgery
         if as_it_is.missing:
-            _refuse_incomplete(operated(as_it_is, surgery))
+            _refuse_incomplete(apply_surgery(as_it_is, surgery))
         if certified is not None:
             check_certified(result, certified)
             check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
         check_declared(as_it_is, result, surgery)
         check_offsets(as_it_is, result, surgery)
-        hashes = words_after(surgery, as_it_is.operators, parse_key_hashes(key_hash))
-        whole = _compared_without_plan(operated(as_it_is, surgery), result, hashes, proof)
+        after = apply_surgery(as_it_is, surgery)
+        hashes = values_after(surgery, as_it_is.operators, parse_key_hashes(key_hash))
+        if certified is not None:
+            hashes = _certified_hashes(certified, after, hashes) | hashes
+        try:
+            whole = _compared_without_plan(after, result, hashes, proof)
+        except UnsupportedError as error:
+            if certified is not None and (name := _certified_function(certified, error.operator)) is not None:
+                error.advice = f"the run hashed these keys with {name}: if you trust this function, --key-hash {name}"
+            raise
         return whole, surgery, certified is not None
 
     pair, surgery, bound = looked_at_again(opened, EITHER)
     proofs = validate_result(pair, tasks)
-    return certificate_of(pair.source, pair.result, proofs, None, bound=bound, surgery=surgery).document()
+    return certificate_of(pair.source, pair.result, proofs, None, bound=bound, surgery=surgery)
+
+
+def _certified_hashes(certified: Certificate, source: Snapshot, asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the certified hash formulas by operator id, except where the user `asked` for others.
+
+    The records test a certified formula, since each key is hashed. A function is never taken from the certificate:
+    anyone who can write beside the result could choose the code that is imported and called here.
+    """
+    if "" in asked:
+        return {}
+    named = by_operator(source.operators, asked)
+    there = {operator.operator_id for operator in source.operators}
+    return {
+        operator.operator_id: operator.records.key_hash
+        for operator in certified.operators
+        if operator.records is not None
+        and operator.records.key_hash not in (None, KNOWN)
+        and not names_function(operator.records.key_hash)
+        and operator.operator_id in there - named.keys()
+    }
+
+
+def _certified_function(certified: Certificate, label: str | None) -> str | None:
+    """Return the function by which the run hashed the keys of an operator; None if it was a formula."""
+    for operator in certified.operators:
+        name = operator.records.key_hash if operator.records is not None else None
+        if operator.label == label and name is not None and names_function(name):
+            return name
+    return None
 
 
 def _refuse_incomplete(source: Snapshot) -> None:
-    """`SnapshotError` if files are gone that are not only of operators which were left out."""
+    """`SnapshotError` if files are missing that operators of the result need."""
     if source.missing:
         raise SnapshotError(
-            "files of the source are gone, and with them what the result would be compared with",
+            "files of the source are missing, so the result cannot be compared with it",
             path=source.missing[0],
             expected=f"{len(source.files) - 1} files of state",
             found=f"{len(source.missing)} missing",
-            advice="name a copy of the source that has them all, if there is one",
+            advice="name a complete copy of the source, if there is one",
         )
 
 
 def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> SnapshotPair:
-    """How keys hash is found out here, from the source."""
+    """Compare everything but state, with hash rules that are derived from the source."""
     pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
@@ -161,11 +219,13 @@ def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[s
 
 
 def open_pinned(plan: Plan) -> Snapshot:
-    """The source, which must be what was planned with: same metadata, same files."""
-    source = open_candidate(plan.files[0].uri, plan.source, plan.allow_prefixes, given_up=plan.surgery.dropped_ids)
+    """Open the source; `SnapshotError` unless its metadata and files are those of the plan."""
+    source = open_candidate(
+        plan.files[0].uri, plan.source, plan.allow_prefixes, given_up=plan.surgery.dropped_ids, moves=plan.moves
+    )
     if source.metadata_sha256 != plan.metadata_sha256:
         raise SnapshotError(
-            "the source is another snapshot than the one that was planned with",
+            "the source is not the snapshot that the plan was made for",
             path=source.metadata_uri,
             expected=f"SHA-256 {plan.metadata_sha256}",
             found=hashlib.sha256(source.data).hexdigest(),
@@ -177,13 +237,13 @@ def open_pinned(plan: Plan) -> Snapshot:
             continue
         if uri in source.missing:
             raise SnapshotError(
-                "a file of the source is gone since it was planned with",
+                "a file of the source was deleted after the plan was made",
                 path=uri,
                 expected=planned.get(uri),
-                advice="see that nothing removes it, and start again",
+                advice="make sure that nothing deletes files of the source, and start again",
             )
         raise SnapshotError(
-            "a file of the source has changed since it was planned with",
+            "a file of the source has changed since the plan was made",
             path=uri,
             expected=planned.get(uri),
             found=pin,
@@ -193,7 +253,6 @@ def open_pinned(plan: Plan) -> Snapshot:
 
 
 @_nothing_published()
-def _moved(plan: Plan, name: str, slots: tuple[Slot, ...], tasks: Tasks, step: str) -> dict[str, Any]:
+def _moved(plan: Plan, name: str, slots: tuple[Slot, ...], tasks: Tasks, step: str) -> MovedStreams:
     written = move_streams(plan, name, slots, tasks, step)
-    place = places_of(plan).written_handles(name)
-    return {"handles": place, "streams": len(written.handles), "bytes": plan.bytes_of(*slots)}
+    return MovedStreams(places_of(plan).written_handles(name), len(written.handles), plan.bytes_of(*slots))

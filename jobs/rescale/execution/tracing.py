@@ -1,9 +1,9 @@
-"""Spans of a step and of its stages, for who collects traces: over OTLP (HTTP), as OpenTelemetry's variables say.
+"""Trace spans of a step and of its stages, sent over OTLP (HTTP) as configured by OpenTelemetry's variables.
 
-There are none unless `OTEL_EXPORTER_OTLP_ENDPOINT`, or the same for traces alone, names a collector, and the SDK is
-installed (the extra `tracing`); else nothing of it is imported. A step's span hangs on that of who started it, which
-`TRACEPARENT` names (W3C Trace Context). A collector that does not answer costs seconds at the end, and no run. When
-something was is counted from one instant on by the monotonic clock: the one on the wall may be set back meanwhile.
+Spans are only made if `OTEL_EXPORTER_OTLP_ENDPOINT` (or the variable for traces alone) names a collector and the SDK is
+installed (the extra `tracing`). The parent of a step's span is named by `TRACEPARENT` (W3C Trace Context). A collector
+that does not answer costs seconds at the end, but never fails a run. Times are measured with the monotonic clock from
+one instant on, since the wall clock may be set back meanwhile.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rescale.errors import unexpected
 from rescale.execution.meter import METER, Stage
+from rescale.text.errors import unexpected
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -28,18 +28,18 @@ _FLUSH_MILLISECONDS = 10_000
 _NANOSECONDS = 1_000_000_000
 
 
-class _Told:
-    """How many stages of this process have become spans."""
+class _Exported:
+    """Number of stages of this process that have become spans."""
 
     stages = 0
 
 
-_told = _Told()
+_exported = _Exported()
 
 
 @contextmanager
 def traced(step: str) -> Iterator[None]:
-    """The block is a span, and so is every stage that ends in it; those of a step within it are that one's."""
+    """Make a span of the block, and of every stage that ends in it; stages of an inner step belong to that step."""
     provider = _provider() if any(os.environ.get(name) for name in _COLLECTORS) else None
     if provider is None:
         yield
@@ -66,8 +66,8 @@ def traced(step: str) -> Iterator[None]:
             span.set_status(StatusCode.ERROR, unexpected(error).what)
             raise
         finally:
-            stages = METER.stages_after(max(before, _told.stages))
-            _told.stages = METER.read().stages
+            stages = METER.stages_after(max(before, _exported.stages))
+            _exported.stages = METER.read().stages
             for stage in stages:
                 _tell(tracer, stage)
             span.end(_instant(time.monotonic()))
@@ -76,33 +76,33 @@ def traced(step: str) -> Iterator[None]:
 
 
 def _tell(tracer: Tracer, stage: Stage) -> None:
-    """A stage that is over."""
+    """Export a stage that has ended as a span."""
     began, ended = _instant(stage.began), _instant(stage.began + stage.seconds)
     tracer.start_span(stage.name, start_time=began, attributes={"rescale.bytes": stage.bytes}).end(ended)
 
 
 def _instant(monotonic: float) -> int:
-    """In nanoseconds since 1970."""
+    """Convert a time of the monotonic clock to nanoseconds since 1970."""
     wall, then = _first_instant()
     return wall + int((monotonic - then) * _NANOSECONDS)
 
 
 @cache
 def _first_instant() -> tuple[int, float]:
-    """By the clock on the wall, in nanoseconds, and by the monotonic one."""
+    """Return the same instant by the wall clock, in nanoseconds, and by the monotonic clock."""
     return time.time_ns(), time.monotonic()
 
 
 @cache
 def _provider() -> TracerProvider | None:
-    """That of this process; None if the SDK is not there."""
+    """Return this process's provider; None if the SDK is not installed."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import SERVICE_NAME, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
-        print('no traces: that takes pip install "rescale[tracing]"', file=sys.stderr, flush=True)
+        print('no traces: that takes pip install "flink-rescale[tracing]"', file=sys.stderr, flush=True)
         return None
     service = {} if os.environ.get("OTEL_SERVICE_NAME") else {SERVICE_NAME: "rescale"}
     provider = TracerProvider(resource=Resource.create(service))

@@ -1,15 +1,27 @@
-"""What to do about a snapshot that is not read: the sentences that many errors end with."""
+"""Advice that several errors share: what to do about a snapshot that cannot be read or moved."""
+
+from rescale.text.advice import Advice, mention
 
 ANOTHER = "take another snapshot"
 SAVEPOINT = (
     "take a canonical savepoint (flink savepoint --type canonical, at which a job with asynchronous state fails: start "
     "it without that first)"
 )
-"""`StreamOperatorStateHandler` has none of asynchronous state, and no snapshot tells which state that is."""
+"""Flink takes no canonical savepoints of asynchronous state (`StreamOperatorStateHandler`), and no snapshot tells which
+state is asynchronous."""
 
 CANONICAL = f"{SAVEPOINT} and rescale that"
-MATERIALISED = f"start the job from it once more as it was, and {SAVEPOINT}: there the changes are state like any other"
-CANONICAL_RESULT = "ask for a canonical result (--format canonical)"
+MATERIALISED = f"start the job from this snapshot unchanged, then {SAVEPOINT}: it contains the state with all changes"
+CANONICAL_RESULT = Advice("ask for a canonical result (", mention("format", "canonical"), ")")
+
+DIVISORS = "a max parallelism that divides the old one needs no hash of keys"
+
+OLD_STATE = (
+    "Flink 1.3 to 1.6 wrote this state, and only state of Flink 1.7 and later is read: start the job from it on a "
+    "newer Flink that still restores it (Flink's documentation has a table of savepoint compatibility), take a "
+    "savepoint there and rescale that"
+)
+"""Earlier versions of `KeyedBackendSerializationProxy` and `OperatorBackendSerializationProxy`."""
 
 WRONG_OFFSETS = (
     "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore the savepoint at its "

@@ -1,4 +1,4 @@
-"""The types of the arrays that loops over bytes and records work on."""
+"""Types of the arrays that the compiled loops work on."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Codes = npt.NDArray[np.int32]
-"""Of Java's `hashCode`."""
+"""Results of Java's `hashCode`."""
 Flags = npt.NDArray[np.bool_]

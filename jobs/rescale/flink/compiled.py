@@ -1,11 +1,11 @@
-"""Loops over bytes, compiled by numba where it is installed; without it Python runs them as they stand, slowly.
+"""Decorator that compiles loops over bytes with numba; without numba, Python runs them unchanged, but slowly.
 
-Tasks that move state always have numba; a plan only looks at a sample, and must do with what a small installation has.
-Whoever imports a module with such loops waits most of a second for numba, so it is done where they are needed.
+Tasks that move state always have numba. A plan reads only samples, so it also works in an installation without it.
+Importing a module with such loops takes most of a second, so callers import it inside the function that needs it.
 
-Machine code is kept on disk for the processes that follow, where a directory for it can be written to. Numba would take
-what it finds there as long as the file of a loop is the same; but the loops and constants of other modules that it
-names are compiled into it, so these count too.
+Machine code is cached on disk for later processes if there is a writable directory. Numba's own cache key covers the
+file of the loop only. The loops and constants of other modules that a loop names are compiled into it, so the key used
+here covers them too.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Long = Any
-"""An int64 to numba, whatever Python would make of it."""
+"""An int64 in compiled code; mypy sees Any, because Python passes an int."""
 
 
 def content(loop: Callable[..., Any]) -> str:
-    """A digest of all that is compiled into a loop."""
+    """Return a digest of all that is compiled into a loop: its code, and the loops and constants that it names."""
     function: Any = loop
     return _content(getattr(function, "py_func", function), ())
 
 
 def _content(function: FunctionType, above: tuple[FunctionType, ...]) -> str:
-    """Of a loop that those `above` call, which need not be looked into again."""
+    """Return the digest of a loop; `above` are the loops that call it, which are not visited again."""
     literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
     hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
     for name, value in _named_in(function):
         inner = getattr(value, "py_func", None)
         if inner is None:
-            told = list(value) if isinstance(value, EnumMeta) else value
-            told = told if isinstance(told, int | float | str | tuple | list | np.generic) else None
+            constant = list(value) if isinstance(value, EnumMeta) else value
+            constant = constant if isinstance(constant, int | float | str | tuple | list | np.generic) else None
         else:
-            told = _content(inner, (*above, function)) if inner not in (*above, function) else None
-        hasher.update(repr((name, told)).encode())
+            constant = _content(inner, (*above, function)) if inner not in (*above, function) else None
+        hasher.update(repr((name, constant)).encode())
     return hasher.hexdigest()
 
 
 def _named_in(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """(name, value) of all that a loop names: as it stands there, or as one of a module that stands there."""
+    """Yield (name, value) of each global that a loop names, and of each attribute of a module that it names."""
     names = function.__code__.co_names
     own = [(name, function.__globals__.get(name)) for name in names]
     yield from own
@@ -65,57 +65,71 @@ try:
 except ModuleNotFoundError:
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
-        """The function as it is."""
+        """Return the function unchanged."""
         return function
 else:
 
     class _LoopCache(FunctionCache):
-        """Keeps machine code by the content of everything in it."""
+        """Cache on disk whose keys include the digest of everything compiled into a loop."""
 
         def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
             key: tuple[Any, ...] = super()._index_key(sig, codegen)  # type: ignore[no-untyped-call]
             return (*key, content(self._py_func))
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
-            found = None
+            overload = None
             try:
-                found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+                overload = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
             except OSError:
                 pass
-            except Exception:  # a broken file: it begins anew
+            except Exception:  # a damaged cache file
                 with suppress(OSError):
                     self.flush()  # type: ignore[no-untyped-call]
-            if found is None:
+            if overload is None:
                 compiling.begins(kept=True)
-            return found
+            return overload
 
         def save_overload(self, sig: Any, data: Any) -> None:
             with suppress(OSError):  # such as a full disk
                 super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
     class _NoCache(NullCache):
-        """Where numba finds no directory to keep machine code in."""
+        """Cache that keeps nothing, because numba finds no writable directory."""
 
         def load_overload(self, sig: Any, target_context: Any) -> None:  # noqa: ARG002
             compiling.begins(kept=False)
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
-        """The function in machine code, which is kept on disk if that can be."""
-        dispatcher: Any = njit(function)
+        """Return the function compiled to machine code, which is cached on disk if possible.
+
+        Other threads run meanwhile, so a loop must not write to arrays that another thread uses.
+        """
+        dispatcher: Any = njit(function, nogil=True)
         try:
             dispatcher._cache = _LoopCache(function)  # type: ignore[no-untyped-call]
-        except RuntimeError:  # neither beside the module, nor below the home of whoever runs this
+        except RuntimeError:  # neither the module's directory nor the user's cache directory is writable
             dispatcher._cache = _NoCache()
         return cast(Callable[P, R], dispatcher)
 
 
 @compiled
 def copy_bytes(source: Bytes, begin: Long, end: Long, target: Bytes, at: Long) -> Long:
-    """Copies `source[begin:end]` to `target` from `at` on; returns where they end there.
+    """Copy `source[begin:end]` to `target` at `at`; return the end of the copy in `target`.
 
-    A slice that is assigned takes twice to three times as long: numba minds that its places may be negative, one byte
-    at a time. Unsigned ones cannot be.
+    Assigning a slice takes two to three times as long, because numba checks each index for being negative. The unsigned
+    indices here need no check.
     """
     for i in range(end - begin):
         target[np.uint64(at + i)] = source[np.uint64(begin + i)]
     return at + end - begin
+
+
+@compiled
+def compare_bytes(data: Bytes, begin: Long, end: Long, other: Bytes, other_begin: Long, other_end: Long) -> Long:
+    """Return the order of two runs of bytes: negative, 0 or positive."""
+    size, other_size = end - begin, other_end - other_begin
+    for i in range(min(size, other_size)):
+        difference = np.int64(data[np.uint64(begin + i)]) - np.int64(other[np.uint64(other_begin + i)])
+        if difference:
+            return difference
+    return size - other_size

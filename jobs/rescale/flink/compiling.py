@@ -1,4 +1,7 @@
-"""Who is told when loops have to be compiled, which takes seconds: apart from the loops, which bring all of numba."""
+"""Notice that a loop is about to be compiled, which takes seconds.
+
+This module stands apart from `compiled`, so that listeners do not import numba.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ _listeners: list[Callable[[bool], None]] = []
 
 
 def tell_once(listener: Callable[[bool], None]) -> None:
-    """Has `listener` called when the first loop of this process, or of one forked from it, is found nowhere.
+    """Call `listener` once, when this process (or a fork of it) first compiles a loop that is not in the cache.
 
-    It is told whether machine code is kept for later processes.
+    Its argument says whether the machine code is cached for later processes.
     """
     _listeners.append(listener)
 
 
 def begins(*, kept: bool) -> None:
-    """A loop is about to be compiled."""
+    """Call and remove all listeners, because a loop is about to be compiled."""
     while _listeners:
         _listeners.pop()(kept)

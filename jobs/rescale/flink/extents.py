@@ -1,4 +1,4 @@
-"""Offsets without lengths: what begins at one ends where the next larger one is."""
+"""Ends of entries that have offsets and no lengths: each entry ends at the next larger offset."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from itertools import pairwise
 
 
 def ends(offsets: Iterable[int], size: int) -> dict[int, int]:
-    """By offset, where what begins there ends, in a stream of `size` bytes."""
+    """Return the end of the entry at each offset, by offset, in a stream of `size` bytes."""
     ordered = sorted(set(offsets))
     return dict(pairwise([*ordered, size]))

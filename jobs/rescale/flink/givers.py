@@ -1,4 +1,4 @@
-"""The old streams that a new one gets its key groups from: found by their places, not by looking at each of them."""
+"""Index of old streams by key group: which of them a new stream gets its key groups from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ S = TypeVar("S", bound=HasKeyGroups)
 
 
 class Givers(Generic[S]):
-    """Streams in any order, whose key groups may overlap."""
+    """Streams in any order, whose key groups may overlap; a lookup visits only streams near the range."""
 
     def __init__(self, streams: Sequence[S]) -> None:
         self._streams = streams
@@ -28,6 +28,6 @@ class Givers(Generic[S]):
         self._reached = list(accumulate((streams[i].key_groups.last for i in self._order), max))
 
     def of(self, own: KeyGroupRange) -> list[S]:
-        """Those that have one of these key groups, in the order in which they were given."""
+        """Return the streams that hold a key group of the range `own`, in their original order."""
         near = self._order[bisect_left(self._reached, own.first) : bisect_right(self._firsts, own.last)]
         return [self._streams[i] for i in sorted(near) if len(self._streams[i].key_groups.intersection(own))]

@@ -1,10 +1,10 @@
-"""A job as Flink's REST API tells of it: in detail (`/jobs/:id`), or its plan (`/jobs/:id/plan`, `/jars/:id/plan`).
+"""Reader of a job from Flink's REST API: its details (`/jobs/:id`) or its plan (`/jobs/:id/plan`, `/jars/:id/plan`).
 
-It tells of vertices: operators that are chained, under the id of the first of them (`StreamingJobGraphGenerator`). The
-others have no id there. The details have vertices by their names: those of the operators, in one line with arrows. The
-plan (`JsonPlanGenerator`) has descriptions: a line each, behind the branches of a tree (`VertexDescriptionMode.TREE`),
-or with arrows (`CASCADING`). A description is the name unless somebody has given it, as planned SQL and windows do.
-Nothing tells of states.
+Both list vertices. A vertex is a chain of operators, and has the id of the first (`StreamingJobGraphGenerator`); the
+ids of the others are missing. The details name a vertex by the names of its operators, in one line with arrows. The
+plan (`JsonPlanGenerator`) describes each operator: in a line of its own behind the branches of a tree
+(`VertexDescriptionMode.TREE`), or with arrows (`CASCADING`). A description is the operator's name unless the program
+sets it, as planned SQL and windows do. Neither document mentions states.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rescale.errors import RequestError
 from rescale.flink.operator_id import is_operator_id
+from rescale.text.errors import RequestError
 
 _BRANCHES = re.compile(r"^(?:: {2}| {3})*[:+]- ")
 _ARROWS = re.compile(r" -> \(?| ?, ")
@@ -27,7 +27,7 @@ _OF_VERTEX = re.compile(r"^\[vertex-\d+\]")
 
 
 class GraphVertex(NamedTuple):
-    """The id of a chain's first operator, its name, and those of the operators that are chained to it."""
+    """A chain of operators: id and name of the first, and the names of the operators chained to it."""
 
     operator_id: str
     name: str
@@ -35,7 +35,10 @@ class GraphVertex(NamedTuple):
 
 
 def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
-    """The vertices of a job; `RequestError` if `data` is neither a job's details nor its plan."""
+    """Return the vertices of a job; `RequestError` if `data` is neither a job's details nor its plan.
+
+    `path` names the document in errors.
+    """
     try:
         document = msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -43,8 +46,8 @@ def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
     document = document if isinstance(document, dict) else {}
     plan = document.get("plan", document)
     for nodes, names in (
-        (document.get("vertices"), _of_name),
-        (isinstance(plan, dict) and plan.get("nodes"), _described),
+        (document.get("vertices"), _operators_in_name),
+        (isinstance(plan, dict) and plan.get("nodes"), _operators_in_description),
     ):
         if isinstance(nodes, list) and nodes:
             return tuple(_vertex(node, names, path) for node in nodes)
@@ -59,17 +62,17 @@ def _vertex(node: Any, names: Callable[[dict[str, Any]], list[str]], path: str) 
     return GraphVertex(operator_id.lower(), first, tuple(chained))
 
 
-def _of_name(vertex: dict[str, Any]) -> list[str]:
+def _operators_in_name(vertex: dict[str, Any]) -> list[str]:
     return _along_arrows(_OF_VERTEX.sub("", str(vertex.get("name") or "")))
 
 
-def _described(node: dict[str, Any]) -> list[str]:
-    """What the first operator, and those that are chained to it, are called by their descriptions."""
+def _operators_in_description(node: dict[str, Any]) -> list[str]:
+    """Return the names of the operators in a vertex, read from its description."""
     description = str(node.get("description") or "")
     lines = [html.unescape(line) for line in description.split("<br/>") if line.strip()]
     if "<br/>" not in description and lines:
         lines = _along_arrows(lines[0])
-    return [_called(_OF_VERTEX.sub("", _BRANCHES.sub("", line)).strip()) for line in lines]
+    return [_name_in(_OF_VERTEX.sub("", _BRANCHES.sub("", line)).strip()) for line in lines]
 
 
 def _along_arrows(line: str) -> list[str]:
@@ -78,20 +81,20 @@ def _along_arrows(line: str) -> list[str]:
     return [part.rstrip(" )") if part.count(")") > part.count("(") else part for part in _ARROWS.split(line)]
 
 
-def _called(description: str) -> str:
-    """The name that Flink gives the operator which it describes so."""
+def _name_in(description: str) -> str:
+    """Return the name that Flink gives an operator with this description."""
     if of_sql := _OF_SQL.match(description):
         return f"{of_sql[2]}[{of_sql[1]}]"
     of_windows = _OF_WINDOWS.match(description)
     return of_windows[1] if of_windows else description
 
 
-def _not_a_plan(path: str, found: str) -> RequestError:
+def _not_a_plan(path: str, content: str) -> RequestError:
     return RequestError(
         "not the plan of a job",
         path=path,
         expected="JSON with nodes whose ids have 32 hex digits",
-        found=found,
-        advice="save what Flink's REST API answers: curl http://jobmanager:8081/jobs/JOB-ID, or of a program that "
-        "does not run yet /jars/JAR-ID/plan; what `flink info` prints holds no operator ids",
+        found=content,
+        advice="save the answer of Flink's REST API: curl http://jobmanager:8081/jobs/JOB-ID, or /jars/JAR-ID/plan for "
+        "a program that does not run yet; the output of `flink info` has no operator ids",
     )

@@ -1,7 +1,7 @@
-"""Key group ↔ subtask arithmetic (`KeyGroupRangeAssignment`, `MathUtils.murmurHash`).
+"""Arithmetic of key groups and subtasks (`KeyGroupRangeAssignment`, `MathUtils.murmurHash`).
 
-A key's `hashCode` is scrambled by murmur and taken modulo the max parallelism: that is its key group, for
-ever. The key groups are cut into as many runs as the operator has subtasks, as even as integers allow.
+The key group of a key is the murmur hash of its `hashCode`, modulo the max parallelism. Each subtask owns a range of
+consecutive key groups; the ranges differ in size by one at most.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UPPER_BOUND_MAX_PARALLELISM = 1 << 15
 
 @dataclass(frozen=True, order=True, slots=True)
 class KeyGroupRange:
-    """The key groups `first` to `last`, both included; empty when `last < first`."""
+    """Key groups `first` to `last`, both included; empty if `last < first`."""
 
     first: int
     last: int
@@ -35,32 +35,33 @@ class KeyGroupRange:
         return f"{self.first}-{self.last}" if len(self) else "none"
 
     def intersection(self, other: KeyGroupRange) -> KeyGroupRange:
+        """Return the key groups in both ranges."""
         return KeyGroupRange(max(self.first, other.first), min(self.last, other.last))
 
 
 def prefix_size(max_parallelism: int) -> int:
-    """Bytes of the key group in front of every key (`computeRequiredBytesInKeyGroupPrefix`)."""
+    """Return the number of bytes of the key group in front of each key (`computeRequiredBytesInKeyGroupPrefix`)."""
     return 1 if max_parallelism <= 128 else 2
 
 
 def murmur(code: int) -> int:
-    """`MathUtils.murmurHash` of a 32-bit `hashCode`: never negative."""
+    """Return `MathUtils.murmurHash` of a 32-bit `hashCode`; it is never negative."""
     mixed = mmh3.hash(struct.pack("<i", code), 0, signed=True)
     return mixed if mixed >= 0 else -mixed if mixed != -(1 << 31) else 0
 
 
 def key_group_of_hash(code: int, max_parallelism: int) -> int:
-    """The key group of a key whose Java `hashCode` is `code` (signed, 32 bits)."""
+    """Return the key group of a key whose Java `hashCode` is `code` (signed, 32 bits)."""
     return murmur(code) % max_parallelism
 
 
 def key_group_range(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
-    """The key groups that `subtask` owns (`computeKeyGroupRangeForOperatorIndex`)."""
+    """Return the key groups that `subtask` owns (`computeKeyGroupRangeForOperatorIndex`)."""
     first = (subtask * max_parallelism + parallelism - 1) // parallelism
     last = ((subtask + 1) * max_parallelism - 1) // parallelism
     return KeyGroupRange(first, last)
 
 
 def subtask_of_key_group(max_parallelism: int, parallelism: int, key_group: int) -> int:
-    """The subtask that owns `key_group` (`computeOperatorIndexForKeyGroup`)."""
+    """Return the subtask that owns `key_group` (`computeOperatorIndexForKeyGroup`)."""
     return key_group * parallelism // max_parallelism

@@ -1,7 +1,7 @@
-"""The operator-state file (`OperatorBackendSerializationProxy`): a header, and elements whose offsets a handle holds.
+"""File of operator state (`OperatorBackendSerializationProxy`): a header, then elements; their handle has the offsets.
 
-An element has no length: it ends at the next larger offset of any state, or at the end of the file. Compressed, all
-that follows the header is one snappy stream, flushed before every element, so that elements begin at chunks.
+An element has no length: it ends at the next larger offset of any state, or at the end of the file. In a compressed
+file, one snappy stream follows the header. Flink flushes it before each element, so each element begins with a chunk.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rescale.errors import SnapshotError
+from rescale.flink.advice import OLD_STATE
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.encoding.snappy import IDENTIFIER
 from rescale.flink.extents import ends
@@ -17,6 +17,7 @@ from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffset
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.state_meta_info import StateMetaInfo, covering, read_bounded_states, read_state_list
 from rescale.flink.state_starts import NUMBER_SIZE, state_starts
+from rescale.text.errors import SnapshotError
 
 _VERSIONS = (5, 6)
 _FIRST_VERSION_WITH_COMPRESSION = 6
@@ -24,7 +25,10 @@ _FIRST_VERSION_WITH_COMPRESSION = 6
 
 @dataclass(frozen=True)
 class OperatorStateHeader:
-    """`version` is 5 up to Flink 1.17 and 6 from 1.18 on; `list_states` hold SPLIT and UNION ones."""
+    """Header of a file of operator state.
+
+    `version` is 5 up to Flink 1.17, and 6 since. `list_states` contains the states of SPLIT and UNION distribution.
+    """
 
     version: int
     compressed: bool
@@ -33,16 +37,18 @@ class OperatorStateHeader:
 
 
 def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
-    """The header that `data` is, with the snappy identifier if compressed.
+    """Return the header in `data`, which ends with it (or with the snappy identifier, if compressed).
 
-    Raises `UnknownSerializer` where a class is not known, and where the states begin cannot be told either.
+    `path` names the file in errors. Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a
+    serializer's class is unknown and the states cannot be delimited without it (`state_starts`).
     """
     reader = ByteReader(data, path)
     version = reader.i32()
     if version not in _VERSIONS:
-        raise reader.error("an unknown version of operator state", at=0, expected="5 or 6", found=version)
+        error = reader.error("an unknown version of operator state", at=0, expected="5 or 6", found=version)
+        raise error.located(advice=OLD_STATE if 0 < version < _VERSIONS[0] else None)
     compressed = version >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
-    # Flink's reader takes the identifier when it opens the file, so it stands there even if no element follows.
+    # Flink's reader consumes the identifier when it opens the file, so it is there even if no element follows.
     tail = IDENTIFIER if compressed else b""
     start = reader.position
     try:
@@ -57,7 +63,7 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
 
 
 def _bounded(reader: ByteReader, unknown: UnknownSerializer) -> tuple[tuple[StateMetaInfo, ...], ...]:
-    """Both lists of states, read by where each begins; the number of those that are broadcast stands between them."""
+    """Return the list states and the broadcast states, delimited by their starts; a count precedes each list."""
     starts = state_starts(reader)
     number = ByteReader(reader.data, position=reader.position).i16()
     listed, broadcast = starts[:number], starts[number:]
@@ -69,12 +75,13 @@ def _bounded(reader: ByteReader, unknown: UnknownSerializer) -> tuple[tuple[Stat
 
 
 def has_compressed_elements(data: bytes) -> bool:
-    """Whether the header that begins with `data` says so, however little is known of the rest."""
+    """Whether the elements of a file that begins with `data` are compressed; reads five bytes of the header."""
     reader = ByteReader(data)
     return reader.i32() >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
 
 
 def write_operator_state_header(header: OperatorStateHeader) -> bytes:
+    """Return the bytes of the header; the mirror of `read_operator_state_header`."""
     out = ByteWriter()
     out.i32(header.version)
     if header.version >= _FIRST_VERSION_WITH_COMPRESSION:
@@ -89,10 +96,15 @@ def write_operator_state_header(header: OperatorStateHeader) -> bytes:
 
 
 def merge_operator_state_headers(headers: Sequence[OperatorStateHeader]) -> OperatorStateHeader:
-    """One header with the states of all, in first-seen order; `SnapshotError` names what differs."""
+    """Return a header with the states of all headers, in first-seen order.
+
+    Raises `SnapshotError` if headers differ in version or compression, or describe a state in incompatible ways.
+    """
     forms = {(header.version, header.compressed) for header in headers}
     if len(forms) > 1:
-        raise SnapshotError("the operator-state files of one operator have different forms", found=sorted(forms))
+        raise SnapshotError(
+            "the files of operator state of an operator differ in (version, compressed)", found=sorted(forms)
+        )
     return OperatorStateHeader(
         headers[0].version,
         headers[0].compressed,
@@ -109,13 +121,16 @@ def _merged(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]:
     for name, info in merged.items():
         if info is None:
             raise SnapshotError(
-                "the subtasks of one operator have registered an operator state in different ways", state=name
+                "subtasks of the same operator registered an operator state in different ways", state=name
             )
     return tuple(info for info in merged.values() if info is not None)
 
 
 def element_extents(states: Sequence[OperatorStateOffsets], size: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """(start, length) of the elements of each state, in a file of `size` bytes; a broadcast state is one element."""
+    """Return (start, length) of the elements of each state, in a file of `size` bytes.
+
+    A broadcast state is a single element. Raises `SnapshotError` for an offset outside the file.
+    """
     for state in states:
         if state.mode is DistributionMode.BROADCAST and len(state.offsets) != 1:
             raise SnapshotError(

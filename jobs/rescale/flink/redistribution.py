@@ -1,15 +1,14 @@
-"""Who gets which element of operator state (`RoundRobinOperatorStateRepartitioner`).
+"""Assignment of the elements of operator state to new subtasks (`RoundRobinOperatorStateRepartitioner`).
 
-With the same parallelism everything stays where it is. With another one
+With the same parallelism, every element stays where it is. With another parallelism, the mode of a state decides:
 
-* SPLIT_DISTRIBUTE: the elements of a state, in subtask order, are dealt in consecutive runs; the remainder of
-  one state shifts the start of the next, so the *order of the states* matters. Flink walks a `java.util.HashMap`,
-  and so do we.
-* UNION: Flink hands every element to every subtask at restore. Stored once, by position, in exactly one subtask,
-  they are dealt in even consecutive runs; equal bytes are not merged.
-* BROADCAST: subtask i gets copy i mod n of the n copies that exist, in subtask order.
+* SPLIT_DISTRIBUTE: Flink deals the elements of a state, in subtask order, in consecutive runs. The remainder of a state
+  shifts the start of the next, so the *order of the states* matters: it is that of a `java.util.HashMap`.
+* UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. They are dealt in
+  consecutive runs of even size; elements with equal bytes stay separate.
+* BROADCAST: new subtask i gets copy i mod n of the n existing copies, in subtask order.
 
-An element is known by the old subtask that holds it and its index in that subtask's list of offsets.
+An element is identified by its old subtask, and its index in that subtask's list of offsets.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from rescale.flink.keys.java_strings import java_string_hash
 from rescale.flink.metadata.handles import DistributionMode
 
 
 @dataclass(frozen=True, slots=True)
 class StateLayout:
-    """How many elements of a state one old subtask holds."""
+    """Number of elements of a state in an old subtask."""
 
     name: str
     mode: DistributionMode
@@ -42,7 +42,7 @@ class ElementRun:
 
 @dataclass(frozen=True, slots=True)
 class StateShare:
-    """What one new subtask gets of one state, in order."""
+    """Elements of a state for a new subtask, in order."""
 
     name: str
     mode: DistributionMode
@@ -50,10 +50,10 @@ class StateShare:
 
 
 def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list[list[StateShare]]:
-    """The shares of `parallelism` new subtasks, from the layouts of the old ones (empty: no handle).
+    """Return the shares of each of `parallelism` new subtasks.
 
-    With another parallelism every new subtask lists every state that any old one listed, in first-seen order, also
-    those of which it gets no element.
+    `old` has the layouts of each old subtask; they are empty for a subtask without a handle. With another parallelism,
+    each new subtask lists all states of all old subtasks in first-seen order, even those without elements for it.
     """
     if parallelism == len(old):
         return [
@@ -81,7 +81,7 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
 
 
 def _holders(old: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, int]]]:
-    """For every state, in first-seen order, (old subtask, elements) of those that list it."""
+    """Return (old subtask, number of elements) of the subtasks that list a state, by state in first-seen order."""
     holders: dict[str, list[tuple[int, int]]] = {}
     for source, layout in enumerate(old):
         for state in layout:
@@ -90,7 +90,7 @@ def _holders(old: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, 
 
 
 def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: int) -> Iterator[tuple[ElementRun, ...]]:
-    """The runs of subtask 0, 1, …: `total div parallelism` elements each, one more for the first from `start` on."""
+    """Yield the runs of subtask 0, 1, …: `total div parallelism` elements each, plus the remainder from `start` on."""
     base, remainder = divmod(total, parallelism)
     elements = _EndToEnd(holders)
     dealt: list[tuple[ElementRun, ...]] = [()] * parallelism
@@ -103,14 +103,14 @@ def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: i
 
 
 class _EndToEnd:
-    """The elements of a state, which old subtasks hold so many of, as one sequence."""
+    """Elements of a state in all old subtasks, as a single sequence."""
 
     def __init__(self, holders: Sequence[tuple[int, int]]) -> None:
         self._holders = holders
         self._ends = list(accumulate(elements for _, elements in holders))
 
     def runs(self, position: int, count: int) -> tuple[ElementRun, ...]:
-        """Elements `position` to `position + count - 1`."""
+        """Return the runs of elements `position` to `position + count - 1`."""
         runs = []
         end = position + count
         i = bisect_right(self._ends, position)
@@ -125,10 +125,10 @@ class _EndToEnd:
 
 
 def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:
-    """State names in the order in which Flink meets them, those of each mode apart.
+    """Return the state names in the order in which Flink visits them, mode by mode.
 
-    Two hash maps decide. The reader of `_metadata` puts each handle's states into a map sized for them, and `put`
-    appends inside a bucket; the repartitioner collects those of a mode with `computeIfAbsent`, which links at the head.
+    Two hash maps determine it. The reader of `_metadata` puts the states of a handle into a map of fitting size; `put`
+    appends within a bucket. The repartitioner collects the states of a mode with `computeIfAbsent`, which prepends.
     """
     collected = {mode: _JavaHashMapOrder(16) for mode in DistributionMode}
     for layout in old:
@@ -142,24 +142,24 @@ def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:
 
 
 def _capacity_for(expected: int) -> int:
-    """The table size behind `CollectionUtil.newHashMapWithExpectedSize` (Flink 1.18 and newer), which never grows."""
+    """Return the table size that `CollectionUtil.newHashMapWithExpectedSize` (since Flink 1.18) leads to."""
     return 1 << (-(-expected * 4 // 3) - 1).bit_length()
 
 
 class _JavaHashMapOrder:
-    """The iteration order of a `java.util.HashMap<String, …>`: by bucket, inside a bucket as they were linked."""
+    """Iteration order of a `java.util.HashMap<String, …>`: by bucket, and within a bucket by link."""
 
     def __init__(self, capacity: int) -> None:
         self._buckets: list[list[str]] = [[] for _ in range(capacity)]
         self._names: set[str] = set()
 
     def put(self, name: str) -> None:
-        """Of names that are put once each, into a table that has room for all."""
+        """Append a name to its bucket; each name is put once, and the table has room for all of them."""
         self._buckets[self._index(name)].append(name)
 
     def compute_if_absent(self, name: str) -> None:
         if len(self._names) > 0.75 * len(self._buckets):
-            self._double()  # before it looks whether the name is there
+            self._double()  # Java resizes before it looks the name up
         if name in self._names:
             return
         self._buckets[self._index(name)].insert(0, name)
@@ -177,12 +177,3 @@ class _JavaHashMapOrder:
         self._buckets = [[] for _ in range(2 * len(self._buckets))]
         for name in order:  # resize keeps the relative order inside a bucket
             self._buckets[self._index(name)].append(name)
-
-
-def java_string_hash(text: str) -> int:
-    """`String.hashCode`, signed: over UTF-16 units."""
-    code = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for i in range(0, len(units), 2):
-        code = (31 * code + (units[i] << 8 | units[i + 1])) & 0xFFFFFFFF
-    return code - (1 << 32) if code >= 1 << 31 else code

@@ -1,4 +1,4 @@
-"""Flink's release lines, and what of a snapshot each of them reads."""
+"""Flink's release lines, and the versions of `_metadata` that each of them reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rescale.flink.metadata.checkpoint_metadata import (
 
 
 class ReleaseLine(NamedTuple):
-    """Such as 2.3; its patch releases read and write the same."""
+    """A release line such as 2.3, whose patch releases read and write the same formats."""
 
     major: int
     minor: int
@@ -20,21 +20,27 @@ class ReleaseLine(NamedTuple):
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
 
+    @classmethod
+    def parse(cls, release: str) -> ReleaseLine:
+        """Return the line of a release such as 1.14.3, or of its own name."""
+        major, minor = release.split(".")[:2]
+        return cls(int(major), int(minor))
+
     @property
     def metadata_version(self) -> int:
-        """The newest `_metadata` that it reads (`MetadataSerializers`), and the one that it writes."""
+        """Version of `_metadata` that it writes, and newest version that it reads (`MetadataSerializers`)."""
         if self >= (2, 1):
             return FIRST_VERSION_WITH_MERGED_CHANNELS
         return FIRST_VERSION_WITH_NAMES if self.major > 1 else FIRST_VERSION_WITH_PROPERTIES
 
 
 RELEASE_LINES = tuple(ReleaseLine(1, minor) for minor in (18, 19, 20)) + tuple(ReleaseLine(2, n) for n in range(4))
-"""Those of which is known what they read."""
+"""Release lines whose formats are known."""
 
 LAST_OF_FLINK_1 = ReleaseLine(1, 20)
 FIRST_OF_FLINK_2 = ReleaseLine(2, 0)
 
 
 def major_of_writer(metadata_version: int) -> int:
-    """Whether Flink 1 or 2 wrote `_metadata` of this version."""
+    """Return the major version of Flink, 1 or 2, that writes `_metadata` of this version."""
     return 1 if metadata_version <= LAST_OF_FLINK_1.metadata_version else 2

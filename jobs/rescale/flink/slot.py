@@ -1,4 +1,4 @@
-"""Where a subtask keeps its state."""
+"""The places in which a subtask keeps its state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Slot(StrEnum):
-    """The four places for state that a subtask has (`OperatorSubtaskState`)."""
+    """One of the four places for state in a subtask (`OperatorSubtaskState`)."""
 
     KEYED = "keyed"
     RAW_KEYED = "rawkeyed"

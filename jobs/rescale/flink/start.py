@@ -1,4 +1,4 @@
-"""How a job is started from a snapshot: with what parallelism and, where it changes, what max parallelism."""
+"""Start of a job from a snapshot: its parallelism and, where that changes, its max parallelism."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rescale.names import quoted
+from rescale.text.names import quoted
 
 Shapes = Sequence[tuple[int, int]]
 
@@ -15,7 +15,7 @@ MAX_PARALLELISM_OPTION = "pipeline.max-parallelism"
 
 
 class Start(NamedTuple):
-    """A job's start from a snapshot; a `max_parallelism` of None is left to the job and the snapshot."""
+    """Start of a job from a snapshot; with a `max_parallelism` of None, the job and the snapshot determine it."""
 
     snapshot: str
     parallelism: int
@@ -23,28 +23,30 @@ class Start(NamedTuple):
 
     @property
     def command(self) -> str:
-        """`flink run …`; the jar is the user's."""
+        """Command line that starts the job, with a placeholder for the user's jar."""
         option = "" if self.max_parallelism is None else f" -D{MAX_PARALLELISM_OPTION}={self.max_parallelism}"
         return f"flink run -s {quoted(self.snapshot)} -p {self.parallelism}{option} <your-job.jar>"
 
 
 def common_parallelism(shapes: Shapes) -> int:
-    """That of most operators, or the larger one of as many; those with one subtask count only if none has more.
+    """Return the parallelism of most operators; of equally frequent ones, the largest.
 
-    Who has one subtask beside others that have more has that from the job's code, as what commits for a sink.
+    Operators with one subtask count only if all have one: beside larger operators, a single subtask comes from the
+    job's code, as for the committer of a sink.
     """
     number = Counter(parallelism for parallelism, _ in shapes if parallelism != 1)
     return max(number, key=lambda parallelism: (number[parallelism], parallelism), default=1)
 
 
 def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
-    """The start of a job whose operators have new (parallelism, max parallelism)s.
+    """Return the start of a job; `old` and `new` have (parallelism, max parallelism) of its operators, in equal order.
 
-    The parallelism is for operators that have none from the job's code, so it is that of most.
-    The maximum is said where it changes: Flink adopts that of a snapshot only where it computes the job's own. Where
-    operators have different ones none is said, for it would be every operator's (`StreamGraphGenerator`): a job that
-    configures none adopts each of them (`Checkpoints.loadAndValidateCheckpoint`).
+    The parallelism applies to operators for which the job's code sets none, so it is that of most operators.
+
+    The max parallelism is set only if it changes: Flink adopts that of a snapshot only where the job configures none
+    (`Checkpoints.loadAndValidateCheckpoint`). If operators have different ones, it is not set, because it would apply
+    to all operators (`StreamGraphGenerator`); a job that configures none adopts each operator's own.
     """
     changed = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
-    maxima = {maximum for _, maximum in new if maximum != 1}  # 1: always runs with one subtask
+    maxima = {maximum for _, maximum in new if maximum != 1}  # operators with 1 always keep it
     return Start(snapshot, common_parallelism(new), maxima.pop() if changed and len(maxima) == 1 else None)

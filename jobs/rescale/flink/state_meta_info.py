@@ -1,4 +1,4 @@
-"""What a header says of each state (`StateMetaInfoSnapshotReadersWriters`): name, kind, options, serializers."""
+"""Description of a state in a header (`StateMetaInfoSnapshotReadersWriters`): name, kind, options, serializers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rescale.flink.state_starts import serializer_starts
 
 
 class StateKind(IntEnum):
-    """The ordinals of `StateMetaInfoSnapshot.BackendStateType`."""
+    """Kind of a state: the ordinals of `StateMetaInfoSnapshot.BackendStateType`."""
 
     KEY_VALUE = 0
     OPERATOR = 1
@@ -24,7 +24,7 @@ class StateKind(IntEnum):
 
 
 class SerializerKey(StrEnum):
-    """What a serializer is for (`StateMetaInfoSnapshot.CommonSerializerKeys`)."""
+    """Purpose of a serializer (`StateMetaInfoSnapshot.CommonSerializerKeys`)."""
 
     KEY = "KEY_SERIALIZER"
     NAMESPACE = "NAMESPACE_SERIALIZER"
@@ -33,7 +33,7 @@ class SerializerKey(StrEnum):
 
 @dataclass(frozen=True)
 class StateMetaInfo:
-    """One state; `raw` are its verbatim bytes, from which it is written again."""
+    """Description of a state; `raw` holds its bytes as read, which writers copy."""
 
     name: str
     kind: StateKind
@@ -43,26 +43,28 @@ class StateMetaInfo:
 
     @property
     def state_type(self) -> str:
-        """`VALUE`, `LIST`, `MAP`, …; `UNION`, `SPLIT_DISTRIBUTE`, `BROADCAST`; `TIMERS` or `PRIORITY_QUEUE`."""
+        """Type of the state: `VALUE`, `LIST`, `MAP`, … for keyed state; `UNION`, `SPLIT_DISTRIBUTE`, `BROADCAST` for
+        operator state; `TIMERS` or `PRIORITY_QUEUE`."""
         if self.kind is StateKind.PRIORITY_QUEUE:
             return "TIMERS" if self.name.startswith("_timer_state/") else "PRIORITY_QUEUE"
         options = dict(self.options)
         return options.get("KEYED_STATE_TYPE") or options.get("OPERATOR_STATE_DISTRIBUTION_MODE") or self.kind.name
 
     def serializer(self, key: SerializerKey) -> SerializerSnapshot | None:
-        """None if it has none for that."""
+        """Return the serializer for this purpose; None if there is none."""
         return dict(self.serializers).get(key)
 
     @property
     def content_serializers(self) -> tuple[SerializerSnapshot, ...]:
-        """All but that of namespaces."""
+        """All serializers but that of namespaces."""
         return tuple(snapshot for key, snapshot in self.serializers if key != SerializerKey.NAMESPACE)
 
 
 def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMetaInfo:
-    """The next state, up to `end` if that is known: then its serializers may be of any class.
+    """Return the description at the reader's position.
 
-    Otherwise one that is not known hides where it ends (`UnknownSerializer`).
+    If its `end` is given, serializers may be of any class. Otherwise a serializer of an unknown class raises
+    `UnknownSerializer`, because its end is unknown. Raises `SnapshotError` for damaged bytes.
     """
     start = reader.position
     name = reader.utf()
@@ -77,14 +79,14 @@ def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMet
 
 
 def read_state_list(reader: ByteReader) -> tuple[StateMetaInfo, ...]:
-    """`i16` number of states, then each."""
+    """Return the states of a list: an `i16` count, then the states. Errors are those of `read_state_meta_info`."""
     return tuple(read_state_meta_info(reader) for _ in range(_number(reader)))
 
 
 def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> tuple[StateMetaInfo, ...]:
-    """`i16` number of states, then each from its place in `starts` to the next one's, the last up to `end`.
+    """Return the states of a list: an `i16` count, then the states at `starts`, the last of which ends at `end`.
 
-    Their serializers may be of any class. `SnapshotError` where as many do not stand there.
+    Their serializers may be of any class. Raises `SnapshotError` if the count differs from the number of starts.
     """
     ends = _ends(reader, _number(reader), starts, end)
     return tuple(read_state_meta_info(reader, end) for end in ends)
@@ -93,56 +95,56 @@ def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> 
 def _number(reader: ByteReader) -> int:
     at, number = reader.position, reader.i16()
     if number < 0:
-        raise reader.error("a number of states that cannot be", at=at, found=number)
+        raise reader.error("a negative number of states", at=at, expected="0 or more", found=number)
     return number
 
 
 def _ends(reader: ByteReader, number: int, starts: Sequence[int], end: int) -> list[int]:
-    """Where each of `number` things ends that begin at `starts`, the first here, and fill the bytes up to `end`."""
+    """Return the ends of `number` entries, which begin at `starts` and lie end to end from the reader to `end`."""
     first, *ends = (*starts, end)
     if len(ends) != number or first != reader.position:
-        raise reader.error("a header does not hold what it counts", expected=number, found=len(ends))
+        raise reader.error("a header does not contain as many entries as it counts", expected=number, found=len(ends))
     return ends
 
 
 def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
-    """The one of several descriptions of a state that holds all the others, or one made of them; None if none can.
+    """Return a description that covers all descriptions of the same state: one of them, or a merged one.
 
-    `PojoSerializer` adds subclasses that it was not told of as it meets them, so that each subtask may know others.
-    Any other difference is a real one.
+    None if they contradict each other. `PojoSerializer` registers unknown subclasses as they occur, so the subtasks of
+    an operator may list different ones. No other difference can be merged.
     """
-    unlike = list(dict.fromkeys(infos))  # of thousands of subtasks most say the same
+    unlike = list(dict.fromkeys(infos))  # most of thousands of subtasks agree
     for info in unlike:
         if all(_covers_state(info, other) for other in unlike):
             return info
-    found: StateMetaInfo | None = unlike[0]
+    merged: StateMetaInfo | None = unlike[0]
     for info in unlike[1:]:
-        found = found and _put_together(found, info)
-    return found
+        merged = merged and _merged(merged, info)
+    return merged
 
 
-def _put_together(one: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
-    if not _same_kind(one, other):
+def _merged(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
+    if not _same_kind(info, other):
         return None
     others = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
-    for name, snapshot in one.serializers:
+    for name, snapshot in info.serializers:
         both = put_together(snapshot, others[name])
         if both is None:
             return None
         serializers[name] = both
     out = ByteWriter()
-    out.utf(one.name)
-    out.i32(one.kind)
-    out.i32(len(one.options))
-    for key, value in one.options:
+    out.utf(info.name)
+    out.i32(info.kind)
+    out.i32(len(info.options))
+    for key, value in info.options:
         out.utf(key)
         out.utf(value)
     out.i32(len(serializers))
     for name, snapshot in serializers.items():
         out.utf(name)
         write_versioned(out, snapshot)
-    return replace(one, serializers=tuple(serializers.items()), raw=out.bytes())
+    return replace(info, serializers=tuple(serializers.items()), raw=out.bytes())
 
 
 def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:
@@ -152,7 +154,7 @@ def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:
     return _same_kind(wide, narrow) and all(snapshot.covers(others[name]) for name, snapshot in wide.serializers)
 
 
-def _same_kind(one: StateMetaInfo, other: StateMetaInfo) -> bool:
-    """Whether they differ in serializers at most."""
-    mine, others = dict(one.serializers).keys(), dict(other.serializers).keys()
-    return (one.kind, dict(one.options), mine) == (other.kind, dict(other.options), others)
+def _same_kind(info: StateMetaInfo, other: StateMetaInfo) -> bool:
+    """Whether two descriptions agree in all but the serializers' snapshots."""
+    purposes, others = dict(info.serializers).keys(), dict(other.serializers).keys()
+    return (info.kind, dict(info.options), purposes) == (other.kind, dict(other.options), others)

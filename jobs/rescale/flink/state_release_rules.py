@@ -1,7 +1,7 @@
-"""What another release of Flink makes of state that no serializer describes, or whose owner it does not have any more.
+"""Rules for restoring state in another release of Flink: state without serializers, or of classes that were removed.
 
-Operator state is known by its name, which the class that keeps it has fixed. Sources and sinks that keep their state as
-bytes of their own connector are Flink's to hand on and the connector's to read.
+The class that keeps operator state fixes its name, so the name identifies the class. Sources and sinks store bytes of
+their connector: Flink passes these on, and the connector reads them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COMMITTED = (
 
 
 class _Gone(NamedTuple):
-    """A class of Flink 1 that Flink 2 has none of."""
+    """State of a class that Flink 1 has and Flink 2 does not have: the class, its state, and what to do."""
 
     rule: str
     what: str
@@ -36,8 +36,8 @@ _GONE = {
     OFFSETS_STATE: _Gone(
         _CONSUMER,
         "the offsets of a FlinkKafkaConsumer",
-        "make it the KafkaSource that comes in its place (--kafka-source OLD=NEW); or leave it out, and start that "
-        "from what the consumer has committed (OffsetsInitializer.committedOffsets)",
+        "convert it to the state of the KafkaSource that replaces it (option kafka-source); or leave it out, and start "
+        "the KafkaSource from the committed offsets of the consumer (OffsetsInitializer.committedOffsets)",
     ),
     **{
         name: _Gone(_PRODUCER, "the transactions of a FlinkKafkaProducer", _COMMITTED)
@@ -45,8 +45,8 @@ _GONE = {
     },
     "message-acknowledging-source-state": _Gone(
         _ACKNOWLEDGING,
-        f"what a {_ACKNOWLEDGING} has not acknowledged yet",
-        "leave it out: the queue sends again what was not acknowledged",
+        f"the unacknowledged messages of a {_ACKNOWLEDGING}",
+        "leave it out: the queue sends unacknowledged messages again",
     ),
 }
 
@@ -63,7 +63,7 @@ _OF_A_CONNECTOR = "take the connector's release for Flink {line}, and try it; or
 _KINDS = {
     "changelog": (
         "ChangelogKeyedStateBackend",
-        "a changelog with changes that are not materialised: what another Flink makes of the log is not known",
+        "a changelog with changes that are not materialised: it is unknown how another release reads the log",
         SAVEPOINT,
     ),
     "raw keyed state": (
@@ -78,22 +78,25 @@ _KINDS = {
     ),
     "records in flight": (
         "StreamElementSerializer",
-        "of which types they are is not in the snapshot",
-        "take a savepoint, or a checkpoint that is aligned: nothing is in flight then",
+        "the snapshot does not name their types",
+        "take a savepoint or an aligned checkpoint: both contain no records in flight",
     ),
     "gone": (
         "KeyedBackendSerializationProxy",
-        "the file that says of which types it is is gone",
-        "take another snapshot, for Flink cannot restore this one either; or drop it",
+        "the file that names its types is missing",
+        "take another snapshot, because Flink cannot restore this one either; or drop it",
     ),
 }
 
 
 def by_name(state: str, writer: int, line: ReleaseLine) -> Reason | None:
-    """Of an operator state that `writer`, Flink 1 or 2, wrote; None where its name says nothing."""
+    """Return the rule for an operator state by its name; None if no rule depends on that name.
+
+    `writer` is the major version of Flink (1 or 2) that wrote the state, and `line` the release that is to restore it.
+    """
     gone = _GONE.get(state)
     if gone is not None and writer < line.major:
-        why = f"{gone.what}, a class that no connector for Flink {line.major} has"
+        why = f"{gone.what}, a class that connectors for Flink {line.major} do not contain"
         return Reason(Restores.NO, why, gone.rule, gone.way)
     connector = _BYTES_OF_A_CONNECTOR.get(state)
     return _of_a_connector(connector, line) if connector is not None else None
@@ -102,34 +105,37 @@ def by_name(state: str, writer: int, line: ReleaseLine) -> Reason | None:
 _WAITING_ROWS = "inputState"
 _OF_EVERY_OVER = {"accState", _WAITING_ROWS}
 _OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTSState"}
-"""Keyed states of an OVER in SQL; those that are bounded, or go by processing time, have one of the last."""
+"""Keyed states of an OVER in SQL. An OVER that is bounded, or uses processing time, has one of the last."""
 
 
 def by_name_beside(state: str, beside: Set[str], writer: int, line: ReleaseLine) -> Reason | None:
-    """Of a keyed state of an operator that has the states `beside`; None where their names say nothing."""
+    """Return the rule for a keyed state of an operator that has the states `beside`; None if there is no rule.
+
+    `writer` and `line` are those of `by_name`.
+    """
     is_unbounded = beside >= _OF_EVERY_OVER and not beside & _OF_OTHER_OVERS
     if state != _WAITING_ROWS or not is_unbounded or writer >= line.major:
         return None
     return Reason(
         Restores.UNKNOWN,
-        "if it is that of an unbounded OVER by event time, Flink 2 may look for the rows that wait in it by timers of "
-        "their own, which Flink 1 has not set: it takes the state without an error, and loses these rows",
+        "if an unbounded OVER by event time owns it, Flink 2 may expect timers for its waiting rows that Flink 1 does "
+        "not set: it restores the state without an error, and loses these rows",
         "RowTimeUnboundedPrecedingOverFunctionV2",
-        "have the job on Flink 2 take what Flink 1 had: table.exec.unbounded-over.version: 1",
+        "make Flink 2 use the implementation of Flink 1: table.exec.unbounded-over.version: 1",
     )
 
 
 def of_a_source(line: ReleaseLine) -> Reason:
-    """Of the splits of a source, and of its coordinator."""
+    """Return the rule for the splits of a source and for the state of its coordinator."""
     return _of_a_connector("SourceOperator", line)
 
 
 def of_a_kind(kind: str, line: ReleaseLine) -> Reason:
-    """Of state whose types are not known here: `changelog`, `raw keyed state`, `records in flight`, …."""
+    """Return the rule for a kind of state without known types, such as `changelog` or `raw keyed state`."""
     rule, why, way = _KINDS[kind]
     return Reason(Restores.UNKNOWN, why, rule, way.replace("that Flink", f"Flink {line}"))
 
 
 def _of_a_connector(rule: str, line: ReleaseLine) -> Reason:
-    why = "bytes that Flink hands to the connector: what its other release makes of them is not in the snapshot"
+    why = "bytes that only the connector can read: the snapshot does not say whether another release of it can"
     return Reason(Restores.UNKNOWN, why, rule, _OF_A_CONNECTOR.format(line=line))

@@ -1,4 +1,4 @@
-"""What a plan and a snapshot mean: what Flink itself would do, how even a shape is, how long it takes.
+"""The meaning of a plan or a snapshot: what Flink itself would do, how even a shape is, how long a run takes.
 
-It is shown beside a plan and is no part of it.
+The insight is shown beside a plan and is not a part of it.
 """

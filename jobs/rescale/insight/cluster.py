@@ -1,4 +1,4 @@
-"""A cluster on paper: what a run would have there, said in words such as `executors=40 cores=8 bandwidth=1.2GB`."""
+"""A cluster on paper: the resources that a run would have, written as `executors=40 cores=8 bandwidth=1.2GB`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from rescale.errors import RequestError
+from rescale.text.errors import RequestError
 
 VARIABLE = "RESCALE_CLUSTER"
-"""Of the environment: the words for the cluster that runs have, where somebody has set it up."""
+"""Environment variable that describes the cluster on which runs take place."""
 
 _WHERE_IT_STANDS = f"change the option of that name, or the variable {VARIABLE}, such as 'executors=40 cores=8'"
 
@@ -34,10 +34,10 @@ AMAZON = Prices(writes=0.005, reads=0.0004)
 
 @dataclass(frozen=True)
 class Cluster:
-    """So many executors of so many cores, each with `bandwidth` bytes a second to all else, either way.
+    """`executors` of `cores` each, with `bandwidth` bytes a second for each executor in either direction.
 
-    `scratch` is the room that each has on its disk, `driver_memory` that of the driver's pod, in bytes; None where
-    nobody said it. Without an executor's bandwidth it is that of 5 Gbit/s.
+    `scratch` is the disk space of an executor and `driver_memory` the memory of the driver's pod, in bytes; None is
+    unknown.
     """
 
     executors: int = 4
@@ -49,52 +49,61 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """Tasks that run at once."""
+        """Number of tasks that run at once."""
         return self.executors * self.cores
 
 
-def cluster_of(words: Mapping[str, str | None]) -> Cluster | None:
-    """From values by name, in which None stands for what was not said; None if nothing was. `RequestError`."""
-    said = {name: value for name, value in words.items() if value is not None}
-    if not said:
+def cluster_of(values: Mapping[str, str | None]) -> Cluster | None:
+    """Return the cluster that values describe by their names; None if all are None.
+
+    Raises `RequestError` for an unknown name or a value that cannot be read.
+    """
+    given = {name: value for name, value in values.items() if value is not None}
+    if not given:
         return None
-    unknown = sorted(said.keys() - _READ.keys())
+    unknown = sorted(given.keys() - _READ.keys())
     if unknown:
         raise RequestError(
-            "a cluster has no such thing", expected=", ".join(_READ), found=", ".join(unknown), advice=_WHERE_IT_STANDS
+            "the description of the cluster has an unknown name",
+            expected=", ".join(_READ),
+            found=", ".join(unknown),
+            advice=_WHERE_IT_STANDS,
         )
-    read: dict[str, Any] = {name.replace("-", "_"): _READ[name](name, value) for name, value in said.items()}
+    read: dict[str, Any] = {name.replace("-", "_"): _READ[name](name, value) for name, value in given.items()}
     return Cluster(**read)
 
 
-def words_of(text: str) -> dict[str, str]:
-    """`executors=40 cores=8` by name; `RequestError` for a word that says nothing, or what another one has said."""
-    words: dict[str, str] = {}
-    for word in text.split():
-        name, _, value = word.partition("=")
+def parse_description(text: str) -> dict[str, str]:
+    """Return the values of `executors=40 cores=8` by name; `RequestError` for one without a value, or given twice."""
+    values: dict[str, str] = {}
+    for entry in text.split():
+        name, _, value = entry.partition("=")
         if not name or not value:
             raise RequestError(
-                "a word about the cluster says nothing", expected="NAME=VALUE", found=word, advice=_WHERE_IT_STANDS
+                "an entry of the cluster's description is not NAME=VALUE",
+                expected="NAME=VALUE",
+                found=entry,
+                advice=_WHERE_IT_STANDS,
             )
-        if name in words:
+        if name in values:
             raise RequestError(f"{name} of the cluster is given twice", found=text, advice=_WHERE_IT_STANDS)
-        words[name] = value
-    return words
+        values[name] = value
+    return values
 
 
 def cluster_of_environment(
-    environment: Mapping[str, str], words: Mapping[str, str | None] = MappingProxyType({})
+    environment: Mapping[str, str], values: Mapping[str, str | None] = MappingProxyType({})
 ) -> Cluster | None:
-    """What `VARIABLE` says of it; `words` go before that."""
-    said = {name: value for name, value in words.items() if value is not None}
-    return cluster_of({**words_of(environment.get(VARIABLE, "")), **said})
+    """Return the cluster that `VARIABLE` describes; `values` other than None override it."""
+    given = {name: value for name, value in values.items() if value is not None}
+    return cluster_of({**parse_description(environment.get(VARIABLE, "")), **given})
 
 
 _MOST_DIGITS = 20
-"""Of no cluster is there more to say, and Python reads no number with thousands of them."""
+"""Digits of the largest number that is read: Python refuses to convert numbers with thousands of them."""
 
 _MOST_DOLLARS = 1_000_000
-"""For a thousand requests."""
+"""Highest price of a thousand requests that is read."""
 
 
 def _number(name: str, text: str) -> int:
@@ -104,18 +113,36 @@ def _number(name: str, text: str) -> int:
 
 
 def _size(name: str, text: str) -> int:
-    found = _SIZE.fullmatch(text)
-    if found is None or len(found[1]) > _MOST_DIGITS or not float(found[1]):
+    size = bytes_of(text)
+    if size is None:
         raise _misread(name, "a size such as 1.2GB or 20Gi", text)
-    return int(float(found[1]) * _UNITS[found[2]])
+    return size
+
+
+def bytes_of(text: str) -> int | None:
+    """Bytes of a size such as 1.2GB or 20Gi; None if it is none, or nothing."""
+    match = _SIZE.fullmatch(text)
+    if match is None or len(match[1]) > _MOST_DIGITS or not float(match[1]):
+        return None
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def rate_of(text: str, option: str) -> int:
+    """Return the bytes per second of a rate such as 500MB/s, or raise `RequestError` with the option that it is for."""
+    rate = bytes_of(text.removesuffix("/s"))
+    if rate is None:
+        raise RequestError(
+            "this is not a rate", option=option, expected="bytes per second, such as 500MB/s", found=text
+        )
+    return rate
 
 
 def _prices(name: str, text: str) -> Prices:
     try:
-        dollars = [float(word) for word in text.split(",")]
+        dollars = [float(part) for part in text.split(",")]
     except ValueError:
         dollars = []
-    if len(dollars) != 2 or not all(0 <= one <= _MOST_DOLLARS for one in dollars):  # "nan" is a number to Python
+    if len(dollars) != 2 or not all(0 <= price <= _MOST_DOLLARS for price in dollars):  # "nan" is a number to Python
         raise _misread(name, "dollars for a thousand requests that write, and that read, such as 0.005,0.0004", text)
     return Prices(writes=dollars[0], reads=dollars[1])
 

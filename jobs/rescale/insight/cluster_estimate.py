@@ -1,6 +1,6 @@
-"""What a run would take on a cluster: time, shuffle, requests and their price, scratch space, the driver's memory.
+"""Estimate of a run on a cluster: time, shuffled bytes, requests and their price, scratch space, the driver's memory.
 
-Rates are those of `durations`, so all this tells minutes from hours, and what fits from what does not.
+The rates are those of `durations`. The estimate tells minutes from hours, and what fits from what does not.
 """
 
 from __future__ import annotations
@@ -14,39 +14,36 @@ from rescale.insight.cluster import Cluster
 from rescale.insight.durations import PROCESS_SECONDS
 from rescale.insight.stages import EstimatedRequests, EstimatedStage, part_size, stages, worth
 from rescale.insight.workload import Workload, workload_of
+from rescale.plan.plan import Plan
 from rescale.planning.task_sizes import MOST_UNITS
-from rescale.planning.values.plan import Plan
-
-SIZES = (10**12, 10**13, 10**14)
-"""Bytes of states that are estimated beside the one at hand."""
 
 START_SECONDS = 30.0
-"""Until the executors of a step have come, with their image on the node."""
+"""Seconds until the executors of a step have started, with their image already on the node."""
 
 STEPS = 3
-"""Of a run, each with executors of its own."""
+"""Steps of a run, each with executors of its own."""
 
 STARTS_LIMIT = "the start of executors, once for each step"
 
 LARGEST_OBJECT = 5 << 40
-"""Bytes of an object in Amazon's S3."""
+"""Largest object of Amazon S3, in bytes."""
 
 DRIVER_BASE = 900_000_000
-"""Bytes of Python with all that is imported, and of the JVM with its heap, for a little state."""
+"""Memory of the driver for a small state, in bytes: Python with its imports, and the JVM with its heap."""
 
 EACH_FILE, EACH_RANGE, EACH_UNIT, EACH_PART, EACH_TASK = 30_000, 1_200, 500, 60, 10_000
-"""Bytes in the driver for a file (its handles, headers, and what is compared of it), a write range, a unit to be
-copied, a part's receipt, and what Spark's scheduler keeps of a task."""
+"""Memory in the driver, in bytes: for a file (handles, headers and its comparison), a write range, a unit to copy, the
+receipt of a part, and a task in Spark's scheduler."""
 
 PARTS_IN_MEMORY = 8
-"""Of each core while state is copied: four at once, each in its pieces and whole."""
+"""Parts of a file that each core holds while it copies: four at once, each in pieces and whole."""
 
 WORKER_MEMORY = 640 << 20
-"""Bytes beside the heap for each core (`executors.memoryOverhead`)."""
+"""Memory beside the heap for each core, in bytes (`executors.memoryOverhead`)."""
 
 
 class Need(StrEnum):
-    """What may be too small."""
+    """A resource that may be too small."""
 
     SCRATCH = "scratch"
     DRIVER_MEMORY = "driver's memory"
@@ -55,7 +52,7 @@ class Need(StrEnum):
 
 
 class Misfit(NamedTuple):
-    """Bytes that are needed, and that there are."""
+    """A resource that is too small: bytes needed, and bytes available."""
 
     need: Need
     needed: int
@@ -64,10 +61,10 @@ class Misfit(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterEstimate:
-    """For a state of `bytes`. `dollars` are for the requests alone; sizes are in bytes, of each executor.
+    """Estimate for a state of `bytes`.
 
-    `limit` is what binds the stage that takes longest, or that all stages together take no longer than the starts
-    before them; `misfits` are what does not fit.
+    `shuffle` and `scratch` are bytes of each executor, `driver_memory` is in bytes, and `dollars` pay for the requests
+    alone. `limit` names what binds the longest stage, or says that starting executors takes longer than all stages.
     """
 
     bytes: int
@@ -84,37 +81,36 @@ class ClusterEstimate:
 
 @dataclass(frozen=True)
 class OnPaper:
-    """The state at hand, and the same job with more of it."""
+    """A cluster, and the estimate of a plan's run on it."""
 
     cluster: Cluster
     asked: ClusterEstimate
-    larger: tuple[ClusterEstimate, ...]
 
 
 def on_paper(plan: Plan, cluster: Cluster) -> OnPaper:
-    work = workload_of(plan)
-    larger = tuple(estimate(work.of_size(size), cluster) for size in SIZES if work.bytes)
-    return OnPaper(cluster, estimate(work, cluster), larger)
+    """Return the estimate of the plan's run on the cluster."""
+    return OnPaper(cluster, estimate(workload_of(plan), cluster))
 
 
 def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
+    """Return the estimate of a run that has this work to do; it uses no more executors than the work is worth."""
     cluster = worth(cluster, work.bytes)
-    found = stages(work, cluster)
-    working, starting = sum(stage.seconds for stage in found), STEPS * (PROCESS_SECONDS + START_SECONDS)
-    longest = max(found, key=lambda stage: stage.seconds, default=None)
-    rekeyed = sum(one.bytes for one in work.rekeyed)
-    writes = sum(stage.requests.writes for stage in found) + 3 * work.new_files
-    reads = sum(stage.requests.reads for stage in found) + 3 * (work.source_files + work.new_files)
-    largest_write = max((stage.most_bytes for stage in found if stage.shuffled), default=0)
+    run = stages(work, cluster)
+    working, starting = sum(stage.seconds for stage in run), STEPS * (PROCESS_SECONDS + START_SECONDS)
+    longest = max(run, key=lambda stage: stage.seconds, default=None)
+    rekeyed = sum(records.bytes for records in work.rekeyed)
+    writes = sum(stage.requests.writes for stage in run) + 3 * work.new_files
+    reads = sum(stage.requests.reads for stage in run) + 3 * (work.source_files + work.new_files)
+    largest_write = max((stage.most_bytes for stage in run if stage.shuffled), default=0)
     scratch = -(-rekeyed // cluster.executors) + cluster.cores * largest_write
-    driver = _driver_memory(work, found)
+    driver = _driver_memory(work, run)
     prices = cluster.prices
     return ClusterEstimate(
         bytes=work.bytes,
         seconds=working + starting,
         limit=longest.limit if longest is not None and working > starting else STARTS_LIMIT,
-        stages=found,
-        shuffle=sum(stage.shuffled for stage in found) // cluster.executors,
+        stages=run,
+        shuffle=sum(stage.shuffled for stage in run) // cluster.executors,
         scratch=scratch,
         requests=EstimatedRequests(writes, reads),
         dollars=(writes * prices.writes + reads * prices.reads) / 1000,
@@ -123,11 +119,11 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     )
 
 
-def _driver_memory(work: Workload, found: tuple[EstimatedStage, ...]) -> int:
+def _driver_memory(work: Workload, run: tuple[EstimatedStage, ...]) -> int:
     parts = work.bytes // part_size(work)
     copied = min(work.copied // part_size(work), MOST_UNITS)
-    ranges = sum(max(one.new_pieces, 1) for one in work.rekeyed)
-    tasks = max((stage.tasks for stage in found), default=0)
+    ranges = sum(max(records.new_pieces, 1) for records in work.rekeyed)
+    tasks = max((stage.tasks for stage in run), default=0)
     files = EACH_FILE * (work.source_files + work.new_files)
     return DRIVER_BASE + files + EACH_RANGE * ranges + EACH_UNIT * copied + EACH_PART * parts + EACH_TASK * tasks
 

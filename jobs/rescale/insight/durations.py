@@ -1,8 +1,8 @@
-"""How long a run would take, and how long Flink would restore: estimates from bytes and rates, for people.
+"""Estimates, from bytes and rates, of how long a run takes and how long Flink restores.
 
-The rates of a run were measured by `benchmarks/` (1 GB, two cores, a local disk with a warm cache); Flink's are those
-of restoring 1 GB of RocksDB state at other parallelisms on the same machine; those of S3 are what AWS says of one
-connection. They tell seconds, minutes and hours apart, and which way is the shorter one.
+`benchmarks/` measured the rates of a run (1 GB, two cores, a local disk with a warm cache). Flink's rates come from
+restoring 1 GB of RocksDB state at other parallelisms on the same machine, and S3's from the documentation of AWS. The
+estimates tell seconds from minutes and minutes from hours, and which of two ways is shorter.
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ from typing import NamedTuple
 
 from rescale.flink.slot import Slot
 from rescale.insight.flink_restore import OperatorRestore
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.plan import Plan
+from rescale.plan.work_class import WorkClass
 from rescale.planning.little_work import LITTLE_BYTES
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.work_class import WorkClass
 from rescale.storage.locations import is_s3
 
 MB = 1_000_000
 
 CORES = 2
-"""Of the machine where Spark runs: with more of them moving and comparing take so many times less."""
+"""Cores of the machine where Spark runs; the time to move and to compare is divided by them."""
 
 PROCESS_SECONDS, SPARK_SECONDS = 0.5, 4.0
-"""Until a step's process has begun to work, and until its Spark has, where there is more to do than a little, and more
-than to copy files on this machine. A run of the command line has one of each for all of its steps."""
+"""Seconds until the process of a step starts its work, and until its Spark does. Spark starts only if there is more
+than a little work, and more than copying files on this machine. `rescale run` pays both once for all of its steps."""
 
 
 class Rates(NamedTuple):
-    """Bytes of the source that a core moves in a second, and that it compares with the result."""
+    """Bytes of the source that a core moves, and that it compares with the result, in a second."""
 
     move: int
     compare: int
 
 
 WHOLE_KEY_GROUPS = Rates(900 * MB, 2500 * MB)
-"""And elements of operator state (`benchmarks/relocate.py`)."""
+"""Rates of key groups that are copied whole, and of elements of operator state (`benchmarks/relocate.py`)."""
 
 RECORDS = Rates(180 * MB, 800 * MB)
-"""Of key-group streams, to another max parallelism (`benchmarks/rehash.py`)."""
+"""Rates of records in key-group streams that get another max parallelism (`benchmarks/rehash.py`)."""
 
 ROWS_IN_ORDER, ROWS = Rates(450 * MB, 400 * MB), Rates(300 * MB, 400 * MB)
-"""Of databases, where the max parallelism stays and where it does not (`benchmarks/kinds.py`)."""
+"""Rates of databases whose max parallelism stays, and whose max parallelism changes (`benchmarks/kinds.py`)."""
 
 S3_CONNECTION = 85 * MB
-"""Bytes per second, either way (Amazon S3 performance guidelines: 85 to 90 MB/s for a request)."""
+"""Bytes per second of a connection in either direction (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
 
 DOWNLOADS = 4
 """Files that a subtask fetches at once (`state.backend.rocksdb.checkpoint.transfer.thread.num`)."""
@@ -61,7 +61,7 @@ a half times, with Flink 1.20."""
 
 @dataclass(frozen=True)
 class StepSeconds:
-    """What a step of a run takes, its start included."""
+    """Estimated seconds of a step, its start included."""
 
     step: str
     seconds: float
@@ -69,9 +69,10 @@ class StepSeconds:
 
 @dataclass(frozen=True)
 class FormatRestore:
-    """What Flink does to restore the new shape from a format: bytes that all subtasks read, and put record by record.
+    """Estimate of how Flink restores the new shape from a format.
 
-    `chosen`: it is the format of the planned result.
+    All subtasks together read `read` bytes, and put `by_record` bytes into their backends record by record. `chosen` is
+    true for the format of the planned result.
     """
 
     format: str
@@ -83,10 +84,10 @@ class FormatRestore:
 
 @dataclass(frozen=True)
 class Durations:
-    """Seconds, estimated: of the run, and of Flink restoring its result; the job is down for both, and while it starts.
+    """Estimated seconds of the run, and of Flink restoring its result.
 
-    `flink` is what Flink itself would take to restore the source in the new shape, None where it refuses to. `steps`
-    add up to `run`; `formats` are those that the result could have.
+    The job is down for both, and while it starts. `flink` is the time in which Flink itself would restore the source in
+    the new shape; None if it refuses. `steps` add up to `run`. `formats` are those that the result could have.
     """
 
     run: float
@@ -97,7 +98,7 @@ class Durations:
 
 
 def durations(plan: Plan, own: Iterable[OperatorRestore] | None) -> Durations:
-    """For a plan; `own` is what Flink itself would do, None where it refuses."""
+    """Return the estimates for a plan; `own` is what Flink itself would do, None if it refuses."""
     steps = tuple(_step_seconds(plan))
     return Durations(
         run=sum(step.seconds for step in steps),
@@ -109,7 +110,7 @@ def durations(plan: Plan, own: Iterable[OperatorRestore] | None) -> Durations:
 
 
 def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
-    """Moving keyed state, moving operator state, and comparing source and result."""
+    """Yield the estimates of moving keyed state, moving operator state, and comparing source and result."""
     keyed = elements = compared = 0.0
     for operator in plan.operators:
         rekeyed = operator.rekeyed_bytes
@@ -132,14 +133,14 @@ def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
 
 
 def rates_of(operator: OperatorPlan) -> Rates:
-    """Of what is looked at record by record."""
+    """Return the rates of an operator's state that is moved record by record."""
     if operator.rekeying is None or not operator.rekeying.databases:
         return RECORDS
     return ROWS_IN_ORDER if operator.work is WorkClass.RELOCATE else ROWS
 
 
 def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> float:
-    """Of Flink, until the slowest subtask has its keyed state; subtasks of one number share a slot."""
+    """Return the seconds until Flink's slowest slot has its keyed state; subtasks of one number share a slot."""
     seconds: dict[int, float] = {}
     for restore in restores:
         for subtask in restore.subtasks:
@@ -149,12 +150,12 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
 
 
 def _restore_result(plan: Plan) -> float:
-    """Every subtask finds just its own: databases to open, or records to put."""
+    """Return the seconds in which Flink restores the result; a subtask reads only its own state."""
     return _slowest(plan, [not operator.in_rocksdb for operator in plan.operators])
 
 
 def _formats(plan: Plan) -> Iterator[FormatRestore]:
-    """Records, which every backend puts one by one; and RocksDB's own files, which are opened."""
+    """Yield the estimates for records, which Flink puts one by one, and for RocksDB's files, which it opens."""
     keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
     if not keyed:
         return
@@ -166,7 +167,7 @@ def _formats(plan: Plan) -> Iterator[FormatRestore]:
 
 
 def _slowest(plan: Plan, by_record: Sequence[bool]) -> float:
-    """Until the slowest subtask has read its state and, for operators that need it, put every record."""
+    """Return the seconds until the slowest subtask has read its state and, for `by_record`, put every record."""
     seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
     for operator, records in zip(plan.operators, by_record, strict=True):
         each = 1 / _reading(is_s3(plan.target)) + (1 / PUT_RECORDS if records else 0)

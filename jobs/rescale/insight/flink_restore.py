@@ -1,4 +1,4 @@
-"""What Flink itself would do with a snapshot at some parallelism: who reads what, and what is written once more.
+"""Flink's own restore of a snapshot at some parallelism: what each subtask reads, and what it writes again.
 
 `StateAssignmentOperation` gives a new subtask every handle that holds one of its key groups. Of a key-group stream
 the subtask reads only its own key groups, but puts every record into its backend one by one. A RocksDB directory is
@@ -15,8 +15,8 @@ between two directories, which download both and copy. Flink 2 can ingest files 
 Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets its own handle, whatever
 key groups that has.
 
-Of a changelog it first restores what was materialised, just so. Then it goes through the changes of every handle that
-it is given, from the first to the last, and applies those of its own key groups (`ChangelogBackendRestoreOperation`).
+For a changelog the subtask first restores the materialised part in this way. Then it reads all changes of every handle
+that it gets, in order, and applies those of its own key groups (`ChangelogBackendRestoreOperation`).
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ Holder = TypeVar("Holder", KeyedStream, Database, Changelog)
 
 @dataclass(frozen=True)
 class SubtaskRestore:
-    """What one new subtask does to get its keyed state.
+    """Restore of the keyed state of a new subtask.
 
-    `handles` are the old subtasks whose state it reads, `read` bytes of it. `base` is the one whose database it opens
-    (None for key-group streams), `hidden` are the key groups that it deletes from that as first and last of each
-    range; from the databases of `copied` it takes rows. `by_record` bytes are put into the backend one by one. Flink 2
-    can ingest all of several databases but the `foreign` ones, which hold rows outside their key groups.
+    `handles` are the old subtasks from whose state it reads `read` bytes. It puts `by_record` bytes into its backend
+    record by record. `base` is the old subtask whose database it opens (None for key-group streams), `hidden` are the
+    ranges of key groups, first and last, that it deletes from this database, and `copied` are the old subtasks from
+    whose databases it copies rows. `foreign` databases hold rows outside their key groups, so Flink 2 cannot ingest
+    them.
     """
 
     subtask: int
@@ -67,7 +68,7 @@ class OperatorRestore:
 
 
 def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
-    """What restoring the operator's keyed state takes at `parallelism`, with its max parallelism as it is."""
+    """Return how Flink restores the operator's keyed state at `parallelism`; its max parallelism stays."""
     below = [part for changelog in operator.changelogs for part in changelog.base]
     all_databases = [*operator.databases, *(part for part in below if isinstance(part, Database))]
     materialised = [part for part in below if isinstance(part, KeyedStream)]
@@ -91,7 +92,7 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
 
 
 def _by_subtask(holders: Iterable[Holder], operator: Operator, parallelism: int) -> list[list[Holder]]:
-    """For each new subtask the handles that it is given, in the order of the old subtasks."""
+    """Return the handles that each new subtask gets, in the order of the old subtasks."""
     given: list[list[Holder]] = [[] for _ in range(parallelism)]
     for holder in holders:
         if parallelism == operator.parallelism:
@@ -107,7 +108,7 @@ def _by_subtask(holders: Iterable[Holder], operator: Operator, parallelism: int)
 
 
 def _of_streams(subtask: int, own: KeyGroupRange, streams: Sequence[KeyedStream]) -> SubtaskRestore:
-    """Headers are read from every stream, key groups only where they are the subtask's."""
+    """Return the restore from key-group streams: the headers of all, and the subtask's own key groups."""
     groups = 0
     for stream in streams:
         shared, first = stream.key_groups.intersection(own), stream.first_key_group
@@ -130,9 +131,10 @@ def _with_databases(
     ends: Sequence[int],
     foreign: Collection[int],
 ) -> SubtaskRestore:
-    """Beside what a subtask reads from key-group streams, such as timers; `ends` sum up the sizes of key groups.
+    """Return the restore from databases in addition to that from key-group streams, which hold timers, for example.
 
-    `foreign` are the old subtasks whose databases hold rows outside their key groups.
+    `ends` are the cumulative sizes of key groups. `foreign` are the old subtasks whose databases hold rows outside
+    their key groups.
     """
     base = best_base([database.key_groups for database in databases], own)
     others = [database for i, database in enumerate(databases) if i != base]
@@ -150,7 +152,10 @@ def _with_databases(
 
 
 def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Changelog]) -> SubtaskRestore:
-    """Beside what was materialised; changes count as spread evenly over the key groups of their handle."""
+    """Return the restore from changelogs in addition to that of the materialised state.
+
+    The bytes of changes count as spread evenly over the key groups of their handle.
+    """
     shares = (log.log_size * len(log.key_groups.intersection(own)) // max(len(log.key_groups), 1) for log in logs)
     return replace(
         restore,
@@ -161,7 +166,7 @@ def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Chang
 
 
 def best_base(handles: Sequence[KeyGroupRange], own: KeyGroupRange) -> int:
-    """Which of the databases with these key groups a subtask that owns `own` opens."""
+    """Return the index of the database, by its key groups, that a subtask with the key groups `own` opens."""
 
     def score(index: int) -> tuple[int, float, int]:
         shared = len(handles[index].intersection(own))
@@ -171,9 +176,9 @@ def best_base(handles: Sequence[KeyGroupRange], own: KeyGroupRange) -> int:
 
 
 def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
-    """Whether its files, deleted ranges included, leave its key groups (`RangeCheckResult`); not if that is unknown.
+    """Return whether files of a database hold rows outside its key groups (`RangeCheckResult`); false if unknown.
 
-    An earlier rescale by Flink leaves such rows, hidden, until they are compacted away.
+    Deleted ranges count as rows. An earlier rescale by Flink leaves such rows, hidden, until a compaction drops them.
     """
     prefix, own = prefix_size(max_parallelism), database.key_groups
     ends = (

@@ -1,8 +1,8 @@
 """Keyed operators whose keys were picked by hand, one for each subtask: "virtual keys".
 
-A job that wants to deal records to subtasks itself keys them by numbers that it tried out: one that `keyBy` sends to
-subtask 0, one for subtask 1, and so on. Which these are depends on parallelism and max parallelism; in another shape
-several of them fall on one subtask and others idle, and nothing warns.
+A job that wants to choose the subtask of a record keys it by a number found by trial: one that `keyBy` sends to
+subtask 0, another for subtask 1, and so on. These numbers depend on parallelism and max parallelism. In another shape
+several of them go to the same subtask and other subtasks idle, and Flink does not warn.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.value_words import in_words
 from rescale.insight.lone_keys import LoneKey, lone_keys
-from rescale.planning.asked.operator_shapes import Shape
-from rescale.planning.values.work_class import WorkClass, work_class
+from rescale.plan.work_class import WorkClass, work_class
+from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot.model import Operator, Snapshot
 
 _LEAST_SUBTASKS = 0.75
-"""Part of the subtasks that must have their key."""
+"""Smallest share of the subtasks that must have exactly one key."""
 
 _MOST_CHANCE = 0.1
-"""Keys that nobody picked fall on different subtasks by chance: more likely than that, it means nothing."""
+"""Highest probability that random keys fall on different subtasks; above it, nothing suggests hand-picked keys."""
 
 
 @dataclass(frozen=True)
 class PickedKey:
-    """A key as people write it, where it lies, and the subtask that it falls on in the new shape (None: not known)."""
+    """A key as text, its key group and subtask, and its subtask in the new shape (None if unknown)."""
 
     key: str
     key_group: int
@@ -43,11 +43,12 @@ class PickedKey:
 
 @dataclass(frozen=True)
 class HandPickedKeys:
-    """The keys of an operator, each the only one of its subtask; `chance` is how likely that is if nobody picked them.
+    """The keys of an operator, each the only one of its subtask.
 
-    `smallest`: they are those of `virtual_keys`. `idle` new subtasks get no key, `crowded` ones several. `key_type` and
-    `table` are the kind and the numbers of keys that would do for the new shape, where there is such a table. `dealt`
-    are list states beside the keys, whose elements go to other subtasks than these.
+    `chance` is the probability of that for random keys. `smallest` is true for exactly the keys of `virtual_keys`. In
+    the new shape `idle` subtasks get no key and `crowded` ones get several. `table` holds keys that fit the new shape
+    and `key_type` their type, if there is such a table. `dealt` are list states whose elements go to other subtasks
+    than the keys.
     """
 
     operator_id: str
@@ -66,7 +67,7 @@ class HandPickedKeys:
 
 
 def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> HandPickedKeys | None:
-    """Those of an operator that gets `shape`; None where there are none, or they cannot be read."""
+    """Return the hand-picked keys of an operator that gets `shape`; None if it has none or they cannot be read."""
     parallelism, max_parallelism = operator.parallelism, operator.max_parallelism
     picked = lone_keys(snapshot, operator)
     header = operator.keyed_headers[0] if picked else None
@@ -74,8 +75,8 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     if header is None or not enough or len({lone.key for lone in picked}) < len(picked):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))
-    words = [in_words(compile_program(header.key_serializer).tree, ByteReader(lone.key)) for lone in picked]
-    smallest = len(picked) == parallelism and words == _table(key_type, max_parallelism, parallelism)
+    texts = [in_words(compile_program(header.key_serializer).tree, ByteReader(lone.key)) for lone in picked]
+    smallest = len(picked) == parallelism and texts == _table(key_type, max_parallelism, parallelism)
     chance = math.perm(parallelism, len(picked)) / parallelism ** len(picked)
     if chance > _MOST_CHANCE and not smallest:
         return None
@@ -88,8 +89,8 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
         shape.parallelism,
         shape.max_parallelism,
         tuple(
-            PickedKey(word, lone.key_group, lone.subtask, goal)
-            for word, lone, goal in zip(words, picked, new, strict=True)
+            PickedKey(text, lone.key_group, lone.subtask, goal)
+            for text, lone, goal in zip(texts, picked, new, strict=True)
         ),
         chance,
         smallest,
@@ -107,11 +108,11 @@ _KEY_TYPES = {"Int": "int", "Long": "long", "String": "string"}
 def _new_key_groups(
     header: KeyedHeader, keys: Sequence[LoneKey], max_parallelism: int, shape: Shape
 ) -> list[int | None]:
-    """The new key group of each key; None where that is not known."""
+    """Return the new key group of each key; None if it is unknown."""
     work = work_class(max_parallelism, shape.max_parallelism)
     if work is not WorkClass.REHASH:
         return [lone.key_group % shape.max_parallelism for lone in keys]
-    import numpy as np  # which few snapshots need
+    import numpy as np  # slow to import, and few snapshots need it
 
     from rescale.flink.keys.java_hash import walk_keys
     from rescale.flink.keys.key_hash import known_hash
@@ -121,12 +122,12 @@ def _new_key_groups(
     limits = np.cumsum([len(lone.key) for lone in keys], dtype=np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), limits[:-1]])
     codes = walk_keys(known.program, np.frombuffer(b"".join(lone.key for lone in keys), np.uint8), starts, limits).codes
-    assert codes is not None  # a known hash has a program with one
+    assert codes is not None  # the program of a known hash computes it
     return [key_group_of_hash(int(code), shape.max_parallelism) for code in codes]
 
 
 def _table(key_type: str | None, max_parallelism: int, parallelism: int) -> list[str]:
-    """The smallest keys of a shape, in words."""
+    """Return the smallest keys of a shape, as text."""
     if key_type is None:
         return []
     numbers = virtual_keys(key_type, max_parallelism, parallelism)
@@ -134,6 +135,6 @@ def _table(key_type: str | None, max_parallelism: int, parallelism: int) -> list
 
 
 def _dealt(operator: Operator) -> tuple[str, ...]:
-    """List states whose elements are dealt round robin, and not with the keys."""
+    """Return the list states whose elements are dealt round robin, whatever the keys."""
     states = (state for stream in operator.operator for state in stream.states if state.elements)
     return tuple(dict.fromkeys(state.name for state in states if state.mode is DistributionMode.SPLIT_DISTRIBUTE))

@@ -1,4 +1,4 @@
-"""All that there is to say about a snapshot, or about a plan, beside what it is."""
+"""The insight into a snapshot or a plan: restores by Flink itself, evenness, union lists, picked keys, durations."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from rescale.insight.durations import Durations, durations, restore_seconds
 from rescale.insight.flink_restore import OperatorRestore, flink_restore
 from rescale.insight.hand_picked_keys import HandPickedKeys, hand_picked_keys
 from rescale.insight.key_group_sizes import KeyGroupSizes, about_keys, key_group_sizes
-from rescale.insight.measured_databases import with_measured_databases
 from rescale.insight.shapes import ShapeAdvice, evenness_at, hot_key_groups, shape_advice
 from rescale.insight.unions import UnionList, union_lists
-from rescale.planning.asked.operator_shapes import Shape
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.plan import Plan
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.plan import Plan
+from rescale.planning.request.operator_shapes import Shape
+from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import is_s3
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class Scale(NamedTuple):
-    """Parallelisms to compare: the old one times `times` ÷ 2, rounded up. `name` is what people call it."""
+    """A parallelism to compare with: `times` ÷ 2 times the old one, rounded up."""
 
     name: str
     times: int
 
     def of(self, operator: Operator) -> int:
-        """What Flink would run the operator with: never more than its max parallelism."""
+        """Return the parallelism at this scale, at most the operator's max parallelism."""
         return max(1, min(-(-operator.parallelism * self.times // 2), operator.max_parallelism))
 
 
@@ -36,9 +37,10 @@ SCALES = (Scale("twice", 4), Scale("1.5 times", 3), Scale("half", 1))
 
 @dataclass(frozen=True)
 class JobRestore:
-    """What Flink itself would do to restore all keyed state in another shape, `shape` in words.
+    """Flink's own restore of all keyed state in another shape.
 
-    `refused` holds why it would not; there are no operators then. `seconds` is an estimate.
+    `shape` names the shape, such as "twice". If Flink refuses it, `refused` holds the reason and there are no
+    operators. `seconds` is an estimate.
     """
 
     shape: str
@@ -49,9 +51,9 @@ class JobRestore:
 
 @dataclass(frozen=True)
 class KeyGroupBytes:
-    """The keyed bytes of an operator by key group: of the snapshot, and for a plan of its result.
+    """The keyed bytes of an operator by key group: in the snapshot, and for a plan in its result.
 
-    `exact` and `after_exact` are false where some of them are to be expected and not known.
+    `exact` and `after_exact` are false if some of them are estimates.
     """
 
     operator_id: str
@@ -64,7 +66,7 @@ class KeyGroupBytes:
 
 @dataclass(frozen=True)
 class Insight:
-    """`durations` are there for a plan only."""
+    """The insight into a snapshot or a plan; `durations` are None without a plan."""
 
     restores: tuple[JobRestore, ...]
     shapes: tuple[ShapeAdvice, ...]
@@ -75,7 +77,7 @@ class Insight:
 
 
 def snapshot_insight(snapshot: Snapshot) -> Insight:
-    """Of a snapshot whose new shape is not known yet."""
+    """Return the insight into a snapshot without a plan."""
     snapshot = with_measured_databases(snapshot)
     shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in snapshot.operators}
     return Insight(
@@ -88,7 +90,7 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
 
 
 def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
-    """Of a plan that was made from `snapshot`."""
+    """Return the insight into a plan that was made from `snapshot`."""
     snapshot = with_measured_databases(snapshot)
     planned = {operator.operator_id: operator for operator in plan.operators}
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
@@ -104,6 +106,22 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     )
 
 
+def with_measured_databases(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the key-group sizes of its databases, read from MANIFESTs and indexes of SST files.
+
+    Returns it unchanged if they are known, or cannot be read.
+    """
+    databases = [database for operator in snapshot.operators for database in operator.databases]
+    if not databases or any(database.measured for database in databases):
+        return snapshot
+    from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # imports numpy, which few snapshots need
+
+    try:
+        return with_key_group_sizes(with_tables(snapshot))
+    except (SnapshotError, UnsupportedError):
+        return snapshot  # a run that needs the rows raises the error
+
+
 def _keyed(snapshot: Snapshot) -> list[Operator]:
     """Operators with keyed state that can run with more than one subtask."""
     return [o for o in snapshot.operators if (o.managed_keyed or o.raw_keyed) and o.max_parallelism > 1]
@@ -114,14 +132,14 @@ def _planned_advice(operator: Operator, planned: OperatorPlan) -> ShapeAdvice:
 
 
 def _new_sizes(planned: OperatorPlan) -> KeyGroupSizes | None:
-    """Of new key groups; None where the max parallelism, and with it every key group, stays."""
+    """Return the sizes of the new key groups; None if the max parallelism, and with it every key group, stays."""
     if planned.new_max_parallelism == planned.max_parallelism:
         return None
-    return KeyGroupSizes(planned.expected_key_groups, exact=False)
+    return KeyGroupSizes(planned.new_key_group_bytes, exact=False)
 
 
 def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyGroupBytes:
-    """With what comes of them, for a plan."""
+    """Return the bytes by key group; with a plan also those of the result."""
     old = key_group_sizes(operator)
     new = _new_sizes(planned) or old if planned else None
     after = (new.sizes, new.exact) if new else (None, None)
@@ -129,7 +147,7 @@ def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyG
 
 
 def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | None = None) -> ShapeAdvice:
-    """`new_sizes` are those of new key groups, where the max parallelism changes."""
+    """Return the advice for a parallelism; `new_sizes` are those of new key groups if the max parallelism changes."""
     sizes = key_group_sizes(operator)
     return shape_advice(
         operator.operator_id,
@@ -150,19 +168,19 @@ def _unions(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[UnionLi
 
 def _hand_picked(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[HandPickedKeys]:
     for operator in snapshot.operators:
-        if (found := hand_picked_keys(snapshot, operator, shapes[operator.operator_id])) is not None:
-            yield found
+        if (keys := hand_picked_keys(snapshot, operator, shapes[operator.operator_id])) is not None:
+            yield keys
 
 
 def _scaled(snapshot: Snapshot, asked: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
-    """The usual other shapes, if they are not the `asked` one or the old one, each once."""
+    """Yield the restores at `SCALES`, except at the old and at the `asked` parallelisms, each once."""
     keyed = list(_keyed(snapshot))
-    told = [[o.parallelism for o in keyed]]
+    shown = [[o.parallelism for o in keyed]]
     if asked:
-        told.append([asked[o.operator_id] for o in keyed])
+        shown.append([asked[o.operator_id] for o in keyed])
     for scale in SCALES:
-        if (shape := [scale.of(o) for o in keyed]) not in told:
-            told.append(shape)
+        if (shape := [scale.of(o) for o in keyed]) not in shown:
+            shown.append(shape)
             yield _restored(scale.name, snapshot, {o.operator_id: scale.of(o) for o in snapshot.operators})
 
 
@@ -171,8 +189,8 @@ def _asked(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> J
     if changed:
         old = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed})))
         refused = (
-            f"Flink itself cannot: it refuses a job that sets another max parallelism than the snapshot's, {old}, and "
-            "one that sets none keeps that"
+            f"Flink itself cannot do this: it refuses a job whose max parallelism differs from the snapshot's, {old}, "
+            "and a job that sets none keeps that"
         )
         return JobRestore("as asked", (), 0.0, refused)
     return _restored("as asked", snapshot, parallelisms)

@@ -1,7 +1,7 @@
-"""How many bytes of keyed state lie in each key group.
+"""Bytes of keyed state in each key group.
 
-The streams of canonical and heap snapshots say where every key group begins. Of a RocksDB directory or a changelog only
-the range is known, over which its bytes count as spread evenly; or a directory was measured, which is about right.
+The streams of canonical and heap snapshots list where every key group begins. For a RocksDB directory or a changelog
+only the range of key groups is known, and its bytes count as spread evenly; a measured directory has better estimates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rescale.snapshot.model import Changelog, Database, Operator
 
 
 class KeyGroupSizes(NamedTuple):
-    """Bytes by key group; `exact` is false where some of them are estimated."""
+    """Bytes by key group; `exact` is false if some of them are estimates."""
 
     sizes: tuple[int, ...]
     exact: bool
@@ -25,7 +25,7 @@ class KeyGroupSizes(NamedTuple):
 
 
 def key_group_sizes(operator: Operator) -> KeyGroupSizes:
-    """Of all keyed state of an operator, headers left out."""
+    """Return the bytes of all keyed state of an operator by key group, without headers."""
     sizes = [0] * operator.max_parallelism
     for stream in (*operator.keyed, *operator.raw_keyed):
         for key_group, extent in enumerate(stream.groups, stream.first_key_group):
@@ -40,13 +40,13 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
 
 
 _MOST_FILLED = 0.98
-"""Part of the key groups; where more hold keys, the number of these cannot be told from it."""
+"""Largest share of filled key groups from which the number of keys can be estimated."""
 
 
 def about_keys(operator: Operator) -> int | None:
-    """How many keys there are, about, if they are so few that key groups are empty; None if that is not so, or unknown.
+    """Return about how many keys there are, if they are so few that key groups are empty; otherwise None.
 
-    Of M key groups n keys leave M × e^(-n ÷ M) empty, on average.
+    On average n keys leave M × e^(-n ÷ M) of M key groups empty.
     """
     maximum = operator.max_parallelism
     if operator.databases or operator.changelogs or operator.raw_keyed or not operator.keyed:
@@ -58,6 +58,6 @@ def about_keys(operator: Operator) -> int | None:
 
 
 def evenness(sizes: Sequence[int]) -> float:
-    """Worst ÷ mean: 1.0 is even, 2.0 means that one subtask has twice the mean; 1.0 where there is nothing."""
+    """Return worst ÷ mean: 1.0 is even, 2.0 means that a subtask has twice the mean; 1.0 if there are no bytes."""
     total = sum(sizes)
     return max(sizes) * len(sizes) / total if total else 1.0

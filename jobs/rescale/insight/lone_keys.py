@@ -1,8 +1,8 @@
-"""The keys of an operator whose subtasks have one each; at most a few bytes of any other operator are read.
+"""The keys of an operator whose subtasks have one key each; of other operators at most a few bytes are read.
 
-Of canonical and heap streams the lengths of key groups tell where there may be just one key, and only then are their
-beginnings read. Of a RocksDB directory the MANIFEST tells the smallest and the largest row of each SST file: where
-these begin with the same key, so does everything between them.
+In canonical and heap streams the lengths of key groups show where there may be only one key. Only the beginnings of
+these key groups are read. For a RocksDB directory the MANIFEST holds the smallest and the largest row of each SST file:
+if both begin with the same key, so does every row between them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
@@ -21,9 +20,10 @@ from rescale.flink.serializers.value_words import in_words
 from rescale.flink.state_meta_info import StateKind
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 MOST_SUBTASKS = 256
-"""Operators with more subtasks are not looked into: 64 KiB of each are 16 MiB."""
+"""Most subtasks of an operator that is read: with 64 KiB for each this is 16 MiB."""
 
 _OF_A_GROUP = 64 * 1024
 
@@ -37,7 +37,10 @@ class LoneKey(NamedTuple):
 
 
 def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
-    """By subtask; none if any subtask has several keys, or holds what cannot be read. Databases must be measured."""
+    """Return the only key of each subtask, in order of subtasks.
+
+    Returns nothing if a subtask has several keys or holds state that cannot be read. Databases must be measured.
+    """
     headers = operator.keyed_headers
     known = all(database.measured for database in operator.databases) and not operator.changelogs
     if snapshot.missing or not known or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
@@ -45,25 +48,25 @@ def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
     filled = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
     if any(len(groups) > 1 for _, groups in filled):
         return []
-    found = []
+    lone = []
     try:
         for subtask, keys in _keys(snapshot, operator, filled):
             if len(keys) > 1:
                 return []
-            found += [LoneKey(subtask, *key) for key in keys]
+            lone += [LoneKey(subtask, *key) for key in keys]
     except (SnapshotError, UnsupportedError):
-        return []  # a run that has to understand the state will say why it does not
-    return sorted(found)
+        return []  # a run that needs the state raises the error
+    return sorted(lone)
 
 
 _Key = tuple[int, bytes]
-"""Key group, and the key."""
+"""A key group and a key."""
 
 _Filled = tuple[KeyedStream, list[tuple[int, Extent]]]
 
 
 def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iterator[tuple[int, set[_Key]]]:
-    """The keys of each subtask, at most two."""
+    """Yield each subtask with the keys of a part of its state, at most two."""
     for stream, groups in filled:
         for key_group, extent in groups:
             yield stream.subtask, _keys_of_group(snapshot, operator, stream, key_group, extent)
@@ -74,11 +77,11 @@ def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iter
 def _keys_of_group(
     snapshot: Snapshot, operator: Operator, stream: KeyedStream, key_group: int, extent: Extent
 ) -> set[_Key]:
-    """From the beginning of a key group."""
-    from rescale.snapshot.key_sample import keys_of_group  # brings numpy, which few snapshots need
+    """Return the keys at the beginning of a key group, at most two."""
+    from rescale.snapshot.key_sample import keys_of_group  # imports numpy, which few snapshots need
 
     header = stream.parsed
-    assert header is not None  # or nobody would ask
+    assert header is not None  # the caller has checked it
     if stream.framing is Framing.HEAP:
         return {(key_group, only_key(snapshot.contents.beginning(extent, _OF_A_GROUP), header))}
     keys: set[_Key] = set()
@@ -90,7 +93,10 @@ def _keys_of_group(
 
 
 def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
-    """Of the smallest and the largest row of every SST file. Those of timers begin with a time and are left out."""
+    """Return the keys of the smallest and the largest row of every SST file, at most two.
+
+    Rows of timers are left out, since they begin with a timestamp.
+    """
     header = database.parsed
     assert header is not None
     prefix = prefix_size(operator.max_parallelism)

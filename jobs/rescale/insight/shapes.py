@@ -1,8 +1,8 @@
-"""Which parallelisms suit an operator's key groups, and which max parallelism would suit its parallelism.
+"""Parallelisms that suit an operator's key groups, and a max parallelism that suits its parallelism.
 
-Key groups are dealt in runs as even as integers allow: where the parallelism does not divide the max parallelism,
-some subtasks own one key group more than others, and the job is as slow as they are. Within that, bytes may be
-anywhere: a *hot* key group holds so many that no parallelism can spread them.
+Subtasks own runs of key groups of nearly equal length. If the parallelism does not divide the max parallelism, some
+subtasks own one key group more than others, and the job is as slow as they are. Bytes may still be uneven: a *hot* key
+group holds so many that no parallelism can spread them.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from itertools import accumulate
 
 from rescale.flink.key_groups import key_group_range
 from rescale.insight.key_group_sizes import KeyGroupSizes, evenness
-from rescale.planning.asked.good_maximum import good_max_parallelism
+from rescale.planning.request.good_maximum import good_max_parallelism
 
 _HOT_SHARE = 0.5
-"""A hot key group has at least this part of what a subtask holds in the mean …"""
+"""A hot key group holds at least this share of the mean of a subtask …"""
 
 _HOT_FACTOR = 4
-"""… and this many times what a key group holds in the mean."""
+"""… and at least this multiple of the mean of a key group."""
 
 _MOST_HOT = 10
 
 _FEW_KEYS = 100
-"""A subtask with fewer keys than so many has, by chance alone, more or less than others by a tenth and more."""
+"""Keys of a subtask below which chance alone makes its load differ from others by a tenth or more."""
 
 
 @dataclass(frozen=True)
 class HotKeyGroup:
-    """`share` is its part of the operator's keyed bytes."""
+    """A hot key group; `share` is its part of the operator's keyed bytes."""
 
     key_group: int
     bytes: int
@@ -38,7 +38,7 @@ class HotKeyGroup:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A parallelism: worst ÷ mean of its subtasks' bytes, and how many key groups they own, at least and at most."""
+    """A parallelism, worst ÷ mean of its subtasks' bytes, and the least and most key groups that a subtask owns."""
 
     parallelism: int
     evenness: float
@@ -48,13 +48,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class ShapeAdvice:
-    """For one operator at a `parallelism` and `max_parallelism`; `now` is worst ÷ mean of the snapshot as it is.
+    """Advice for an operator at a `parallelism` and `max_parallelism`.
 
-    `idle` is the part of all subtasks' capacity that waits for those with most key groups. `lower` and `upper` are the
-    parallelisms on both sides that divide the max parallelism (both are the asked one if that does); `recommended` is
-    the nearer one. `recommended_max_parallelism` is None where no other is better. `exact` is false where bytes by key
-    group are not known but to be expected. `hot` are key groups of the snapshot. `few_keys` is how many keys there are,
-    about, where they are so few that evenness is chance.
+    `now` is worst ÷ mean of the snapshot. `idle` is the share of the capacity of all subtasks that waits for those with
+    most key groups. `lower` and `upper` are the nearest parallelisms that divide the max parallelism (both are
+    `parallelism` if it does), and `recommended` is the nearer of them. `recommended_max_parallelism` is None if no
+    other is better. `exact` is false if bytes by key group are estimates. `hot` are key groups of the snapshot.
+    `few_keys` is about the number of keys if they are so few that evenness is chance, else None.
     """
 
     operator_id: str
@@ -88,9 +88,9 @@ def shape_advice(
     hot: Iterable[HotKeyGroup],
     keys: int | None = None,
 ) -> ShapeAdvice:
-    """Advice for a shape of `parallelism` and as many key groups as have sizes; `others` are compared with it.
+    """Return the advice for `parallelism` over these key groups, compared with the parallelisms `others`.
 
-    `keys` is how many there are, about, as far as that is known.
+    `keys` is about the number of keys, None if unknown.
     """
     sizes = key_groups.sizes
     maximum, ends = len(sizes), list(accumulate(sizes, initial=0))
@@ -118,7 +118,7 @@ def shape_advice(
 
 
 def _candidate(ends: Sequence[int], parallelism: int) -> Candidate:
-    """`ends` are the sums of the bytes of all key groups before each, and of all."""
+    """Return a candidate; `ends` are the cumulative bytes of key groups, starting with 0."""
     maximum = len(ends) - 1
     return Candidate(parallelism, _evenness(ends, parallelism), maximum // parallelism, -(-maximum // parallelism))
 
@@ -130,12 +130,12 @@ def _evenness(ends: Sequence[int], parallelism: int) -> float:
 
 
 def evenness_at(sizes: Sequence[int], parallelism: int) -> float:
-    """Worst ÷ mean of the subtasks' bytes, if key groups have these sizes."""
+    """Return worst ÷ mean of the subtasks' bytes for key groups of these sizes."""
     return _evenness(list(accumulate(sizes, initial=0)), parallelism)
 
 
 def hot_key_groups(sizes: Sequence[int], parallelism: int) -> list[HotKeyGroup]:
-    """The largest ones first, `_MOST_HOT` at most."""
+    """Return at most `_MOST_HOT` hot key groups, the largest first."""
     total = sum(sizes)
     least = max(_HOT_SHARE * total / parallelism, _HOT_FACTOR * total / len(sizes), 1)
     hot = [HotKeyGroup(group, size, size / total) for group, size in enumerate(sizes) if size >= least]

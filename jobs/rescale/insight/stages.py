@@ -24,31 +24,35 @@ from rescale.planning.task_sizes import (
 from rescale.storage.s3.request_size import request_size
 
 TASKS_A_SECOND = 300
-"""That a driver of ours starts and hears the end of, with two cores busy beside it (`benchmarks/many_tasks.py`)."""
+"""Tasks that a driver starts and ends in a second, with two cores busy beside it (`benchmarks/many_tasks.py`)."""
 
 TASKS_PER_CORE = 2
-"""Of those who write (`plan_write_ranges`)."""
+"""Tasks that write, for each core (`plan_write_ranges`)."""
 
 WRITES_A_SECOND, READS_A_SECOND = 3500, 5500
 """Requests that S3 answers for a prefix (Best practices design patterns: optimizing Amazon S3 performance)."""
 
 LAST_TASKS = 2
-"""So many times as long as a task takes there are cores without one at the end, while others work on executors that are
-slow."""
+"""Durations of a task for which cores are idle at the end of a stage, while slow executors still work."""
 
 _SORTING = 0.45
-"""Of the time that a record takes: it is read, hashed, sorted and sent; the rest is fetched, framed and written."""
+"""Share of a record's time for reading, hashing, sorting and sending; the rest is fetching, framing and writing."""
 
 
 @dataclass(frozen=True)
 class EstimatedRequests:
+    """Requests to S3, which differ in price."""
+
     writes: int
     reads: int
 
 
 @dataclass(frozen=True)
 class EstimatedStage:
-    """`limit` names what binds; `most_bytes` are those of its largest task. `shuffled` bytes pass between executors."""
+    """A stage of a run.
+
+    `most_bytes` are those of the largest task, `shuffled` bytes pass between executors, and `limit` names what binds.
+    """
 
     name: str
     tasks: int
@@ -62,7 +66,11 @@ class EstimatedStage:
 
 @dataclass(frozen=True)
 class _Work:
-    """Of a stage, for each of its bytes: CPU seconds, times that it passes to or from S3, the network and the disk."""
+    """A stage before it is timed.
+
+    `cpu` is in seconds for each byte. `passes`, `network` and `disk` say how often each byte passes to or from S3, the
+    network and the disk.
+    """
 
     name: str
     tasks: int
@@ -78,33 +86,34 @@ class _Work:
 
 
 def stages(work: Workload, cluster: Cluster) -> tuple[EstimatedStage, ...]:
-    """In order; those without bytes are left out."""
+    """Return the stages of a run that have bytes to move, in order."""
     used = worth(cluster, work.bytes)
-    return tuple(_timed(one, used) for one in _works(work, used) if one.bytes)
+    return tuple(_timed(stage, used) for stage in _works(work, used) if stage.bytes)
 
 
 def worth(cluster: Cluster, size: int) -> Cluster:
-    """What of it is asked for to move so many bytes (`executors_for`)."""
+    """Return the part of the cluster that a run of `size` bytes asks for (`executors_for`)."""
     slots = min(cluster.slots, max(1, -(-size // SLICE_BYTES)))
     executors = -(-slots // cluster.cores)
     return replace(cluster, executors=executors, cores=-(-slots // executors))
 
 
 def part_size(work: Workload) -> int:
-    """Of the parts of files; no file has more than half as many as S3 takes."""
+    """Size of the parts of files, in bytes; no file gets more than half as many as S3 takes."""
     return max(part_size_for(work.bytes, work.part_size), -(-work.largest_file // 5000))
 
 
-def read_tasks(one: RekeyedWork, cluster: Cluster) -> int:
-    """As `read_units` and `slices_of` make them, about."""
-    unit = max(one.bytes // one.pieces, min(UNIT_SIZE, one.bytes))
-    return max(1, one.bytes // max(unit, _slice(one.bytes, cluster)))
+def read_tasks(records: RekeyedWork, cluster: Cluster) -> int:
+    """Return about the number of tasks that `read_units` and `slices_of` make."""
+    unit = max(records.bytes // records.pieces, min(UNIT_SIZE, records.bytes))
+    return max(1, records.bytes // max(unit, _slice(records.bytes, cluster)))
 
 
-def write_tasks(one: RekeyedWork, cluster: Cluster) -> int:
-    """As `plan_write_ranges` makes them, about."""
-    some = max(min(RANGE_SIZE, one.bytes // (TASKS_PER_CORE * cluster.slots)), one.bytes // MOST_PARTITIONS, 1)
-    return max(1, one.bytes // max(some, one.bytes // one.new_pieces))
+def write_tasks(records: RekeyedWork, cluster: Cluster) -> int:
+    """Return about the number of tasks that `plan_write_ranges` makes."""
+    size = records.bytes
+    range_size = max(min(RANGE_SIZE, size // (TASKS_PER_CORE * cluster.slots)), size // MOST_PARTITIONS, 1)
+    return max(1, size // max(range_size, size // records.new_pieces))
 
 
 def _slice(size: int, cluster: Cluster) -> int:
@@ -119,25 +128,29 @@ def _works(work: Workload, cluster: Cluster) -> Iterator[_Work]:
         cpu = 1 / WHOLE_KEY_GROUPS.move
         yield _Work(name, -(-size // max(1, unit)), size, min(size, unit), cpu, 2, 1, 0, requests)
     across = 1 - 1 / cluster.executors
-    total = sum(one.bytes for one in work.rekeyed)
+    total = sum(records.bytes for records in work.rekeyed)
     if total:
-        read = sum(read_tasks(one, cluster) for one in work.rekeyed)
-        cpu = sum(one.bytes / one.rates.move for one in work.rekeyed) / total
-        largest = max(max(one.largest, one.bytes // read_tasks(one, cluster)) for one in work.rekeyed)
-        reading = EstimatedRequests(0, sum(_reads(one.bytes, one.bytes // one.pieces) for one in work.rekeyed))
+        read = sum(read_tasks(records, cluster) for records in work.rekeyed)
+        cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / total
+        largest = max(max(records.largest, records.bytes // read_tasks(records, cluster)) for records in work.rekeyed)
+        reading = EstimatedRequests(
+            0, sum(_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
+        )
         yield _Work("read and sort records", read, total, largest, cpu * _SORTING, 1, 1, 1, reading)
-        written = sum(write_tasks(one, cluster) for one in work.rekeyed)
-        largest = max(max(one.new_largest, one.bytes // write_tasks(one, cluster)) for one in work.rekeyed)
+        written = sum(write_tasks(records, cluster) for records in work.rekeyed)
+        largest = max(
+            max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed
+        )
         writing = EstimatedRequests(_parts(total, part), 0)
         shuffled = int(total * across)
         cpu *= 1 - _SORTING
         yield _Work("write records", written, total, largest, cpu, 1, 1 + across, 1, writing, shuffled)
     both = work.bytes - total
-    compared = [(both, WHOLE_KEY_GROUPS.compare), *((one.bytes, one.rates.compare) for one in work.rekeyed)]
+    compared = [(both, WHOLE_KEY_GROUPS.compare), *((records.bytes, records.rates.compare) for records in work.rekeyed)]
     size = work.bytes
     if size:
         tasks = max(1, -(-2 * size // max(_slice(2 * size, cluster), 1)))
-        largest = max([size // tasks, *(max(one.largest, one.new_largest) for one in work.rekeyed)])
+        largest = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
         cpu = sum(part / rate for part, rate in compared) / size
         reads = _reads(both, min(UNIT_SIZE, both)) * 2
         reads += sum(
@@ -169,7 +182,7 @@ def _timed(work: _Work, cluster: Cluster) -> EstimatedStage:
 
 
 def _reads(size: int, piece: int) -> int:
-    """Of bytes in pieces that lie end to end, or of units of them."""
+    """Requests that read `size` bytes in pieces that lie end to end."""
     return _parts(size, request_size(max(piece, min(UNIT_SIZE, size))))
 
 

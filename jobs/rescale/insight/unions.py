@@ -1,7 +1,7 @@
-"""Union list states: every subtask gets all elements of all others, so that they grow with the parallelism.
+"""Union list states: every subtask gets the elements of all subtasks, so restores grow with the parallelism.
 
-A function that keeps what it got, instead of its own part, writes every element once per subtask into the next
-snapshot: from restore to restore the state is multiplied by the parallelism.
+If each subtask keeps all elements instead of its own part, the next snapshot holds every element once per subtask: with
+each restore the state is multiplied by the parallelism.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.snapshot.model import ElementState, Operator, Snapshot
 
 MOST_BYTES_READ = 16 * 1024 * 1024
-"""Of one state; a larger one is not looked into."""
+"""Largest size of a state whose elements are compared, in bytes."""
 
 
 @dataclass(frozen=True)
 class UnionList:
-    """One union list state; `bytes` of all its elements lie in the snapshot, `bytes_at_restore` reach the subtasks.
+    """A union list state with `bytes` in the snapshot, of which the subtasks together read `bytes_at_restore`.
 
-    `repeated`: the first two subtasks wrote the same elements, at least one for each subtask, and all others as many of
-    the same lengths.
+    `repeated` is true if the first two subtasks wrote the same elements, at least as many as there are subtasks, and
+    all others wrote as many elements of the same lengths.
     """
 
     operator_id: str
@@ -34,7 +34,7 @@ class UnionList:
 
 
 def union_lists(snapshot: Snapshot, operator: Operator, parallelism: int) -> list[UnionList]:
-    """Those of an operator that is restored at `parallelism`."""
+    """Return the union list states of an operator that is restored at `parallelism`."""
     parts: dict[str, list[ElementState]] = {}
     for stream in operator.operator:
         for state in stream.states:
@@ -70,9 +70,9 @@ def _look_repeated(states: list[ElementState], parallelism: int) -> bool:
     )
 
 
-def _are_equal(snapshot: Snapshot, one: ElementState, other: ElementState) -> bool:
-    """Whether two subtasks wrote the same elements, in whatever order; not if they are too large to be read."""
-    if snapshot.missing or 2 * sum(extent.length for extent in one.elements) > MOST_BYTES_READ:
+def _are_equal(snapshot: Snapshot, first: ElementState, second: ElementState) -> bool:
+    """Return whether two subtasks wrote the same elements in any order; false if they are too large to compare."""
+    if snapshot.missing or 2 * sum(extent.length for extent in first.elements) > MOST_BYTES_READ:
         return False
     contents = snapshot.contents
-    return sorted(contents.read_each(one.elements)) == sorted(contents.read_each(other.elements))
+    return sorted(contents.read_each(first.elements)) == sorted(contents.read_each(second.elements))

@@ -1,1 +1,1 @@
-"""From a snapshot and a request to a plan. `prepare` has read what a plan needs; the rest is pure."""
+"""Planning: a snapshot and a request become a plan. `prepare` reads whatever a plan needs; the rest is pure."""

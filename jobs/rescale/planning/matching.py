@@ -1,10 +1,10 @@
-"""Which operators of a job are those of a snapshot, where ids have changed: by states, and by names.
+"""Matching a snapshot's operators with a job's, by states and names, when operator ids have changed.
 
-An id that Flink has made itself hashes where the operator stands in the job (`StreamGraphHasherV2`), not what it is: it
-changes with the operators before it, and another operator may get it. So an operator whose id does not come from a uid
-is taken for the one of the same id only if their states do not speak against that, and its name does not stand
-elsewhere. The others are matched from the strongest evidence to the weakest, and only where it points to one operator
-on either side.
+An id that Flink generates is a hash of the operator's position in the job (`StreamGraphHasherV2`), not of what the
+operator does: it changes with the operators before it, and another operator may get it. So if an id does not come from
+a uid, equal ids count as a match only if the states do not contradict it and no other operator has the name. All other
+operators are matched from the strongest evidence to the weakest, and only if the evidence points to exactly one
+operator on each side.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from rescale.flink.job_graph import GraphVertex
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.names import quoted
 from rescale.snapshot.model import Operator
-from rescale.snapshot.surgery import what_is_lost
+from rescale.snapshot.surgery import as_dropped
+from rescale.text.names import quoted
 
 
 class StateSort(NamedTuple):
-    """A state as far as it tells operators apart; `described` is what its header says, b"" where that is not known."""
+    """The part of a state that tells operators apart; `described` is its description in the header, b"" if unknown."""
 
     name: str
     type: str
@@ -32,11 +32,11 @@ class StateSort(NamedTuple):
 
 @dataclass(frozen=True)
 class Counterpart:
-    """An operator on one side. `uid` is "" where none is known that its id comes from.
+    """An operator of the snapshot or of the job.
 
-    `states` is None if nothing is known of them, as in a job's plan. `stateful` tells whether it needs a counterpart.
-    `chain` is the name of the chain's first operator if it is further on in one of a plan; then its id is not known,
-    and "" stands for it.
+    `uid` is the uid that its id comes from, "" if that is not known. `states` is None if its states are not known, as
+    in a job's plan. `stateful` tells whether the operator needs a counterpart. For an operator of a job's plan that is
+    not the first of its chain, `chain` is the name of the first, and `operator_id` is "", because a plan omits it.
     """
 
     operator_id: str
@@ -49,22 +49,22 @@ class Counterpart:
 
     @property
     def word(self) -> str:
-        """What options call it by."""
+        """The word that names the operator in options."""
         return self.uid if self.uid and "=" not in self.uid else self.operator_id
 
     @property
     def plain_name(self) -> str:
-        """Without what may differ between two builds of a job: an SQL operator's number, an object's hash, sources."""
+        """The name without what differs between builds of a job: numbers of SQL operators and hashes of objects."""
         return re.sub(r" ?\[[^]]*\]$|@[0-9a-f]+", "", self.name)
 
     @property
     def sorts(self) -> frozenset[tuple[str, str]] | None:
-        """Its states by names and types."""
+        """The names and types of its states; None if its states are not known."""
         return None if self.states is None else frozenset((state.name, state.type) for state in self.states)
 
 
 class Match(NamedTuple):
-    """An operator of the snapshot and one of the job, and what speaks for it; "" if it is the same id."""
+    """An operator of the snapshot, its counterpart in the job, and the evidence; "" if they have the same id."""
 
     old: Counterpart
     new: Counterpart
@@ -72,7 +72,7 @@ class Match(NamedTuple):
 
 
 class Unmatched(NamedTuple):
-    """An operator of the snapshot whose counterpart is not certain: those that it may be."""
+    """An operator of the snapshot whose counterpart is not certain, and the operators of the job that it may be."""
 
     old: Counterpart
     candidates: tuple[Counterpart, ...]
@@ -80,10 +80,15 @@ class Unmatched(NamedTuple):
 
 @dataclass(frozen=True)
 class Matching:
-    """`same` have the same id; `proposed` are to be renamed, `chained` too, but to what only the job's author knows.
+    """The result of matching all operators of a snapshot with all of a job.
 
-    `in_the_way` have no state, but the id that a renamed one gets. `unsure` and `only_in_snapshot` are those with state
-    that have no counterpart, `only_in_job` are nobody's.
+    * `same`: pairs with the same id.
+    * `proposed`: pairs to rename.
+    * `in_the_way`: operators without state that already have the id that a renamed operator gets.
+    * `chained`: pairs to rename, to a uid that only the job's author knows.
+    * `unsure`: operators with state that may be several operators of the job.
+    * `only_in_snapshot`: operators with state and without any candidate.
+    * `only_in_job`: operators of the job that no operator of the snapshot may be.
     """
 
     same: tuple[Match, ...]
@@ -96,18 +101,18 @@ class Matching:
 
     @property
     def options(self) -> list[str]:
-        """What is proposed as options, each of two words, as a shell takes them."""
-        renames = [f"--rename {quoted(f'{one.old.word}={one.new.word}')}" for one in self.proposed]
-        return [*renames, *(f"--drop {quoted(one.word)}" for one in self.in_the_way)]
+        """The proposed options of the command line, quoted for a shell: `--rename OLD=NEW` and `--drop UID`."""
+        renames = [f"--rename {quoted(f'{match.old.word}={match.new.word}')}" for match in self.proposed]
+        return [*renames, *(f"--drop {quoted(operator.word)}" for operator in self.in_the_way)]
 
     @property
     def certain(self) -> bool:
-        """Whether every operator with state has its place."""
+        """Whether every operator with state has a counterpart whose id is known."""
         return not (self.chained or self.unsure or self.only_in_snapshot)
 
 
 def of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
-    """All operators of a snapshot."""
+    """Return all operators of a snapshot."""
     return [
         Counterpart(
             operator.operator_id,
@@ -115,52 +120,50 @@ def of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]:
             operator.label,
             operator.entry.name or ("" if operator.label == operator.operator_id else operator.label),
             _states(operator),
-            stateful=bool(what_is_lost(operator).states)
-            or operator.entry.fully_finished
-            or operator.partially_finished,
+            stateful=bool(as_dropped(operator).states) or operator.entry.fully_finished or operator.partially_finished,
         )
         for operator in operators
     ]
 
 
 def of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, str]) -> list[Counterpart]:
-    """All operators of a job's plan; `names` are those that the user gives, by operator id."""
-    found = []
+    """Return all operators of a job's plan; `names` maps operator ids to the names that the user gave."""
+    counterparts = []
     for vertex in vertices:
         known = names.get(vertex.operator_id, "")
         label = known or (f"{vertex.name} ({vertex.operator_id})" if vertex.name else vertex.operator_id)
-        found.append(Counterpart(vertex.operator_id, _uid(known, vertex.operator_id), label, vertex.name, None))
-        found += [Counterpart("", "", name, name, None, chain=vertex.name) for name in vertex.chained]
-    return found
+        counterparts.append(Counterpart(vertex.operator_id, _uid(known, vertex.operator_id), label, vertex.name, None))
+        counterparts += [Counterpart("", "", name, name, None, chain=vertex.name) for name in vertex.chained]
+    return counterparts
 
 
 def match(old: Sequence[Counterpart], new: Sequence[Counterpart]) -> Matching:
-    """The operators of a snapshot against those of a job."""
+    """Match the operators `old` of a snapshot with the operators `new` of a job."""
     left, free = list(old), list(new)
-    found: list[Match] = []
+    matches: list[Match] = []
 
     def take(pairs: Iterable[_Pair], because: str) -> None:
-        for one, other in pairs:
-            found.append(Match(one, other, "" if one.operator_id == other.operator_id else because))
-            left.remove(one)
-            free.remove(other)
+        for before, after in pairs:
+            matches.append(Match(before, after, "" if before.operator_id == after.operator_id else because))
+            left.remove(before)
+            free.remove(after)
 
     take(_same(left, free, sure=True), "")
     for because, key in _EVIDENCE:
         take(_unique(left, free, key), because)
     take(_same(left, free, sure=False), "")
-    proposed = [one for one in found if one.because and one.new.operator_id and one.old.stateful]
-    in_the_way = _in_the_way(old, found, proposed)
-    unsure = [Unmatched(one, tuple(_possible(one, free))) for one in left if one.stateful]
-    possible = [other for one in unsure for other in one.candidates]
+    proposed = [match for match in matches if match.because and match.new.operator_id and match.old.stateful]
+    in_the_way = _in_the_way(old, matches, proposed)
+    unmatched = [Unmatched(operator, tuple(_candidates(operator, free))) for operator in left if operator.stateful]
+    possible = [candidate for operator in unmatched for candidate in operator.candidates]
     return Matching(
-        same=tuple(one for one in found if not one.because),
+        same=tuple(match for match in matches if not match.because),
         proposed=tuple(proposed),
         in_the_way=tuple(in_the_way),
-        chained=tuple(one for one in found if one.because and not one.new.operator_id and one.old.stateful),
-        unsure=tuple(one for one in unsure if one.candidates),
-        only_in_snapshot=tuple(one.old for one in unsure if not one.candidates),
-        only_in_job=tuple(one for one in free if one.stateful and one not in possible),
+        chained=tuple(m for m in matches if m.because and not m.new.operator_id and m.old.stateful),
+        unsure=tuple(operator for operator in unmatched if operator.candidates),
+        only_in_snapshot=tuple(operator.old for operator in unmatched if not operator.candidates),
+        only_in_job=tuple(operator for operator in free if operator.stateful and operator not in possible),
     )
 
 
@@ -168,12 +171,15 @@ def _uid(name: str, operator_id: str) -> str:
     return name if name and operator_id_of_uid(name) == operator_id else ""
 
 
-def _in_the_way(old: Sequence[Counterpart], found: Sequence[Match], proposed: list[Match]) -> list[Counterpart]:
-    """Operators without state whose ids renamed ones get; those that have a counterpart are renamed, too."""
-    matched = {one.old.operator_id: one for one in found if one.because and one.new.operator_id}
-    stateless = {one.operator_id: one for one in old if not one.stateful}
+def _in_the_way(old: Sequence[Counterpart], matches: Sequence[Match], proposed: list[Match]) -> list[Counterpart]:
+    """Return the operators without state that have the id that a renamed operator gets, and no counterpart.
+
+    Those with a counterpart are added to `proposed`: they are renamed, too.
+    """
+    matched = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
+    stateless = {operator.operator_id: operator for operator in old if not operator.stateful}
     dropped = []
-    ids = [one.new.operator_id for one in proposed]
+    ids = [match.new.operator_id for match in proposed]
     for operator_id in ids:
         if operator_id in stateless and operator_id in matched:
             proposed.append(matched[operator_id])
@@ -194,75 +200,73 @@ def _states(operator: Operator) -> frozenset[StateSort]:
     for stream in (*operator.operator, *operator.raw_operator):
         header = stream.parsed
         described = {s.name: s.raw for s in (*header.list_states, *header.broadcast_states)} if header else {}
-        elements |= {StateSort(one.name, one.mode.name, described.get(one.name, b"")) for one in stream.states}
-    others = {StateSort(one.name, one.type, b"") for one in what_is_lost(operator).states}
+        elements |= {StateSort(state.name, state.mode.name, described.get(state.name, b"")) for state in stream.states}
+    others = {StateSort(state.name, state.type, b"") for state in as_dropped(operator).states}
     known = {(state.name, state.type) for state in keyed | elements}
     return frozenset(
-        keyed | elements | {one for one in others if (one.name, one.type.removeprefix("raw ")) not in known}
+        keyed | elements | {state for state in others if (state.name, state.type.removeprefix("raw ")) not in known}
     )
 
 
 _Pair = tuple[Counterpart, Counterpart]
 _Key = Callable[[Counterpart], Hashable]
-"""Of an operator what another one must have, too; None if that says nothing."""
+"""A property of an operator that its counterpart must have, too; None if the operator has none of this sort."""
 
 _EVIDENCE: tuple[tuple[str, _Key], ...] = (
-    (
-        "name, and states with their serializers",
-        lambda one: (one.name, one.states) if one.name and one.states else None,
-    ),
-    ("states with their serializers", lambda one: one.states or None),
-    ("name, and names and types of states", lambda one: (one.name, one.sorts) if one.name and one.sorts else None),
-    ("names and types of states", lambda one: one.sorts or None),
-    ("name", lambda one: one.name or None),
-    ("name, but for its number", lambda one: one.plain_name or None),
+    ("name, and states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),
+    ("states with their serializers", lambda op: op.states or None),
+    ("name, and names and types of states", lambda op: (op.name, op.sorts) if op.name and op.sorts else None),
+    ("names and types of states", lambda op: op.sorts or None),
+    ("name", lambda op: op.name or None),
+    ("name, but for its number", lambda op: op.plain_name or None),
 )
+"""The evidence for a match, from the strongest evidence to the weakest."""
 
 
 def _same(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
-    """Those of one id whose states may be one operator's, or whose id comes from a uid.
+    """Return the pairs with equal ids whose id comes from a uid, or whose states do not contradict each other.
 
-    If they are to be `sure`, not one side alone has states, and the name does not stand elsewhere.
+    A pair is `sure` if both sides or neither have states, and the job has the name nowhere else.
     """
-    by_id = {one.operator_id: one for one in new if one.operator_id}
-    names = {one.name for one in new}
+    by_id = {operator.operator_id: operator for operator in new if operator.operator_id}
+    names = {operator.name for operator in new}
 
-    def may_be(one: Counterpart, other: Counterpart) -> bool:
-        if _contradict(one, other):
+    def may_match(before: Counterpart, after: Counterpart) -> bool:
+        if _contradict(before, after):
             return False
-        alike = other.states is None or bool(other.states) == bool(one.states)
-        return not sure or (alike and (other.name in ("", one.name) or one.name not in names))
+        alike = after.states is None or bool(after.states) == bool(before.states)
+        return not sure or (alike and (after.name in ("", before.name) or before.name not in names))
 
-    pairs = [(one, by_id[one.operator_id]) for one in old if one.operator_id in by_id]
-    return [(one, other) for one, other in pairs if one.uid or may_be(one, other)]
+    pairs = [(before, by_id[before.operator_id]) for before in old if before.operator_id in by_id]
+    return [(before, after) for before, after in pairs if before.uid or may_match(before, after)]
 
 
-def _contradict(one: Counterpart, other: Counterpart) -> bool:
-    """Whether both have states, and none that both have, or one of another type."""
-    if not one.sorts or not other.sorts:
+def _contradict(before: Counterpart, after: Counterpart) -> bool:
+    """Tell whether both have states, but none in common, or one with the same name and another type."""
+    if not before.sorts or not after.sorts:
         return False
-    types = dict(one.sorts)
-    return not one.sorts & other.sorts or any(types.get(name, kind) != kind for name, kind in other.sorts)
+    types = dict(before.sorts)
+    return not before.sorts & after.sorts or any(types.get(name, kind) != kind for name, kind in after.sorts)
 
 
 def _unique(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
-    """Pairs that have a key which nobody else has."""
-    keys: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
-    for side, candidates in enumerate((old, new)):
-        for one in candidates:
-            if (has := key(one)) is not None:
-                keys[has][side].append(one)
+    """Return the pairs that have the same key, which no other operator on either side has."""
+    by_key: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
+    for side, operators in enumerate((old, new)):
+        for operator in operators:
+            if (evidence := key(operator)) is not None:
+                by_key[evidence][side].append(operator)
     return [
         (of_old[0], of_new[0])
-        for of_old, of_new in keys.values()
+        for of_old, of_new in by_key.values()
         if len(of_old) == len(of_new) == 1 and not _contradict(of_old[0], of_new[0])
     ]
 
 
-def _possible(one: Counterpart, free: Sequence[Counterpart]) -> list[Counterpart]:
-    """Who shares any evidence with it, and is nobody's."""
+def _candidates(operator: Counterpart, free: Sequence[Counterpart]) -> list[Counterpart]:
+    """Return the unmatched operators of the job that share any evidence with an operator of the snapshot."""
     return [
         other
         for other in free
-        if not _contradict(one, other) and any(key(one) == key(other) is not None for _, key in _EVIDENCE)
+        if not _contradict(operator, other) and any(key(operator) == key(other) is not None for _, key in _EVIDENCE)
     ]

@@ -1,26 +1,33 @@
-"""(snapshot, request) → plan. Pure: nothing is read, nothing depends on the time."""
+"""The pure function (snapshot, request) → plan: it reads nothing, and does not depend on the time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from rescale.flink.metadata.properties import stopped_the_job
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.user_serializer import user_serializers
 from rescale.flink.slot import Slot
-from rescale.planning.asked.finished_operators import refuse_finished
-from rescale.planning.asked.operator_shapes import Shape, new_shapes
-from rescale.planning.asked.request import Files, Request
-from rescale.planning.asked.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
-from rescale.planning.changelog_refusals import refuse_changelog
-from rescale.planning.database_refusals import refuse_names
-from rescale.planning.database_remarks import of_references
-from rescale.planning.element_remarks import of_elements
-from rescale.planning.heap_refusals import refuse_heap
-from rescale.planning.remarks import of_key_hashes, of_surgery, remarks
-from rescale.planning.sink_remarks import of_sinks
-from rescale.planning.state_refusals import refuse_unread
+from rescale.plan.new_streams import CompactedRows, NewDatabase, PlannedStream
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.pieces import Literals
+from rescale.plan.plan import FORMAT, Plan, SourceFile
+from rescale.plan.rekeying import Rekeying
+from rescale.plan.work_class import work_class
+from rescale.planning.refusals.changelogs import refuse_changelog
+from rescale.planning.refusals.databases import refuse_names
+from rescale.planning.refusals.heap import refuse_heap
+from rescale.planning.refusals.states import refuse_unread
+from rescale.planning.request.finished_operators import refuse_finished
+from rescale.planning.request.operator_shapes import Shape, new_shapes
+from rescale.planning.request.request import Request
+from rescale.planning.request.result_files import Files
+from rescale.planning.request.result_kind import becomes_databases, goes_by_record, keeps_heap_timers, stays_on_heap
 from rescale.planning.streams.database_streams import DatabasePlanner
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
@@ -28,12 +35,14 @@ from rescale.planning.streams.key_group_streams import KeyGroupPlanner
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.planning.streams.rekeyed_streams import plan_heap_timers, plan_rekeyed
 from rescale.planning.task_sizes import PART_SIZE, part_size_for
-from rescale.planning.values.new_streams import CompactedRows, NewDatabase, PlannedStream
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.pieces import Literals
-from rescale.planning.values.plan import FORMAT, Plan, SourceFile
-from rescale.planning.values.rekeying import Rekeying
-from rescale.planning.values.work_class import work_class
+from rescale.planning.warnings.databases import reference_warnings
+from rescale.planning.warnings.sinks import sink_warnings
+from rescale.planning.warnings.warnings import (
+    element_warnings,
+    key_hash_warnings,
+    request_warnings,
+    surgery_warnings,
+)
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -51,15 +60,16 @@ def make_plan(
     kafka: Sequence[KafkaOffsets] = (),
     surgery: Surgery = NO_SURGERY,
 ) -> Plan:
-    """The plan; raises what stands against it, naming the operator.
+    """Return the plan for a snapshot; raise an error that names the operator if there can be none.
 
-    `key_hashes` names, by operator id, how the keys of those operators hash whose records get new key groups;
-    `kafka` are the offsets of its Kafka sources, to be talked about. `snapshot` is what it is after the `surgery`.
+    `snapshot` is the one after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
+    groups to the name of its key hash. `kafka` has the offsets of the Kafka sources, which the warnings mention.
     """
     shapes = new_shapes(snapshot.operators, request)
     refuse_finished(snapshot.operators, shapes, request)
     snapshot.check_complete()
     literals = Literals(snapshot.written)
+    registered = user_serializers(_serializers(snapshot))
     notes: list[str] = []
     planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes)
     operators = tuple(
@@ -75,25 +85,40 @@ def make_plan(
         files=tuple(SourceFile(uri, pin) for uri, pin in snapshot.files),
         allow_prefixes=request.allow_prefixes,
         literals=literals.bytes(),
-        part_size=part_size_for(sum(one.bytes_of(*Slot) for one in operators), PART_SIZE),
+        part_size=part_size_for(sum(operator.bytes_of(*Slot) for operator in operators), PART_SIZE),
         chunk_size=CHUNK_SIZE,
         operators=operators,
         warnings=(
-            *of_surgery(surgery, stopped=stopped_the_job(snapshot.metadata.properties)),
-            *of_sinks(snapshot.operators, surgery, request),
-            *of_elements(snapshot.operators, shapes),
+            *surgery_warnings(surgery, stopped=stopped_the_job(snapshot.metadata.properties)),
+            *sink_warnings(snapshot.operators, surgery, request),
+            *element_warnings(snapshot.operators, shapes),
             *findings(snapshot, kafka),
-            *remarks(snapshot, shapes, request, kafka),
-            *of_key_hashes(snapshot.operators, request.key_hash, key_hashes),
+            *request_warnings(snapshot, shapes, request, kafka),
+            *key_hash_warnings(snapshot.operators, request.key_hash, key_hashes),
+            *(f"{row.distribution} says how values of {row.snapshot} are read" for row in registered),
             *notes,
-            *(of_references(snapshot.directory, operators) if request.files is Files.REFER else ()),
+            *(reference_warnings(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),
+        serializers=registered or UNSET,
         surgery=surgery,
+        moves=snapshot.moves,
     )
 
 
+def _serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
+    """Yield the serializers of all keyed and operator state whose headers can be read."""
+    for operator in snapshot.operators:
+        keyed = {id(header): header for header in operator.keyed_headers if header is not None}
+        elements = {id(stream.parsed): stream.parsed for stream in operator.operator if stream.parsed is not None}
+        yield from (header.key_serializer for header in keyed.values())
+        states = [state for header in keyed.values() for state in header.states]
+        for header in elements.values():
+            states += (*header.list_states, *header.broadcast_states)
+        yield from (serializer for state in states for _, serializer in state.serializers)
+
+
 class _PlannedKeyed(NamedTuple):
-    """What an operator's keyed state comes to: streams of whole key groups, or what is made record by record."""
+    """The planned keyed state of an operator: streams of whole key groups, RocksDB directories, or rekeyed records."""
 
     streams: Sequence[PlannedStream]
     rekeying: Rekeying | None = None
@@ -104,7 +129,7 @@ class _PlannedKeyed(NamedTuple):
 
 @dataclass(frozen=True)
 class _OperatorPlanner:
-    """Plans one operator after the other; what the user should know is added to `notes`."""
+    """Plans operators one by one, and adds warnings for the user to `notes`."""
 
     snapshot: Snapshot
     request: Request
@@ -150,7 +175,7 @@ class _OperatorPlanner:
     def _by_record(
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, key_hash: str | None
     ) -> _PlannedKeyed:
-        """Raw keyed state goes by whole key groups where these stay."""
+        """Plan keyed state whose records are read; raw keyed state still moves by key group where these stay."""
         wanted = self.request.format
         stay = keeps_heap_timers(operator, wanted)
         rekeying = plan_rekeyed(
@@ -171,7 +196,7 @@ class _OperatorPlanner:
     def _directories(
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner
     ) -> _PlannedKeyed:
-        """RocksDB directories that are assembled of whole files, or compacted."""
+        """Plan RocksDB directories that are assembled from whole files, or compacted."""
         sizes = {number: pin.size for number, (_, pin) in enumerate(self.snapshot.files)}
         referring = sizes if self.request.files is Files.REFER else None
         planner = DatabasePlanner(operator, shape, headers, self.literals, self.inline, self.notes, referring)
@@ -181,14 +206,14 @@ class _OperatorPlanner:
 
 
 def _keyed_states(operator: Operator) -> tuple[str, ...]:
-    """Every state that stays, with its type, once."""
+    """Return the name and type of every state that stays, each once."""
     known = [state for header in operator.keyed_headers if header is not None for state in header.states]
     staying = [state for state in known if state.name not in operator.left_out]
     return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying))
 
 
 def _keyed_bytes(operator: Operator) -> tuple[int, ...]:
-    """Of each old subtask."""
+    """Return the bytes of keyed state of each old subtask."""
     sizes = [0] * operator.parallelism
     for holder in (*operator.managed_keyed, *operator.raw_keyed):
         sizes[holder.subtask] += holder.size
@@ -196,5 +221,5 @@ def _keyed_bytes(operator: Operator) -> tuple[int, ...]:
 
 
 def _created(snapshot: Snapshot) -> int:
-    """When the snapshot was taken, in seconds since 1970; RocksDB takes 0 for "unknown"."""
+    """Return the time of the snapshot in seconds since 1970; at least 1, because RocksDB reads 0 as "unknown"."""
     return max(int(snapshot.taken.timestamp()), 1) if snapshot.taken else 1

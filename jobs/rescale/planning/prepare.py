@@ -1,28 +1,28 @@
-"""From a request to a plan: here the source is opened, and everything is read that a plan depends on.
+"""The entry to planning: opens the source, reads everything that a plan depends on, and makes the plan.
 
-Nothing else in planning reads anything, but for `key_hashes`, which takes a sample of keys.
+No other module of planning reads from storage, except `key_hashes`, which samples keys.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.planning.asked.finished_operators import refuse_finished
-from rescale.planning.asked.request import Request
-from rescale.planning.asked.resolved import resolved
-from rescale.planning.asked.result_kind import goes_by_record, joins_databases
-from rescale.planning.changelog_refusals import refuse_changelog
+from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.values.plan import Plan
+from rescale.planning.refusals.changelogs import refuse_changelog
+from rescale.planning.request.finished_operators import refuse_finished
+from rescale.planning.request.request import Request
+from rescale.planning.request.resolution import resolve_request
+from rescale.planning.request.result_kind import goes_by_record, joins_databases
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.opening import open_snapshot
-from rescale.snapshot.surgery import looked_at
+from rescale.snapshot.surgery import with_stored_sizes
 
 
 class Prepared(NamedTuple):
-    """A plan, the snapshot that it was made of, after the surgery, and the offsets of its Kafka sources."""
+    """A plan, the snapshot that it was made from (after the surgery), and the offsets of its Kafka sources."""
 
     plan: Plan
     snapshot: Snapshot
@@ -30,12 +30,15 @@ class Prepared(NamedTuple):
 
 
 def prepare(request: Request) -> Prepared:
-    """Opens the source, finds out how its keys hash where that matters, and plans."""
-    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops)
-    snapshot, request, surgery, shapes = resolved(snapshot, request)
+    """Open the source, find out how its keys hash where that matters, and plan.
+
+    Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the request cannot be met.
+    """
+    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
+    snapshot, request, surgery, shapes = resolve_request(snapshot, request)
     refuse_finished(snapshot.operators, shapes, request)
-    for one in snapshot.operators:
-        refuse_changelog(one, request.format)
+    for operator in snapshot.operators:
+        refuse_changelog(operator, request.format)
     key_hashes: dict[str, str] = {}
 
     def by_record(operator: Operator) -> bool:
@@ -46,13 +49,13 @@ def prepare(request: Request) -> Prepared:
 
     if any(operator.databases and (by_record(operator) or joined(operator)) for operator in snapshot.operators):
         from rescale.snapshot.databases.ingested import with_ingested
-        from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # brings numpy, which few requests need
+        from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # imports numpy: few requests need it
 
         snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), joined)
-        surgery = looked_at(surgery, snapshot)
+        surgery = with_stored_sizes(surgery, snapshot)
     rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
     if rekeyed:
-        from rescale.planning.asked.key_hashes import choose_key_hashes  # as above
+        from rescale.planning.request.key_hashes import choose_key_hashes  # as above
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)

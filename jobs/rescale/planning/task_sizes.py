@@ -1,37 +1,40 @@
-"""Of what sizes work is dealt to tasks, and into how many at most: a state of 100 TB has larger ones.
+"""Sizes of the tasks, units and parts that work is cut into, and how many of each there may be.
 
-What the driver knows of each task, unit and part takes memory; and every sender of a shuffle may have something for
-every one who writes, so that too many of both leave rows that are too small to be fetched.
+A state of 100 TB has larger ones, for two reasons. The driver keeps a record of every task, unit and part in memory.
+And every task that sends rows into a shuffle may have some for every task that writes: with too many of both, the
+blocks become too small to fetch.
 """
 
 from __future__ import annotations
 
 SLICE_BYTES = 256 * 1024 * 1024
-"""Of units that a task works through one after the other."""
+"""Bytes of units that one task works through, one unit after the other."""
 
 MOST_SLICES = 20_000
-"""Tasks of a stage, unless there are more cores than these keep busy."""
+"""Largest number of tasks of a stage, unless there are more cores than these keep busy."""
 
 UNIT_SIZE = 64 * 1024 * 1024
-"""Of key groups that are one unit to be read; a larger key group is one, too."""
+"""Bytes of key groups that form one unit to read; a larger key group is a unit of its own."""
 
 RANGE_SIZE = 64 * 1024 * 1024
-"""That a partition should get, and a write range at most: a task holds as much in memory while it writes."""
+"""Bytes that a partition should get, and that a write range gets at most: a task that writes holds them in memory."""
 
 MOST_PARTITIONS = 50_000
-"""Of a shuffle. What one has beyond its memory goes to the scratch directory."""
+"""Largest number of partitions of a shuffle. A partition that exceeds its memory spills to the scratch directory."""
 
 PART_SIZE = 16 * 1024 * 1024
+"""Bytes of a part of a file, as long as `MOST_PARTS` are enough."""
+
 LARGEST_PART = 32 * 1024 * 1024
-"""Tasks hold several at once."""
+"""Largest part in bytes: a task holds several at once."""
 
 MOST_PARTS = 1_000_000
-"""From here on parts are larger."""
+"""Number of parts above which they become larger."""
 
 MOST_UNITS = 100_000
-"""To be copied: with more parts than that each has several."""
+"""Largest number of units to copy: if there are more parts, a unit has several of them."""
 
 
 def part_size_for(size: int, good: int) -> int:
-    """Bytes of each part of the files of a state of `size` bytes: `good`, or more where that made too many."""
+    """Return the part size for a state of `size` bytes: `good`, or more where that would make too many parts."""
     return max(good, min(LARGEST_PART, -(-size // MOST_PARTS)))

@@ -1,1 +1,1 @@
-"""What people read: pages as values, then text, Markdown, HTML and JSON."""
+"""Pages for people: first as values, then as text, Markdown, HTML and JSON."""

@@ -1,4 +1,4 @@
-"""How much of a snapshot a report draws: a page stays small enough to be mailed, however large the snapshot is."""
+"""Levels of detail of a report: however large a snapshot is, its page stays small enough for a mail."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 
 class Detail(NamedTuple):
-    """So many operators with all figures, and so many more with their key groups; so much of each figure and table.
+    """Limits of a page.
 
-    `listed` is how long a list of the embedded JSON may be.
+    `drawn` operators get all figures, and `strips` more get their key groups. `parts` and `ribbons` limit the shapes of
+    a figure, `rows` those of a table, and `listed` the items of a list in the embedded JSON.
     """
 
     drawn: int
@@ -26,4 +27,4 @@ DETAILS = (
     Detail(drawn=1, strips=49, parts=16, ribbons=130, rows=8, listed=8),
     Detail(drawn=1, strips=19, parts=16, ribbons=40, rows=8, listed=8),
 )
-"""From the most to the least."""
+"""Levels from the most detail to the least."""

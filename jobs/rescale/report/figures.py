@@ -1,6 +1,6 @@
-"""Figures as values: what is drawn, in parts of the width and height that there are, and what each part says.
+"""Figures as values: shapes whose positions and sizes are fractions of the drawing, and the text of their tooltips.
 
-A renderer decides how they look. Positions and heights go from 0 to 1, shades from 0 (nothing) to 255 (all there is).
+A renderer decides how they look. Positions and heights go from 0 to 1, shades from 0 (empty) to 255 (full).
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from typing import NamedTuple
 
 
 class Share(NamedTuple):
-    """A part of a line, from `start` to `end`; `label` is short enough to stand in it."""
+    """A part of a line, from `start` to `end`, with a short label inside it."""
 
     start: float
     end: float
     label: str
-    words: str
+    tooltip: str
 
 
 class Mark(NamedTuple):
-    """A place on a line that is worth a look."""
+    """A marked position on a line."""
 
     at: float
-    words: str
+    tooltip: str
 
 
 @dataclass(frozen=True)
 class Strip:
-    """All key groups from the first to the last: who owns them, and how many bytes they hold.
+    """All key groups in order, with the subtasks that own them and the bytes that they hold.
 
-    `owners` are left out where there are too many to be told apart; `parts` say what lies where.
+    `owners` is empty if there are too many subtasks to tell apart. `parts` carry the tooltips of the key groups.
     """
 
     label: str
@@ -40,9 +40,10 @@ class Strip:
 
 
 class Ribbon(NamedTuple):
-    """What goes from one part of the line above to one of the line below.
+    """State that goes from a part of the upper line to a part of the lower line.
 
-    `stays`: with the subtask of the same number; `odd`: to one with an odd number, so that neighbours look different.
+    `stays` is true if the subtask keeps its number. `odd` is true if the new subtask has an odd number, so that
+    neighbours look different.
     """
 
     start: float
@@ -51,12 +52,12 @@ class Ribbon(NamedTuple):
     new_end: float
     stays: bool
     odd: bool
-    words: str
+    tooltip: str
 
 
 @dataclass(frozen=True)
 class KeyGroupMap:
-    """The key groups before and, where that is asked, after; ribbons between them where there are not too many."""
+    """Key groups before and, for a plan, after; ribbons connect them unless there are too many."""
 
     before: Strip
     ribbons: tuple[Ribbon, ...] = ()
@@ -65,7 +66,10 @@ class KeyGroupMap:
 
 @dataclass(frozen=True)
 class Matrix:
-    """How much goes from old subtasks (rows, from above) to new ones (columns), several in one where they are many."""
+    """Bytes from old subtasks (rows) to new subtasks (columns); if there are many, neighbours share a row or column.
+
+    `rows` and `columns` are the labels of the axes.
+    """
 
     rows: str
     columns: str
@@ -74,32 +78,34 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Bars:
-    """The subtasks of one shape, the fullest first, by the height of each; `words` are there if they are few."""
+    """A bar for each subtask of a shape, the fullest first; `tooltips` is empty if there are too many subtasks."""
 
     label: str
     heights: tuple[float, ...]
     mean: float
-    words: tuple[str, ...]
+    tooltips: tuple[str, ...]
     caption: str
 
 
 @dataclass(frozen=True)
 class BarCharts:
-    """Side by side, in one scale."""
+    """Bar charts side by side, in one scale."""
 
     charts: tuple[Bars, ...]
 
 
 class Point(NamedTuple):
+    """A parallelism on a curve: `even` if it divides the max parallelism, `asked` if it is the requested one."""
+
     x: float
     y: float
-    words: str
+    tooltip: str
     even: bool
     asked: bool
 
 
 class AxisTick(NamedTuple):
-    """A number beside an axis."""
+    """A labelled position on an axis."""
 
     at: float
     label: str
@@ -117,14 +123,16 @@ class Curve:
 
 
 class Part(NamedTuple):
-    """A part of a bar; `kind` is the number of its line in the legend."""
+    """A part of a bar; `kind` is the index of its entry in the legend."""
 
     kind: int
     length: float
-    words: str
+    tooltip: str
 
 
 class StackedBar(NamedTuple):
+    """A bar of parts, with the text for its whole length."""
+
     label: str
     parts: tuple[Part, ...]
     total: str
@@ -132,26 +140,26 @@ class StackedBar(NamedTuple):
 
 @dataclass(frozen=True)
 class StackedBars:
-    """Bars from left to right, each of parts end to end."""
+    """Horizontal bars, each of parts end to end."""
 
     bars: tuple[StackedBar, ...]
     legend: tuple[str, ...]
 
 
-class Spark(NamedTuple):
-    """Small bars, before and (where there is one) after, and what they say."""
+class Sparkline(NamedTuple):
+    """Small bars before and, for a plan, after, with their numbers as text."""
 
     label: str
     before: tuple[float, ...]
     after: tuple[float, ...]
-    words: str
+    caption: str
 
 
 @dataclass(frozen=True)
 class Sparks:
-    """Rows of small bars."""
+    """Rows of small bars, a row for each state or source."""
 
-    rows: tuple[Spark, ...]
+    rows: tuple[Sparkline, ...]
 
 
-Drawing = KeyGroupMap | Matrix | BarCharts | Curve | StackedBars | Sparks
+DrawnFigure = KeyGroupMap | Matrix | BarCharts | Curve | StackedBars | Sparks

@@ -1,8 +1,9 @@
-"""Which bytes go from which old subtask to which new one, by the key groups that they lie in.
+"""Bytes that go from each old subtask to each new one, by key group.
 
-A key group of the old maximum becomes, as the max parallelism does: itself; its number modulo a new maximum that
-divides the old one; or any new one that leaves the same remainder by the greatest common divisor of both, each as
-likely.
+The new key group of a record depends on its old one and on both max parallelisms. If the max parallelism stays, so does
+the key group. If the new maximum divides the old one, the new key group is the old one modulo the new maximum. For any
+other maximum the two key groups leave the same remainder modulo the greatest common divisor of both maxima, and all
+such new key groups are equally likely.
 """
 
 from __future__ import annotations
@@ -20,21 +21,27 @@ if TYPE_CHECKING:
 
 
 class KeyedShape(NamedTuple):
+    """The parallelism and max parallelism of an operator with keyed state."""
+
     parallelism: int
     max_parallelism: int
 
     @property
     def starts(self) -> list[int]:
-        """The first key group of every subtask, and the end."""
+        """First key group of every subtask, then the max parallelism."""
         ranges = (key_group_range(self.max_parallelism, self.parallelism, i) for i in range(self.parallelism))
         return [*(own.first for own in ranges), self.max_parallelism]
 
     def owner(self, key_group: int) -> int:
+        """Return the subtask that owns a key group."""
         return subtask_of_key_group(self.max_parallelism, self.parallelism, key_group)
 
 
 class Flow(NamedTuple):
-    """Key groups `first` to `last` of the old shape become those from `new_first` on, of one subtask each."""
+    """A run of key groups that stays together.
+
+    Key groups `first` to `last` of `subtask` become those from `new_first` on, of `new_subtask`.
+    """
 
     subtask: int
     new_subtask: int
@@ -44,13 +51,13 @@ class Flow(NamedTuple):
 
 
 def loads(sizes: Sequence[int], parallelism: int) -> list[int]:
-    """Bytes of every subtask."""
+    """Return the bytes of every subtask, from the bytes of every key group."""
     ends = list(accumulate(sizes, initial=0))
     return [ends[end] - ends[first] for first, end in pairwise(KeyedShape(parallelism, len(sizes)).starts)]
 
 
 def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
-    """Runs of key groups that stay together; none where keys are hashed anew."""
+    """Yield the runs of key groups that stay together; none if the new max parallelism does not divide the old one."""
     if old.max_parallelism % new.max_parallelism:
         return
     rounds = range(0, old.max_parallelism, new.max_parallelism)
@@ -61,11 +68,14 @@ def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
 
 
 def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, most: int) -> npt.NDArray[np.float64]:
-    """Bytes from old subtasks (rows) to new ones (columns); of more than `most` several neighbours share a row."""
-    import numpy as np  # which few pages need
+    """Return the bytes that go from each old subtask (row) to each new one (column).
+
+    The matrix has at most `most` rows and columns: neighbouring subtasks share one if there are more.
+    """
+    import numpy as np  # slow to import, and few pages need it
 
     def places(shape: KeyedShape) -> npt.NDArray[np.int64]:
-        """The row or column of every key group."""
+        """Return the row or column of every key group."""
         owners = np.arange(shape.max_parallelism) * shape.parallelism // shape.max_parallelism
         return owners * min(most, shape.parallelism) // shape.parallelism
 

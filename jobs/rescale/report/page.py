@@ -1,7 +1,7 @@
-"""A page for people, as values: what it says, not how it looks. Renderers make text and Markdown of it.
+"""A page for people as values: its content, not its looks. Renderers turn it into text, Markdown and HTML.
 
-Everything in a page is data. A renderer escapes what would mean something in its form, so that the name of an operator
-never becomes markup.
+Everything in a page is data. A renderer escapes the characters that are special in its format, so that the name of an
+operator never becomes markup.
 """
 
 from __future__ import annotations
@@ -10,59 +10,59 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rescale.report.figures import Drawing
+from rescale.report.figures import DrawnFigure
 
 
 @dataclass(frozen=True)
 class Strong:
-    """Words that matter more than those around them."""
+    """Emphasized text."""
 
-    words: str
+    text: str
 
 
 @dataclass(frozen=True)
 class Code:
-    """A path, a name, an option: words that somebody may copy."""
+    """A path, a name or an option, which readers may want to copy."""
 
-    words: str
+    text: str
 
 
-Words = str | Strong | Code | tuple["str | Strong | Code", ...]
-"""What stands on one line."""
+Line = str | Strong | Code | tuple["str | Strong | Code", ...]
+"""Content of one line."""
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Some lines."""
+    """Lines, with a line break between them."""
 
-    lines: tuple[Words, ...]
+    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True)
 class Warned:
-    """Something that somebody has to know before going on."""
+    """A warning."""
 
     sentence: str
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Items that belong to what the `lead` says, which may be empty."""
+    """A list of items below a `lead`, which may be empty."""
 
-    lead: Words
-    items: tuple[Words, ...]
+    lead: Line
+    items: tuple[Line, ...]
 
 
 @dataclass(frozen=True)
 class Command:
-    """What somebody types into a shell."""
+    """A command for a shell."""
 
     line: str
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of as many cells as there are headers."""
+    """A table; every row has one cell for each header."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -70,17 +70,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture: `words` say what is to be seen in it, and the `numbers` behind it are a table, `rows` says of what."""
+    """A picture with a caption, and the table of its `numbers`; `rows` names what the rows of that table are."""
 
     title: str
-    words: str
-    drawing: Drawing
+    caption: str
+    drawing: DrawnFigure
     numbers: Table
     rows: str = ""
 
 
 class Standing(StrEnum):
-    """How far something has come."""
+    """How far a run has come."""
 
     SEEN = "snapshot"
     PLANNED = "planned"
@@ -90,10 +90,10 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is above all else."""
+    """The first line of a page: how far a run has come, and the result so far."""
 
     standing: Standing
-    words: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -115,26 +115,27 @@ class Page:
     title: str = ""
 
 
-def paragraph(*lines: Words) -> Paragraph:
+def paragraph(*lines: Line) -> Paragraph:
+    """Return a paragraph of these lines."""
     return Paragraph(lines)
 
 
 def paragraphs(sentences: Iterable[str]) -> list[Paragraph]:
-    """One for each sentence."""
+    """Return a paragraph for each sentence."""
     return [Paragraph((sentence,)) for sentence in sentences]
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """With every cell as it is printed."""
+    """Return a table; cells are converted to strings."""
     return Table(tuple(headers), tuple(tuple(map(str, row)) for row in rows))
 
 
-def listed(title: str, items: Iterable[Words]) -> list[Section]:
-    """A section with a list, if there is anything to list."""
-    some = tuple(items)
-    return [Section(title, (Listed("", some),))] if some else []
+def listed(title: str, items: Iterable[Line]) -> list[Section]:
+    """Return a section with a list of the items; nothing for no items."""
+    entries = tuple(items)
+    return [Section(title, (Listed("", entries),))] if entries else []
 
 
 def tabled(title: str, shown: Table) -> list[Section]:
-    """A section with a table, if the table has rows."""
+    """Return a section with the table; nothing for a table without rows."""
     return [Section(title, (shown,))] if shown.rows else []

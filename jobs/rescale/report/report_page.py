@@ -1,15 +1,16 @@
-"""The report: a page of all that is known of a snapshot, a plan or a run, for somebody who wants to look."""
+"""The page of a report: all that is known about a snapshot, a plan or a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from rescale.report.detail import Detail
+from rescale.report.detail import DETAILS, Detail
+from rescale.report.documents import Inspection, PlanDocument, ReportDocument
 from rescale.report.page import Block, Page, Section, paragraph
 from rescale.report.pages.cluster_costs import cluster_blocks
 from rescale.report.pages.insights import sentences
 from rescale.report.pages.other_release import prospects_section
+from rescale.report.pages.rounds import rounds_section
 from rescale.report.sections.certified import proof
 from rescale.report.sections.costs import costs
 from rescale.report.sections.dealt_elements import operator_state
@@ -25,16 +26,34 @@ from rescale.report.sections.top import (
     verdict,
     what_changes,
 )
-from rescale.report.units import counted, human_bytes
+from rescale.report.shortening import shortened
 from rescale.storage.locations import name
+from rescale.text.units import counted, human_bytes
+
+LIMIT = 300_000
+"""Largest size of a report in bytes: it fits into a mail and opens at once."""
 
 
-def report_page(document: dict[str, Any], detail: Detail) -> Page:
-    """Of a report's document (`report_document`)."""
-    plan, snapshot = document["plan"], document["snapshot"]
-    shown = plan if plan is not None else snapshot
-    insight, warnings, operators = shown["insight"], shown["warnings"], shown["operators"]
-    listing = planned_operators(plan, detail) if plan is not None else seen_operators(snapshot, detail)
+def html_report(document: ReportDocument) -> bytes:
+    """Return the report as one HTML file, with as much detail as `LIMIT` allows."""
+    from rescale.report.html.document import html_of  # takes a third of a second to load, and few commands need it
+
+    page = b""
+    for detail in DETAILS:
+        page = html_of(report_page(document, detail), shortened(document.to_json(), detail.listed)).encode()
+        if len(page) < LIMIT:
+            break
+    return page
+
+
+def report_page(document: ReportDocument, detail: Detail) -> Page:
+    """Return the page with as much of it as `detail` says."""
+    plan, snapshot = document.plan, document.snapshot
+    shown = plan or snapshot
+    if shown is None:
+        raise ValueError("a report is about a snapshot or a plan")
+    insight, warnings, operators = shown.insight, shown.warnings, shown.operators
+    listing = planned_operators(shown, detail) if isinstance(shown, PlanDocument) else seen_operators(shown, detail)
     return Page(
         (
             *verdict(document),
@@ -44,31 +63,32 @@ def report_page(document: dict[str, Any], detail: Detail) -> Page:
             *_another_flink(snapshot),
             *_keyed_state(keyed_operators(operators, insight), detail),
             *operator_state(operators, detail),
-            *kafka_sources(shown["kafka"], detail),
-            *costs(insight, document["took"]),
-            *(cluster_blocks(plan["cluster"]) if plan is not None else []),
-            *(proof(document["certificate"], detail) if document["certificate"] is not None else []),
+            *kafka_sources(shown.kafka, detail),
+            *(rounds_section(plan.rounds) if plan is not None else []),
+            *costs(insight, document.took),
+            *(cluster_blocks(plan.cluster) if plan is not None else []),
+            *(proof(document.certificate, detail) if document.certificate is not None else []),
             *everything_said(sentences(insight), warnings, detail),
         ),
         _title(document),
     )
 
 
-def _another_flink(snapshot: dict[str, Any] | None) -> list[Section]:
-    """What it would restore, if that was asked for."""
-    asked = snapshot["for_flink"] if snapshot is not None else None
-    return [prospects_section(asked, snapshot["snapshot"])] if snapshot is not None and asked is not None else []
+def _another_flink(snapshot: Inspection | None) -> list[Section]:
+    """Return the section about another Flink release, if one was asked for."""
+    if snapshot is None or snapshot.for_flink is None:
+        return []
+    return [prospects_section(snapshot.for_flink, snapshot.snapshot)]
 
 
-def _title(document: dict[str, Any]) -> str:
-    plan = document["plan"]
-    if plan is None:
-        return f"Snapshot {name(document['snapshot']['snapshot'])}"
-    return f"Rescale of {name(plan['source'])}"
+def _title(document: ReportDocument) -> str:
+    if document.plan is not None:
+        return f"Rescale of {name(document.plan.source)}"
+    return f"Snapshot {name(document.snapshot.snapshot)}" if document.snapshot is not None else ""
 
 
 def _keyed_state(operators: Sequence[KeyedOperator], detail: Detail) -> list[Block]:
-    """The largest with all figures, more with their key groups, and a word about the rest."""
+    """Return all figures of the largest operators, the key groups of some more, and a note about the rest."""
     drawn = operators[: detail.drawn]
     strips = operators[detail.drawn : detail.drawn + detail.strips]
     left = operators[len(drawn) + len(strips) :]

@@ -1,12 +1,13 @@
-"""What of long lists a terminal or a log shows: what matters most, and a word about the rest."""
+"""Long lists, shortened for terminals and logs: the most important entries, then a note about the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from rescale.report.documents import InspectedOperator, PlannedOperator
 from rescale.report.page import Block, Table, paragraph, table
-from rescale.report.units import counted, human_bytes
+from rescale.text.units import counted, human_bytes
 
 MOST_OPERATORS = 24
 MOST_ROWS = 48
@@ -14,41 +15,64 @@ _MOST_LINES = 16
 
 T = TypeVar("T")
 
+_Operator = InspectedOperator | PlannedOperator
+
 
 def first(items: Sequence[T], most: int, rank: Callable[[T], Any]) -> list[T]:
-    """All in their order if they are few; else those of the lowest rank, by it."""
+    """Return all items in order if there are at most `most`, else the `most` items of the lowest rank, sorted by it."""
     return list(items) if len(items) <= most else sorted(items, key=rank)[:most]
 
 
 def left_out(number: int, noun: str, plural: str, *, reported: bool = True) -> list[Block]:
-    """A word about so many more, if there are any; some may be `reported`."""
+    """Return a note about `number` items that are not shown; nothing if there are none.
+
+    `reported` is true if the HTML report shows more of them.
+    """
     return [paragraph(_sentence(counted(number, noun, plural), reported=reported))] if number > 0 else []
 
 
-def state_bytes(operator: dict[str, Any]) -> int:
-    """All state of an operator of an inspection or of a plan."""
-    return int(operator["keyed_bytes"] + operator["operator_bytes"])
+def state_bytes(operator: _Operator) -> int:
+    """Return the bytes of all state of an operator."""
+    return operator.keyed_bytes + operator.operator_bytes
 
 
-def left_operators(operators: Sequence[dict[str, Any]], shown: Sequence[dict[str, Any]]) -> list[Block]:
-    """A word about those that are not shown."""
+def left_operators(
+    operators: Sequence[InspectedOperator | PlannedOperator], shown: Sequence[InspectedOperator | PlannedOperator]
+) -> list[Block]:
+    """Return a note about the operators that are not shown; nothing if all are."""
     size = human_bytes(sum(map(state_bytes, operators)) - sum(map(state_bytes, shown)))
-    words = [f"more {noun} with {size} of state" for noun in ("operator", "operators")]
-    return left_out(len(operators) - len(shown), words[0], words[1])
+    rest = f"with {size} of state"
+    return left_out(len(operators) - len(shown), f"more operator {rest}", f"more operators {rest}")
 
 
 def cut_table(headers: Sequence[str], rows: Iterable[Sequence[object]], noun: str, plural: str) -> list[Block]:
-    """The first rows as a table, and a word about others; nothing of no rows."""
+    """Return a table of the first rows and a note about the rest; nothing for no rows."""
     whole = table(headers, rows)
     shown = Table(whole.headers, whole.rows[:MOST_ROWS])
     return [*([shown] if shown.rows else []), *left_out(len(whole.rows) - MOST_ROWS, noun, plural)]
 
 
 def cut_lines(lines: Sequence[str]) -> list[str]:
-    """The first ones, and a word about others."""
+    """Return the first lines, then a note about the rest."""
     left = len(lines) - _MOST_LINES
     return [*lines[:_MOST_LINES], *([_sentence(counted(left, "more of these", "more of these"))] if left > 0 else [])]
 
 
 def _sentence(what: str, *, reported: bool = True) -> str:
-    return f"{what}: {'more in the report, ' if reported else ''}all in the JSON (--output json)"
+    return f"{what}: {'more in the report, ' if reported else ''}all in the JSON document"
+
+
+def shortened(value: Any, longest: int) -> Any:
+    """Return the document with every list of more than `longest` items cut; `{"left_out": 32768}` counts the rest.
+
+    A list of numbers, or of entries for each subtask, loses all items, since a part of it means nothing.
+    """
+    if isinstance(value, dict):
+        return {key: shortened(inner, longest) for key, inner in value.items()}
+    if not isinstance(value, list | tuple):
+        return value
+    if len(value) <= longest:
+        return [shortened(inner, longest) for inner in value]
+    whole = isinstance(value[0], dict) and "subtask" not in value[0]
+    kept = value[:longest] if whole else []
+    return [*(shortened(inner, longest) for inner in kept), {"left_out": len(value) - len(kept)}]

@@ -1,59 +1,66 @@
-"""The report of a run, which lies beside its target and is made anew whenever there is more to tell.
+"""The report of a run, which lies beside its target; each step of the run writes it anew.
 
-Beside the page lies the document of the plan that it is made of, so that later steps need not read the source again,
-and so that there is a report when the source is gone.
+The document of the plan lies beside the page. Later steps make the page from it, so they need not read the source
+again, and there is a report even if the source is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from rescale.errors import RequestError, SnapshotError, unexpected
 from rescale.flink.release_line import ReleaseLine
-from rescale.names import printable
-from rescale.planning.values.plan import Plan
-from rescale.process import STEPS_OF_A_RUN, Step
-from rescale.report.html_report import html_report
+from rescale.plan.plan import Plan
+from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.pages.inspection import inspection
 from rescale.report.pages.planned import plan_document
-from rescale.report.report_document import report_document
+from rescale.report.report_page import html_report
+from rescale.runstate.certificate import read_certificate
+from rescale.runstate.documents import load_plan, read_document, store_report, store_report_data
+from rescale.runstate.places import Places, places_of
+from rescale.runstate.rounds import Round
+from rescale.runstate.states import State, claimed_by, state_of
+from rescale.runstate.step import STEPS_OF_A_RUN, Step
 from rescale.snapshot.kafka.offsets import kafka_offsets
+from rescale.snapshot.moves import Move
 from rescale.snapshot.opening import open_snapshot
-from rescale.snapshot.surgery import operated
+from rescale.snapshot.surgery import apply_surgery
 from rescale.storage.store import open_store
-from rescale.target.certificate import read_certificate
-from rescale.target.documents import load_plan, read_document, store_report, store_report_data
-from rescale.target.places import Places, places_of
-from rescale.target.states import State, claimed_by, state_of
+from rescale.text.errors import RequestError, SnapshotError, unexpected
+from rescale.text.names import printable
+
+T = TypeVar("T")
 
 _NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.VALIDATE: "validate"}
-"""What steps are called in estimates."""
+"""Names of the steps in estimates."""
 
 
-def put_report(plan: Plan, planned: dict[str, Any] | None = None) -> str:
-    """Puts the report of a run that has claimed its target, as far as it has come; returns what there is to say of it.
+def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence[Round] = ()) -> str:
+    """Write the report of a run that has claimed its target; return a sentence that says where it is, or why not.
 
-    `planned` is the document of the plan, from whoever has just planned. Nothing fails for want of a report.
+    `planned` is the document of the plan, given by the step that made the plan. `rounds` are those of a follower before
+    the plan. A run never fails because of its report, so this raises nothing.
     """
     try:
-        if claimed_by(plan.target) != plan.digest:  # discarded meanwhile, and nothing of it shall be left
-            return f"there is no report: {plan.target} is not this run's any more"
+        if claimed_by(plan.target) != plan.digest:  # the run was discarded meanwhile: leave no files behind
+            return f"no report was written: {plan.target} no longer belongs to this run"
+        if rounds:
+            planned = msgspec.structs.replace(planned or _document_anew(plan), rounds=tuple(rounds))
         if planned is not None:
             store_report_data(plan, msgspec.json.encode(planned))
         with _as_it_was_written(plan.target):
             page = html_report(run_document(plan))
-        if not _is_there(plan, page):  # what is published is left alone, when the same run is asked for again
+        if not _is_stored(plan, page):  # asking for a published run again changes nothing
             store_report(plan, page)
     except Exception as error:
         return f"the report could not be written: {unexpected(error)}"
     return f"report: {printable(places_of(plan).report)}"
 
 
-def _is_there(plan: Plan, page: bytes) -> bool:
+def _is_stored(plan: Plan, page: bytes) -> bool:
     uri = places_of(plan).report
     pin = open_store(uri).stat(uri)
     return pin is not None and pin.size == len(page) and read_document(uri) == page
@@ -64,10 +71,11 @@ def report_of(
     allow_prefixes: Sequence[str] = (),
     uids: Sequence[tuple[str, str]] = (),
     line: ReleaseLine | None = None,
+    moves: Sequence[Move] = (),
 ) -> bytes:
-    """A page about all that `document_of` tells."""
-    document = document_of(uri, allow_prefixes, uids, line)
-    if document["plan"] is None:
+    """Return the HTML page of a `document_of`; the arguments and errors are the same."""
+    document = document_of(uri, allow_prefixes, uids, line, moves)
+    if document.plan is None:
         return html_report(document)
     with _as_it_was_written(uri):
         return html_report(document)
@@ -78,48 +86,54 @@ def document_of(
     allow_prefixes: Sequence[str] = (),
     uids: Sequence[tuple[str, str]] = (),
     line: ReleaseLine | None = None,
-) -> dict[str, Any]:
-    """All that is known of a snapshot, of a plan's file, or of a target and the run that made it.
+    moves: Sequence[Move] = (),
+) -> ReportDocument:
+    """Return the document of a report on a snapshot, a plan's file, or the target of a run.
 
-    Of a snapshot also what `line` would restore. `RequestError` if documents of a run are damaged, or not ours.
+    `allow_prefixes`, `uids` and `moves` are for opening a snapshot. `line` is a Flink release line; the document then
+    says what it would restore from the snapshot. Raises `RequestError` if documents of a run are damaged or not ours.
     """
     digest = None if uri.endswith(".json") else claimed_by(uri)
     plan = Places(uri, digest).plan if digest is not None else uri
     if plan.endswith(".json"):
         if line is not None:
             raise RequestError(
-                f"what Flink {line} would restore is told of a snapshot, and this is a plan, or the target of a run",
+                f"only a report on a snapshot can say what Flink {line} would restore, and this is a plan or a target",
                 path=uri,
-                advice="with --for-flink inspect tells it of a published target, too",
+                advice="with --for-flink inspect shows it for a published target, too",
             )
         with _as_it_was_written(uri):
             return run_document(load_plan(plan))
-    snapshot = open_snapshot(uri, allow_prefixes, uids)
-    return report_document(snapshot=_as_json(inspection(snapshot, kafka_offsets(snapshot), line)))
+    snapshot = open_snapshot(uri, allow_prefixes, uids, moves=moves)
+    return ReportDocument(snapshot=inspection(snapshot, kafka_offsets(snapshot), line))
 
 
 @contextmanager
 def _as_it_was_written(uri: str) -> Iterator[None]:
-    """In the block, whatever does not stand as it should in a document that can be read as one of ours is its fault."""
+    """Turn errors that the content of a document causes in the block into `RequestError`."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise RequestError(
-            "no report can be made of this: it was damaged, or written by another version of Rescale",
-            path=uri,
-            found=f"{type(error).__name__}: {error}",
-            advice="plan again, and report on that; or see who else writes here",
-        ) from error
+        raise _damaged(uri, error) from error
 
 
-def run_document(plan: Plan) -> dict[str, Any]:
-    """Of a plan, and of what has come of it so far."""
+def _damaged(uri: str, error: Exception) -> RequestError:
+    return RequestError(
+        "no report can be made from this document: it is damaged, or another version of Rescale wrote it",
+        path=uri,
+        found=f"{type(error).__name__}: {error}",
+        advice="plan again, and report on that; or see who else writes here",
+    )
+
+
+def run_document(plan: Plan) -> ReportDocument:
+    """Return the document of a report on a plan and on its run, as far as the run has come."""
     state = state_of(plan.target, plan.digest)
     results = dict(_results(plan)) if state in _OURS else {}
     failed = [result for result in results.values() if result["status"] != "done"]
-    return report_document(
+    return ReportDocument(
         plan=_stored_document(plan) or _document_anew(plan),
-        certificate=read_certificate(plan.target).document() if state in _CERTIFIED else None,
+        certificate=read_certificate(plan.target) if state in _CERTIFIED else None,
         published=state in _PUBLISHED,
         error=failed[0] if failed else None,
         took={name: result["seconds"] for name, result in results.items() if "seconds" in result},
@@ -131,51 +145,42 @@ _PUBLISHED = (State.PUBLISHED, State.GONE, State.EMPTIED)
 _CERTIFIED = (State.CERTIFIED, State.PUBLISHING, *_PUBLISHED)
 
 _OURS = (State.CLAIMED, State.MOVED, *_CERTIFIED)
-"""Where what lies beside the target is this plan's."""
+"""States in which the files beside the target belong to this plan."""
 
 
 def _results(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The result documents of the steps that have ended, by what these are called."""
+    """Yield the name and the result document of each step that has ended."""
     for step in STEPS_OF_A_RUN:
-        if (result := _read(places_of(plan).result(step))) is not None:
+        if (result := _read(places_of(plan).result(step), dict[str, Any])) is not None:
             yield _NAMES[step], result
 
 
-def _stored_document(plan: Plan) -> dict[str, Any] | None:
-    document = _read(places_of(plan).report_data)
-    return document if document is not None and document.get("plan") == plan.digest else None
+def _stored_document(plan: Plan) -> PlanDocument | None:
+    document = _read(places_of(plan).report_data, PlanDocument)
+    return document if document is not None and document.plan == plan.digest else None
 
 
-def _document_anew(plan: Plan) -> dict[str, Any]:
-    """From the source."""
+def _document_anew(plan: Plan) -> PlanDocument:
+    """Return the document of a plan, made from the source."""
     labels = [(operator.operator_id, operator.label) for operator in plan.operators]
-    snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels, plan.surgery.dropped_ids)
+    snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels, plan.surgery.dropped_ids, plan.moves)
     if snapshot.metadata_sha256 != plan.metadata_sha256:
         raise SnapshotError(
-            "the source is another snapshot than the one that was planned with",
+            "the source is not the snapshot that the plan was made from",
             path=snapshot.metadata_uri,
             expected=f"SHA-256 {plan.metadata_sha256}",
             found=snapshot.metadata_sha256,
             advice="plan again",
         )
-    after = operated(snapshot, plan.surgery)
-    return _as_json(plan_document(plan, after, kafka_offsets(after)))
+    after = apply_surgery(snapshot, plan.surgery)
+    return plan_document(plan, after, kafka_offsets(after))
 
 
-def _read(uri: str) -> dict[str, Any] | None:
-    """A document of ours; None if it is not there, `RequestError` if it is not one."""
+def _read(uri: str, kind: type[T]) -> T | None:
+    """Return a JSON document, or None if there is none; `RequestError` if it is not one of this kind."""
     if open_store(uri).stat(uri) is None:
         return None
     try:
-        document = msgspec.json.decode(read_document(uri))
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
-        raise RequestError("this is not a document of ours", path=uri, advice="see who else writes here")
-    return document
-
-
-def _as_json(document: dict[str, Any]) -> dict[str, Any]:
-    """With lists for tuples, as it is read back."""
-    decoded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
-    return decoded
+        return msgspec.json.decode(read_document(uri), type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise _damaged(uri, error) from error

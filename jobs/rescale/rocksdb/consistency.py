@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from rescale.errors import SnapshotError
 from rescale.flink.advice import ANOTHER
 from rescale.rocksdb.manifest.manifest import (
     DEFAULT_COLUMN_FAMILY,
@@ -19,6 +18,7 @@ from rescale.rocksdb.manifest.manifest import (
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.options_file import check_options
 from rescale.rocksdb.stored_files import CURRENT, StoredFile, newest_options
+from rescale.text.errors import SnapshotError
 
 
 def checked_manifest(

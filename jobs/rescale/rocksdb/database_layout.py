@@ -1,4 +1,4 @@
-"""What all databases that are written here have in common: names, numbers, levels."""
+"""Names, numbers and levels that all new databases have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NUMBERS_LEFT = 10
 """Between the highest number of a file and the next one that RocksDB takes."""
 
 LEVELS = 7
-"""That Flink opens a database with (`num_levels`)."""
+"""Number of levels with which Flink opens a database (`num_levels`)."""
 
 UNKNOWN_CHECKSUM = ((FileTag.CHECKSUM, b""), (FileTag.CHECKSUM_FUNCTION, b"Unknown"))
 

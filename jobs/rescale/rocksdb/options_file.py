@@ -1,17 +1,19 @@
-"""What OPTIONS says of the meaning of the rows (`RocksDBOptionsParser`), and nothing else of it.
+"""Check of the settings in OPTIONS that decide what rows mean (`RocksDBOptionsParser`).
 
-The file holds hundreds of settings of the machine where Flink ran, absolute paths among them, none of which a reader
-should take over. But comparator, merge operator and table format of each column family must be Flink's: with another
-merge operator, or none, lists would read as something else, or as nothing.
+The file holds hundreds of settings of the machine where Flink ran, absolute paths among them, which a reader must not
+adopt. But the comparator, the merge operator and the table format of each column family must be Flink's: with another
+merge operator, or none, lists would be read wrongly or not at all.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterator
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.manifest.version_edit import BYTEWISE
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 MERGE_OPERATOR = "{id=StringAppendTESTOperator;delimiter=,}"
 """Flink's `RocksDBKeyedStateBackend.MERGE_OPERATOR_NAME`, in the words of RocksDB 7 and later."""
@@ -28,25 +30,48 @@ _SECTION = re.compile(r'\[([^ "]+)( "(.*)")?\]')
 _OF_COLUMN_FAMILY = "CFOptions"
 
 
+_FILTERS = ("compaction_filter", "compaction_filter_factory")
+_NONE = "nullptr"
+
+
 def check_options(data: bytes, path: str) -> None:
     """`UnsupportedError` if a column family is not as Flink makes them."""
-    section = family = None
-    for number, line in enumerate(_text(data, path).split("\n"), 1):
-        line = line.strip()
-        if not line or line.startswith("#"):
-            continue
-        if found := _SECTION.fullmatch(line):
-            section, family = found[1], found[3]
-            continue
-        option, equals, value = line.partition("=")
-        if section is None or not equals:
-            raise SnapshotError("OPTIONS cannot be read", path=path, found=f"line {number}: {line}")
-        if section == _OF_COLUMN_FAMILY and option in _WANTED:
+    for family, option, value in _column_family_settings(data, path):
+        if option in _WANTED:
             wanted, otherwise = _WANTED[option]
             if not wanted.fullmatch(value):
                 raise UnsupportedError(
                     f"the database has {otherwise}", path=path, state=family, found=value, advice=CANONICAL
                 )
+
+
+def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
+    """Return the column families whose compactions drop no live row: they have no filter.
+
+    Flink's TTL has one for its states (`RocksDbTtlCompactFiltersManager`), which drops expired rows.
+    """
+    filters = defaultdict[str, list[str]](list)
+    for family, option, value in _column_family_settings(data, path):
+        if option in _FILTERS:
+            filters[family].append(value)
+    return frozenset(family for family, values in filters.items() if values == [_NONE] * len(_FILTERS))
+
+
+def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (column family, option, value) for each setting of a column family."""
+    section = family = None
+    for number, line in enumerate(_text(data, path).split("\n"), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        if match := _SECTION.fullmatch(line):
+            section, family = match[1], match[3]
+            continue
+        option, equals, value = line.partition("=")
+        if section is None or not equals:
+            raise SnapshotError("OPTIONS cannot be read", path=path, found=f"line {number}: {line}")
+        if section == _OF_COLUMN_FAMILY:
+            yield family or "", option, value
 
 
 def _text(data: bytes, path: str) -> str:

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.storage.contract import Pin
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 CURRENT = "CURRENT"
 
@@ -59,6 +59,6 @@ def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
 
 
 def newest_options(files: Sequence[StoredFile]) -> StoredFile | None:
-    """Of the files `OPTIONS-<number>` the one with the highest number; None if there is none."""
+    """Return the file `OPTIONS-<number>` with the highest number; None if there is none."""
     numbered = [file for file in files if file.name.startswith("OPTIONS-")]
     return max(numbered, key=lambda file: int(file.name.partition("-")[2]), default=None)

@@ -1,1 +1,1 @@
-"""What is there: a snapshot's metadata, where its streams lie, what their headers say."""
+"""The model of a snapshot: its metadata, the extents of its streams, and their headers."""

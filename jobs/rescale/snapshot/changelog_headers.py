@@ -1,6 +1,7 @@
-"""The headers of changelogs: what was materialised has one, and the log describes each state that it changes.
+"""The headers of changelogs, composed from the header of the materialised part and the states that the log describes.
 
-The log does not say how keys are written. The materialised part does, timers do, and what other subtasks have does.
+A log does not describe the serializer of its keys. It is taken from the materialised part, from timers, or from the
+changelog of another subtask.
 """
 
 from __future__ import annotations
@@ -9,27 +10,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rescale.errors import SnapshotError
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.namespaces import is_of_timers, serializer_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.state_meta_info import SerializerKey, StateMetaInfo
 from rescale.snapshot.model import Changelog
+from rescale.text.errors import SnapshotError
 
 
 class ReadChangelog(NamedTuple):
-    """A changelog without its header, and the states that its log describes; None where one could not be read."""
+    """A changelog without its header, and the states that its log describes; None if a state could not be read."""
 
     changelog: Changelog
     logged: tuple[StateMetaInfo, ...] | None
 
 
 def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, ...]:
-    """The changelogs of an operator's subtasks, but for those of subtasks that have no state."""
-    key = next((key for one in read for key in _key_serializers(one)), None)
+    """Return the changelogs of an operator with their headers, without those of subtasks that have no state."""
+    key = next((key for part in read for key in _key_serializers(part)), None)
     held: dict[bytes, tuple[bytes, KeyedHeader]] = {}
     try:
-        return tuple(_with_header(one, key, held) for one in read if one.changelog.base or one.changelog.changes)
+        return tuple(_with_header(part, key, held) for part in read if part.changelog.base or part.changelog.changes)
     except SnapshotError as error:
         raise error.located(operator=label) from None
 
@@ -37,10 +38,10 @@ def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, 
 def _with_header(
     read: ReadChangelog, key: SerializerSnapshot | None, held: dict[bytes, tuple[bytes, KeyedHeader]]
 ) -> Changelog:
-    """`held` are the headers of others: of thousands of subtasks most have the same, which is kept once."""
-    of_base = [part.parsed for part in read.changelog.base]
-    known = [replace(header, compressed=False) for header in of_base if header is not None]
-    if key is None or read.logged is None or len(known) < len(of_base):
+    """Return the changelog with its header; `held` keeps equal headers of thousands of subtasks once."""
+    base_headers = [part.parsed for part in read.changelog.base]
+    known = [replace(header, compressed=False) for header in base_headers if header is not None]
+    if key is None or read.logged is None or len(known) < len(base_headers):
         return read.changelog
     logged = [KeyedHeader(False, key, (state,)) for state in read.logged]
     merged = merge_keyed_headers([*known, *logged]).header

@@ -1,7 +1,7 @@
-"""One state of an operator that is left out, where the operator and its other states stay.
+"""Dropping single states of an operator, which keeps its other states.
 
-Elements of operator state lie apart by state, so the rest of a stream is what is left of it. Records of keyed state lie
-among those of other states: whoever reads them leaves out the state's, which `Operator.left_out` names.
+The elements of operator state are separate for each state, so dropping one removes its elements from the stream. The
+records of keyed states are mixed: their readers skip those of the states that `Operator.left_out` names.
 """
 
 from __future__ import annotations
@@ -9,20 +9,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import understood
 from rescale.flink.operator_state import write_operator_state_header
 from rescale.snapshot.model import ElementStream, Operator
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import UnsupportedError
+
+_DROP_ALL = Advice("drop the whole operator (", mention("drop", "UID"), "), or let the job itself clear the state")
 
 
 @dataclass(frozen=True)
 class DroppedState:
-    """A state that is left out. Of keyed state `elements` is None, and so is `bytes` where it is one of several.
+    """A state that is left out.
 
-    Nobody knows before it is read: it is some of the operator's managed keyed state, which has `of_bytes`. But each
-    state has SST files of its own in RocksDB, which take `stored_bytes`, if they were looked at: compressed, and with
-    what was overwritten or deleted. Of operator state `of_bytes` is the same as `bytes`.
+    `of_bytes` counts the bytes of the state and of all states that are stored together with it, `bytes` those of the
+    state alone. For operator state both are the same. For keyed state `elements` is None, and `bytes` is None if the
+    operator has several keyed states: their sizes are not known before the records are read. RocksDB keeps each state
+    in SST files of its own; if MANIFESTs were read, `stored_bytes` counts their bytes, which are compressed and include
+    overwritten and deleted rows.
     """
 
     operator_id: str
@@ -36,21 +41,21 @@ class DroppedState:
 
 
 def lost_states(operator: Operator, name: str) -> tuple[DroppedState, ...]:
-    """The states of that name, of which an operator may have a keyed one and one that is not; none if there is none.
+    """Return the states with a name: an operator may have a keyed state and operator state of the same name.
 
-    `UnsupportedError` where it cannot be left out.
+    Raises `UnsupportedError` if a state cannot be left out.
     """
     return (*_lost_keyed(operator, name), *_lost_elements(operator, name))
 
 
 def state_names(operator: Operator) -> list[str]:
-    """Those that can be named."""
+    """Return the sorted names of states that can be dropped."""
     elements = [state.name for stream in operator.operator for state in stream.states]
     return sorted({*_keyed_types(operator), *elements})
 
 
 def without_states(operator: Operator, names: Collection[str]) -> Operator:
-    """The operator as if it had never had states of these names."""
+    """Return the operator as if it had never had states of these names."""
     if not names:
         return operator
     entry, left_out = operator.entry, frozenset(names) & _keyed_types(operator).keys()
@@ -59,15 +64,18 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
     if not left_out or left_out != _keyed_types(operator).keys():
         return operator
     subtasks = tuple(
-        replace(one, state=replace(one.state, managed_keyed=None)) if one.state is not None else one
-        for one in entry.subtasks
+        replace(subtask, state=replace(subtask.state, managed_keyed=None)) if subtask.state is not None else subtask
+        for subtask in entry.subtasks
     )
     entry = replace(entry, subtasks=subtasks)
     return replace(operator, entry=entry, keyed=(), databases=(), changelogs=(), left_out=frozenset())
 
 
 def with_stored_bytes(lost: DroppedState, operator: Operator) -> DroppedState:
-    """`operator` is the one that it is left out of; as it was if that has no RocksDB files, or none was looked at."""
+    """Return the dropped state with its bytes in SST files, if `operator` has databases whose MANIFESTs were read.
+
+    `operator` is the one that the state is left out of.
+    """
     if lost.elements is not None or not any(database.tables for database in operator.databases):
         return lost
     tables = [
@@ -80,25 +88,25 @@ def with_stored_bytes(lost: DroppedState, operator: Operator) -> DroppedState:
 
 
 def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
-    timers = [state.name for one in operator.raw_timers if one.parsed is not None for state in one.parsed.states]
+    timers = [state.name for stream in operator.raw_timers if stream.parsed for state in stream.parsed.states]
     if name in timers:
         raise UnsupportedError(
             "timers that are kept on the heap beside the keyed state cannot be left out",
             operator=operator.label,
             state=name,
-            advice=f"{CANONICAL}: there they are state like any other",
+            advice=f"{CANONICAL}, in which timers are state like any other",
         )
     types = _keyed_types(operator)
-    if name not in types and all(one.parsed is not None for one in operator.managed_keyed):
+    if name not in types and all(holder.parsed is not None for holder in operator.managed_keyed):
         return
-    if any(one.parsed is None for one in operator.managed_keyed):
+    if any(holder.parsed is None for holder in operator.managed_keyed):
         if name in {state.name for stream in operator.operator for state in stream.states}:
             return
         raise UnsupportedError(
-            "a serializer is not known that hides the names of keyed states, so that none can be left out",
+            "an unknown serializer hides the names of the keyed states, so none of them can be left out",
             operator=operator.label,
             state=name,
-            advice="drop the whole operator (--drop UID), or let the job itself clear the state",
+            advice=_DROP_ALL,
         )
     size = sum(holder.size for holder in operator.managed_keyed)
     own = size if types.keys() == {name} else None
@@ -106,36 +114,36 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
 
 
 def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:
-    found = [state for stream in operator.operator for state in stream.states if state.name == name]
-    if not found:
+    states = [state for stream in operator.operator for state in stream.states if state.name == name]
+    if not states:
         return
     if any(stream.parsed is None for stream in operator.operator if stream.header):
         raise UnsupportedError(
-            "a serializer is not known that hides what the header of the operator state says of others",
+            "an unknown serializer hides the descriptions of the other states in the header of the operator state",
             operator=operator.label,
             state=name,
-            advice="drop the whole operator (--drop UID), or let the job itself clear the state",
+            advice=_DROP_ALL,
         )
-    size = sum(extent.length for state in found for extent in state.elements)
-    elements = sum(len(state.elements) for state in found)
+    size = sum(extent.length for state in states for extent in state.elements)
+    elements = sum(len(state.elements) for state in states)
     entry = operator.entry
-    yield DroppedState(entry.operator_id, operator.label, name, found[0].mode.name, elements, size, size)
+    yield DroppedState(entry.operator_id, operator.label, name, states[0].mode.name, elements, size, size)
 
 
 def _keyed_types(operator: Operator) -> dict[str, str]:
-    """Of managed keyed states, by name."""
-    headers = [one.parsed for one in operator.managed_keyed if one.parsed is not None]
+    """Return the types of managed keyed states, by name."""
+    headers = [holder.parsed for holder in operator.managed_keyed if holder.parsed is not None]
     return {state.name: state.state_type for header in headers for state in header.states}
 
 
 def _without(stream: ElementStream, names: Collection[str]) -> ElementStream | None:
-    """The stream without states of these names; None if there is nothing left of it."""
+    """Return the stream without states of these names; None if nothing is left of it."""
     states = tuple(state for state in stream.states if state.name not in names)
     if stream.parsed is None:
         return stream
     listed, broadcast = (
-        tuple(state for state in some if state.name not in names)
-        for some in (stream.parsed.list_states, stream.parsed.broadcast_states)
+        tuple(state for state in described if state.name not in names)
+        for described in (stream.parsed.list_states, stream.parsed.broadcast_states)
     )
     if not (states or listed or broadcast):
         return None

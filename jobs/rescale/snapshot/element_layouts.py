@@ -1,4 +1,4 @@
-"""How the elements of operator state lie in old subtasks: what `redistribute` deals, and where what it deals lies."""
+"""The layout of operator state in the old subtasks: the input of `redistribute`, and the extents of its output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rescale.snapshot.model import ElementStream, Operator
 
 
 def layouts_of(operator: Operator, sources: Sequence[ElementStream]) -> list[list[StateLayout]]:
-    """How many elements of each state every old subtask has, in one of the two slots."""
+    """Return the number of elements of each state in every old subtask; `sources` are the streams of one slot."""
     by_subtask = {source.subtask: source for source in sources}
     return [_layout(by_subtask.get(subtask)) for subtask in range(operator.parallelism)]
 
 
 def elements_of(share: StateShare, sources: dict[int, ElementStream]) -> list[Extent]:
-    """The extents of a share's elements, in order; `sources` by old subtask."""
+    """Return the extents of a share's elements, in order; `sources` maps old subtasks to their streams."""
     extents: list[Extent] = []
     for run in share.runs:
         state = next(state for state in sources[run.source].states if state.name == share.name)

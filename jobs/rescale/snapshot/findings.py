@@ -1,24 +1,25 @@
-"""What is odd about a snapshot: said by `inspect`, repeated in every plan made of it."""
+"""Oddities of a snapshot, as sentences for the user; `inspect` prints them, and plans repeat them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rescale.names import first_of
 from rescale.snapshot.kafka.audit import audit, stopped_consumers
 from rescale.snapshot.kafka.offsets import KafkaOffsets
-from rescale.snapshot.locate import is_checkpoint_directory
 from rescale.snapshot.losses import lost_timers, mislaid_files
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.moves import is_checkpoint_directory, moved_place
+from rescale.text.names import first_of
 
 _MOST_NAMED = 5
 
 
 def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str]:
-    """One sentence for each finding, worst first; `kafka` are the offsets that were read, if they were."""
+    """Return a sentence for each finding, worst first; `kafka` has the offsets that were read, if any."""
     return [
         *mislaid_files(snapshot),
         *_gone(snapshot.missing),
+        *_moved(snapshot),
         *lost_timers(snapshot),
         *(sentence for operator in snapshot.operators for sentence in _layout(operator)),
         *map(str, stopped_consumers(snapshot)),
@@ -32,8 +33,18 @@ def _gone(missing: Sequence[str]) -> Iterator[str]:
         yield f"files that the snapshot refers to are gone: {first_of(missing, _MOST_NAMED)}"
 
 
+def _moved(snapshot: Snapshot) -> Iterator[str]:
+    for move in snapshot.moves:
+        number = sum(moved_place(path, snapshot.moves) == moved_place(path, (move,)) for path in snapshot.moved_files)
+        if number:
+            yield (
+                f"the snapshot was moved: {number} files are read below {move.new} instead of {move.old}, where its "
+                "handles place them; Flink would look for them there"
+            )
+
+
 def _layout(operator: Operator) -> Iterator[str]:
-    """Keyed state against the ranges that Flink will assume: at its stored parallelism it does not look."""
+    """Compare keyed state with the key groups that Flink will assume: at the stored parallelism it does not check."""
     for streams in (operator.managed_keyed, operator.raw_keyed):
         holders: dict[int, int] = {}
         without = {subtask.index for subtask in operator.entry.subtasks} - {stream.subtask for stream in streams}
@@ -43,7 +54,7 @@ def _layout(operator: Operator) -> Iterator[str]:
                 yield (
                     f"{operator.label}: subtask {stream.subtask} of {operator.parallelism} owns key groups {own} but "
                     f"its keyed state holds {stream.key_groups}; started at parallelism {operator.parallelism}, Flink "
-                    "would drop what does not belong there without a word"
+                    "would silently drop the key groups that do not belong there"
                 )
             for key_group in stream.key_groups:
                 if key_group in holders:
@@ -63,6 +74,6 @@ def _layout(operator: Operator) -> Iterator[str]:
 def _ownership(snapshot: Snapshot) -> Iterator[str]:
     if is_checkpoint_directory(snapshot.directory):
         yield (
-            "this is a checkpoint: while its job runs, Flink may delete files of it at any time; "
-            "a run notices and stops. Stop the job, or take a savepoint"
+            "this is a checkpoint: while its job runs, Flink may delete its files at any time, and a run that misses "
+            "one fails. Stop the job, or take a savepoint"
         )

@@ -1,27 +1,27 @@
-"""How the key groups of a stream are framed, which its handle alone does not say.
+"""The framing of the key groups of a stream, which its handle does not always tell.
 
-Flink's restoring backend knows by itself; the streams of tags 3 and 12 tell by their key groups. They are heap streams,
-or those of full checkpoints that RocksDB's backend took before Flink 1.16 (`RocksFullSnapshotStrategy`), which are
-canonical.
+In Flink the restoring backend knows its framing. Streams with the tags 3 and 12 are either heap streams or full
+checkpoints of RocksDB's backend before Flink 1.16 (`RocksFullSnapshotStrategy`), which are canonical; only the bytes of
+their key groups tell which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.key_group_table import Framing, may_be_canonical
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle
 from rescale.snapshot.locate import Extent
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 _MOST_WALKED = 1 << 20
 
 _HEAD = 8
-"""Bytes that a key group begins with: its number, and what tells the framings apart."""
+"""Bytes at the start of a key group that tell the framings apart: its number, and the four bytes after it."""
 
 
 def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent], bytes]) -> Framing:
-    """That of the stream at `extent`; `read` gives no bytes of a file that is gone."""
+    """Return the framing of the stream at `extent`; `read` returns no bytes for a missing file."""
     if handle.tag == HandleTag.SAVEPOINT_KEY_GROUPS or not handle.offsets:
         return Framing.CANONICAL
     last = handle.offsets[-1]
@@ -37,8 +37,8 @@ def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent],
 
 
 def _has_records(group: Extent, key_group: int, read: Callable[[Extent], bytes]) -> bool:
-    """Whether the bytes of a key group are canonical records, as far as they are looked at."""
-    import numpy as np  # who plans seldom needs it
+    """Tell whether the first bytes of a key group, up to `_MOST_WALKED`, are canonical records."""
+    import numpy as np  # slow to import, and most plans do not need it
 
     from rescale.flink.keyed.blocks.records import RecordReader
 

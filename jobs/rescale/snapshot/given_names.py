@@ -1,17 +1,17 @@
-"""Names that somebody gives operators by their ids, and those of them that no operator goes by."""
+"""Names that the user gives to operators by their ids, and those that match no operator."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.names import first_of
+from rescale.text.names import first_of
 
 _MOST_NAMED = 5
 
 
 def unused_names(given: Iterable[tuple[str, str]], operator_ids: Collection[str]) -> tuple[str, ...]:
-    """Those of the (operator id, name) that are for none of the operators, with the id where it is not of the name."""
+    """Return the names of (operator id, name) pairs that match no operator, with the id unless the name gives it."""
     return tuple(
         name if operator_id == operator_id_of_uid(name) else f"{name} ({operator_id})"
         for operator_id, name in given
@@ -19,10 +19,10 @@ def unused_names(given: Iterable[tuple[str, str]], operator_ids: Collection[str]
     )
 
 
-def said_of_unused(names: Sequence[str], where: str = "the snapshot") -> Iterator[str]:
-    """A sentence if there are any. It is no error: one list may serve several jobs."""
+def unused_names_note(names: Sequence[str], where: str = "the snapshot") -> Iterator[str]:
+    """Yield a sentence if there are unused names. They are no error, because one list may serve several jobs."""
     if names:
         yield (
-            f"no operator of {where} goes by these lines of --uids: {first_of(names, _MOST_NAMED)}; they may be "
-            "misspelt, or another job's"
+            f"no operator of {where} has these names: {first_of(names, _MOST_NAMED)}; they may be misspelt, or "
+            "belong to another job"
         )

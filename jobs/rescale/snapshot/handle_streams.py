@@ -1,4 +1,4 @@
-"""What an operator's handles name, and how much that is, by the handles alone: no file is looked at."""
+"""The streams that an operator's handles name, and their sizes, without a look at any file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHANGE_HEAD = 8
 
 
 def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
-    """Every stream that the operator's handles name."""
+    """Yield every stream that the operator's handles name."""
     for subtask in entry.subtasks:
         state = subtask.state or SubtaskState()
         for operator in (state.managed_operator, state.raw_operator):
@@ -37,13 +37,13 @@ def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
 
 
 def bytes_of(entry: OperatorState) -> int:
-    """All state of the operator in bytes, by its handles alone."""
+    """Return the bytes of all state of the operator, according to its handles."""
     total = 0
     for subtask in entry.subtasks:
         state = subtask.state or SubtaskState()
         handles: list[Iterable[Stream | None]] = [
-            *([one.stream] for one in (state.managed_operator, state.raw_operator) if one is not None),
-            *(set(keyed_streams(one)) for one in (state.managed_keyed, state.raw_keyed)),
+            *([handle.stream] for handle in (state.managed_operator, state.raw_operator) if handle is not None),
+            *(set(keyed_streams(handle)) for handle in (state.managed_keyed, state.raw_keyed)),
         ]
         total += sum(_size(stream) for streams in handles for stream in streams)
         total += sum(channel.state_size for channel in (*state.input_channels, *state.output_channels))
@@ -63,6 +63,7 @@ def _size(stream: Stream | None) -> int:
 
 
 def keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
+    """Yield every stream that a handle of keyed state names."""
     match handle:
         case KeyGroupsHandle():
             yield handle.stream
@@ -77,11 +78,12 @@ def keyed_streams(handle: KeyedHandle | None) -> Iterator[Stream | None]:
 
 
 def has_changes(delta: ChangelogDelta) -> bool:
+    """Tell whether a part of a changelog has any change."""
     return bool(delta.changes if isinstance(delta, InMemoryChangelogHandle) else delta.change_sets)
 
 
 def bytes_of_changes(delta: ChangelogDelta) -> int:
-    """Of files that several writers share only what is the delta's own."""
+    """Return the bytes of the changes; of files that several writers share, only those of this part."""
     if isinstance(delta, ChangelogStreamHandle):
         return max(delta.state_size, 0)
     return sum(_CHANGE_HEAD + len(change.change) for change in delta.changes)

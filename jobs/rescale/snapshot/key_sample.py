@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.errors import SnapshotError
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.keyed.blocks.records import RecordReader, Records
@@ -21,6 +20,7 @@ from rescale.snapshot.databases.sample import database_keys
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import KeyedStream, Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import SnapshotError
 
 SAMPLE_SIZE = 4 * 1024 * 1024
 _PIECES = 64
@@ -37,28 +37,28 @@ class KeySample(NamedTuple):
 
 
 def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
-    """From places that lie evenly apart, at most `SAMPLE_SIZE` bytes of streams, and as many of databases.
+    """Return keys from evenly spaced places in at most `SAMPLE_SIZE` bytes of streams, and as many of databases.
 
-    Streams whose header is not understood are left out, and of a changelog its changes and databases. `SnapshotError`
-    where records cannot be read.
+    Leaves out streams with an unknown serializer in their header, and the changes and databases of changelogs. Raises
+    `SnapshotError` if records cannot be read.
     """
-    found = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
-    keys, groups = [key for _, key in found], [key_group for key_group, _ in found]
+    sample = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
+    keys, groups = [key for _, key in sample], [key_group for key_group, _ in sample]
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) for key in keys], np.int64)
     return KeySample(np.frombuffer(b"".join(keys), np.uint8), starts, limits, np.array(groups, np.int64))
 
 
 def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:
-    """(key group, key) from the beginnings of key groups."""
-    materialised = (part for one in operator.changelogs for part in one.base if isinstance(part, KeyedStream))
-    found = [
+    """Yield (key group, key) from the beginnings of key groups."""
+    materialised = (part for log in operator.changelogs for part in log.base if isinstance(part, KeyedStream))
+    filled = [
         (stream, key_group, extent)
         for stream in (*operator.keyed, *materialised)
         for key_group, extent in stream.filled_groups
         if stream.parsed is not None
     ]
-    chosen = found[:: -(-len(found) // _PIECES)] if found else []
+    chosen = filled[:: -(-len(filled) // _PIECES)] if filled else []
     most = _MOST_KEYS // len(chosen) + 1 if chosen else 0
     for stream, key_group, extent in chosen:
         for key in islice(keys_of_group(operator.max_parallelism, stream, files, key_group, extent), most):
@@ -68,9 +68,9 @@ def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int
 def keys_of_group(
     max_parallelism: int, stream: KeyedStream, files: SnapshotFiles, key_group: int, extent: Extent
 ) -> Iterator[bytes]:
-    """The keys in the first 64 KiB of a key group, with all that follows them in the keys of records.
+    """Yield the keys in the first 64 KiB of a key group, each with the rest of the key of its record.
 
-    The header of the stream must be understood, and the entries of heap streams.
+    All serializers in the header of the stream must be known, and the lengths of the entries of heap streams.
     """
     header = stream.parsed
     if header is None:

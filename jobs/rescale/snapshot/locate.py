@@ -1,17 +1,16 @@
-"""Where the bytes of state handles lie, and whether they may lie there.
+"""The places of the bytes that state handles name, and the check that a handle may point there.
 
-Every stream of a snapshot is an extent of some file: inline state is an extent of `_metadata` itself, a segment
-one of a merged file. A damaged or forged `_metadata` must not make us read elsewhere: handles may point into the
-snapshot's directory, for a checkpoint also into its job's directory, and beyond only where the user allows it.
+Every stream of a snapshot is an extent of a file: inline state is an extent of `_metadata` itself, a segment is one of
+a merged file. A damaged or forged `_metadata` must not make us read other files. So handles may point into the
+snapshot's directory, for a checkpoint also into its job's directory, and elsewhere only if the user allows it. Moved
+files are only looked up at their new place.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rescale.errors import RequestError, SnapshotError, UnsupportedError
 from rescale.flink.metadata.handles import (
     EmptySegmentStream,
     FileStream,
@@ -21,49 +20,53 @@ from rescale.flink.metadata.handles import (
     SegmentStream,
     Stream,
 )
-from rescale.names import quoted
-from rescale.storage.locations import contains, is_s3, join, name, normalise, parent
-
-_CHECKPOINT_DIRECTORY = re.compile(r"chk-[0-9]+")
-
-
-def is_checkpoint_directory(directory: str) -> bool:
-    """Whether Flink would call a checkpoint's directory so: `chk-N`."""
-    return _CHECKPOINT_DIRECTORY.fullmatch(name(directory)) is not None
-
+from rescale.snapshot.moves import Move, is_checkpoint_directory, moved_place, spelled
+from rescale.storage.locations import contains, is_s3, join, normalise, parent
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
+from rescale.text.names import quoted
 
 WRITTEN = -1
-"""In the place of a file's number: bytes that no file of the snapshot has, but we have written."""
+"""File number of bytes that no file of the snapshot has, because Rescale wrote them (`Snapshot.written`)."""
 
 
 class Extent(NamedTuple):
-    """`length` bytes from `start` of file number `file` of the snapshot, or of what is `WRITTEN`."""
+    """`length` bytes from `start` on in file number `file` of the snapshot, or in the bytes that are `WRITTEN`."""
 
     file: int
     start: int
     length: int
 
     def part(self, start: int, length: int) -> Extent:
+        """Return a part of the extent, from `start` bytes after its own start on."""
         return Extent(self.file, self.start + start, length)
 
 
 class Locator:
-    """Turns stream handles into extents and collects the files that they name; file 0 is `_metadata`.
+    """Turns stream handles into extents, and collects the files that they name; file 0 is `_metadata`.
 
-    `whole_sizes` says how long each file must be, where a handle says so.
+    `whole_sizes` maps the numbers of files to the sizes that handles record. `moved` maps the recorded places of moved
+    files to their new places.
     """
 
-    def __init__(self, metadata_uri: str, directory: str, allow_prefixes: Sequence[str]) -> None:
+    def __init__(
+        self, metadata_uri: str, directory: str, allow_prefixes: Sequence[str], moves: Sequence[Move] = ()
+    ) -> None:
         self.directory = directory
         self.files: list[str] = [metadata_uri]
         self.whole_sizes: dict[int, int] = {}
+        self.moved: dict[str, str] = {}
+        self._moves = moves
         self._numbers: dict[str, int] = {}
-        self._allowed = [self.directory, *allow_prefixes]
+        self._allowed = [self.directory, *allow_prefixes, *(move.new for move in moves)]
         if is_checkpoint_directory(self.directory):
             self._allowed.append(parent(self.directory))
 
     def extent(self, stream: Stream | None) -> Extent | None:
-        """Where the stream's bytes lie; None for a handle without any."""
+        """Return the extent of the stream's bytes; None for a handle without any.
+
+        Raises `SnapshotError` if the handle points outside the snapshot, or disagrees with another about a file's size.
+        """
         match stream:
             case None | EmptySegmentStream():
                 return None
@@ -81,7 +84,7 @@ class Locator:
     def _whole(self, uri: str, size: int) -> Extent:
         if size < 0:  # `FsCheckpointStateOutputStream`, where the stream to the file did not tell its position
             raise UnsupportedError(
-                "a handle does not say how large its file is: Flink could not tell when it wrote the file",
+                "a handle does not record the size of its file, because Flink did not know it when it wrote the file",
                 path=uri,
                 advice="take another snapshot",
             )
@@ -96,14 +99,23 @@ class Locator:
         return Extent(number, 0, size)
 
     def _absolute(self, path: str) -> str:
+        recorded = spelled(path)
+        if (place := moved_place(recorded, self._moves)) is not None:
+            self.moved[recorded] = place
+            return place
         try:
             return normalise(path)
         except RequestError as error:
             raise UnsupportedError(
-                f"a handle points to a place that is not read: {error.what}",
+                f"a handle points to a place that Rescale cannot read: {error.what}",
                 path=self.files[0],
                 found=path,
-                advice="take a savepoint to a local directory or to S3",
+                advice=Advice(
+                    f"copy the files below {quoted(path.rpartition('/')[0])} to a local directory or to S3, and give "
+                    "their new place: ",
+                    mention("moved", "OLD=NEW"),
+                    ". Files below the directory of the snapshot are found without it",
+                ),
             ) from None
 
     def _number(self, uri: str) -> int:
@@ -123,5 +135,10 @@ class Locator:
                 found=uri,
                 advice="take a savepoint instead of a checkpoint with files of its own"
                 if local_from_s3
-                else f"if the file belongs to the job, allow its place: --allow-prefix {quoted(parent(uri))}",
+                else Advice(
+                    "if the file belongs to the job, allow its place: ",
+                    mention("allow-prefix", parent(uri)),
+                    "; if the snapshot was moved, give the new place of its files: ",
+                    mention("moved", "OLD=NEW"),
+                ),
             )

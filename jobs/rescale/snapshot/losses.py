@@ -1,8 +1,8 @@
-"""What Flink itself has lost or mislaid in a snapshot: nothing brings it back, but it can be said.
+"""Warnings about state that Flink itself lost or mislaid when it wrote a snapshot.
 
-A native savepoint of RocksDB leaves out the timers that are kept on the heap: they are in no list of states, and the
-raw keyed state that would hold them is only written for checkpoints (`RocksDBKeyedStateBackend`,
-`requiresLegacySynchronousTimerSnapshots`). And after a restore in CLAIM mode from an incremental native savepoint, the
+A native savepoint of RocksDB lacks the timers that are kept on the heap: they are in no list of states, and the raw
+keyed state that would hold them is only written for checkpoints (`RocksDBKeyedStateBackend`,
+`requiresLegacySynchronousTimerSnapshots`). After a restore in CLAIM mode from an incremental native savepoint, the
 handles of the next incremental checkpoints name files of that savepoint as if they lay beside the new `_metadata`.
 """
 
@@ -12,29 +12,27 @@ from collections.abc import Iterator
 
 from rescale.flink.advice import CANONICAL
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
+from rescale.flink.serializers.rows.streaming import GLOBAL_WINDOW, VOID_NAMESPACE
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
-from rescale.snapshot.locate import is_checkpoint_directory
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.moves import is_checkpoint_directory
 from rescale.storage.locations import join
 
-_WITHOUT_TIMERS = (
-    "org.apache.flink.runtime.state.VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot",
-    "org.apache.flink.streaming.api.windowing.windows.GlobalWindow$Serializer$GlobalWindowSerializerSnapshot",
-)
-"""Namespaces of state outside of windows, and of a window that never ends."""
+_WITHOUT_TIMERS = (VOID_NAMESPACE.snapshot, GLOBAL_WINDOW.snapshot)
+"""Namespaces of states that need no timers: outside of windows, and in a window that never ends."""
 
 _OF_PATTERNS = ("nfaStateName", "eventQueuesStateName")
 """The states of `CepOperator`."""
 
 
 def lost_timers(snapshot: Snapshot) -> Iterator[str]:
-    """At most one sentence: `WindowOperator`, its kin in SQL and `CepOperator` always have timers."""
+    """Yield a sentence if operators lack the timers that `WindowOperator`, its kin in SQL, and `CepOperator` have."""
     without = [operator.label for operator in snapshot.operators if _lacks_timers(operator)]
     if without:
         yield (
-            f"{', '.join(without)}: there is state of windows or patterns, which need timers, and there are no timers. "
-            "Flink leaves those that are kept on the heap beside RocksDB out of a native savepoint, and what waits for "
-            f"them would wait for ever: while the job still runs, {CANONICAL}"
+            f"{', '.join(without)}: there is state of windows or patterns, which need timers, but there are no timers. "
+            "A native savepoint lacks timers that are kept on the heap beside RocksDB, and windows that wait for them "
+            f"would never fire: while the job still runs, {CANONICAL}"
         )
 
 
@@ -51,13 +49,13 @@ def _needs_timers(state: StateMetaInfo) -> bool:
 
 
 def mislaid_files(snapshot: Snapshot) -> Iterator[str]:
-    """At most one sentence."""
+    """Yield a sentence if files are gone that handles place beside `_metadata`."""
     gone = sorted(set(snapshot.missing) & set(_named_beside(snapshot)))
     if gone and is_checkpoint_directory(snapshot.directory):
         yield (
-            f"files of RocksDB directories are named as if they lay in {snapshot.directory}, and do not: {len(gone)}, "
-            f"such as {gone[0]}. Flink writes such handles after a restore in CLAIM mode from an incremental native "
-            "savepoint, and cannot restore them: if that savepoint is still there, copy its files of these names here"
+            f"{len(gone)} files of RocksDB directories should be in {snapshot.directory} and are not, such as "
+            f"{gone[0]}. Flink writes such handles after a restore in CLAIM mode from an incremental native savepoint, "
+            "and cannot restore them: if that savepoint still exists, copy its files of these names here"
         )
 
 

@@ -1,6 +1,6 @@
-"""A snapshot as planning and validation see it: `_metadata`, where every stream lies, and the streams' headers.
+"""A snapshot as planning and validation see it: `_metadata`, the extents of all streams, and the streams' headers.
 
-Only `_metadata` and headers are read, many at a time. The files are *pinned* in the versions that were seen.
+Only `_metadata` and headers are read. The files are *pinned* in the versions that were seen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap import is_empty_group
@@ -26,18 +25,21 @@ from rescale.flink.slot import Slot
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.snapshot.locate import Extent
+from rescale.snapshot.moves import Move, moved_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
+from rescale.text.advice import Advice, command, mention
+from rescale.text.errors import RescaleError, SnapshotError
 
 
 @dataclass(frozen=True)
 class KeyedStream:
     """The keyed stream of one subtask.
 
-    `groups` are the extents of the key groups from `first_key_group` on, None for one that is not there.
-    `header` is empty for raw keyed state; `parsed` is None where the header names a class that is not known.
-    `services` are there if raw keyed state is timers; then `parsed` is what canonical state would say of them, None
-    if there is no service.
+    `groups` are the extents of the key groups from `first_key_group` on, None for an absent key group. `header` is
+    empty for raw keyed state; `parsed` is None if the header has an unknown serializer. If raw keyed state is timers,
+    `services` has their services, and `parsed` is the header that canonical state would have for them, None if there
+    is no service.
     """
 
     subtask: int
@@ -68,19 +70,19 @@ class KeyedStream:
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """By state id; none of a header that is not understood."""
+        """Names of the states, by state id; none if the header has an unknown serializer."""
         return tuple(state.name for state in self.parsed.states) if self.parsed is not None else ()
 
     @property
     def present_groups(self) -> Iterator[tuple[int, Extent]]:
-        """(key group, extent) of those that are there."""
+        """(key group, extent) of every key group that is not absent."""
         for key_group, extent in enumerate(self.groups, self.first_key_group):
             if extent is not None:
                 yield key_group, extent
 
     @property
     def filled_groups(self) -> Iterator[tuple[int, Extent]]:
-        """(key group, extent) of those with entries, which their lengths tell."""
+        """(key group, extent) of every key group with entries; the length of a heap key group tells."""
         header = self.parsed if self.framing is Framing.HEAP else None
         for key_group, extent in self.present_groups:
             if header is None or not is_empty_group(extent.length, header):
@@ -88,7 +90,7 @@ class KeyedStream:
 
     @cached_property
     def has_no_entry(self) -> bool:
-        """Whether no key group of a heap stream has an entry, which their lengths tell."""
+        """Whether this is a heap stream in which no key group has an entry."""
         known = self.framing is Framing.HEAP and self.parsed is not None
         return known and next(self.filled_groups, None) is None
 
@@ -106,7 +108,7 @@ class ElementState:
 class ElementStream:
     """The managed or raw operator state of one subtask; raw state has no header.
 
-    It `has_own_header` unless states are left out: then the header is not the file's.
+    `has_own_header` is False if states are left out, because the header is then not the file's.
     """
 
     subtask: int
@@ -125,7 +127,7 @@ class DatabaseFile(NamedTuple):
 
 
 class LiveTable(NamedTuple):
-    """An SST file of a RocksDB directory as its MANIFEST has it: of which state, by its id, and where its bytes lie."""
+    """An SST file of a RocksDB directory: the id of its state, its entry in the MANIFEST, and its extent."""
 
     state: int
     file: LiveFile
@@ -134,11 +136,11 @@ class LiveTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Database:
-    """The keyed state of one subtask as a RocksDB directory, which speaks for `key_groups` and no others.
+    """The keyed state of one subtask as a RocksDB directory; only its rows of `key_groups` count.
 
-    `header_extent` is the stream that describes its states, with the bytes `header`; `parsed` as for `KeyedStream`.
-    `tables` and `source`, what other databases can be made of, are there if the directory was looked through, and
-    `measured`, bytes by key group, if they were.
+    `header_extent` is the extent of the stream that describes its states, with the bytes `header`; `parsed` is as for
+    `KeyedStream`. `tables` and `source` are set once the MANIFEST was read, and `measured`, the bytes of each key
+    group, once they were measured.
     """
 
     subtask: int
@@ -166,13 +168,13 @@ class Database:
 
     @property
     def key_group_sizes(self) -> tuple[int, ...]:
-        """Bytes of each of its key groups; where they were not measured, as if all were as large."""
+        """Bytes of each key group; equal shares if they were not measured."""
         number = len(self.key_groups)
         return self.measured or (self.size // max(number, 1),) * number
 
 
 class ChangeSet(NamedTuple):
-    """Changes of a changelog: the set that begins at `offset` in a file of them, or a list in `_metadata` (None)."""
+    """Changes of a changelog: the set that begins at `offset` of a file, or a list in `_metadata` (None)."""
 
     extent: Extent
     offset: int | None
@@ -180,11 +182,11 @@ class ChangeSet(NamedTuple):
 
 @dataclass(frozen=True)
 class Changelog:
-    """The keyed state of one subtask: what was materialised, and the changes since, for `key_groups` and no others.
+    """The keyed state of one subtask: its materialised `base`, and the changes since. Only `key_groups` count.
 
-    There may be no `base`, or several parts of one, and these may hold other key groups, too. `parsed` is the header of
-    what comes of both, None where a serializer is not known; `header` its bytes, which no file has. `logged` are the
-    names of the states with changes, `log_size` counts the bytes of these.
+    `base` may be empty or have several parts, which may hold other key groups, too. `parsed` is the header of the state
+    after all changes, None if a serializer is not known; `header` has its bytes, which lie in no file. `logged` are the
+    names of the states with changes, and `log_size` counts the bytes of the changes.
     """
 
     subtask: int
@@ -197,7 +199,7 @@ class Changelog:
     logged: frozenset[str] = frozenset()
 
     framing = Framing.CANONICAL
-    """So its records are given."""
+    """Framing in which the records after all changes are produced."""
 
     has_no_entry = False
 
@@ -207,24 +209,24 @@ class Changelog:
 
     @property
     def key_group_sizes(self) -> tuple[int, ...]:
-        """Bytes of each of its key groups, as if all were as large."""
+        """Bytes of each key group, in equal shares."""
         number = len(self.key_groups)
         return (self.size // max(number, 1),) * number
 
     @property
     def file_numbers(self) -> tuple[int, ...]:
-        """Of all its files."""
+        """Numbers of all its files."""
         below = (number for part in self.base for number in part.file_numbers)
-        return (*(one.extent.file for one in self.changes), *below)
+        return (*(change.extent.file for change in self.changes), *below)
 
 
 KeyedHolder: TypeAlias = KeyedStream | Database | Changelog
-"""What holds keyed state of a subtask whose records can be read."""
+"""Keyed state of a subtask whose records can be read."""
 
 
 @dataclass(frozen=True)
 class OtherKeyed:
-    """Keyed state of a kind that is not read. `size` counts the bytes of its files."""
+    """Keyed state of a kind that cannot be read. `size` counts the bytes of its files."""
 
     subtask: int
     handle: KeyedHandle
@@ -235,8 +237,8 @@ class OtherKeyed:
 class Operator:
     """One operator: its entry in `_metadata` and its streams by slot, each in subtask order.
 
-    One that is not `is_whole` is given up: what could not be read of it is not here. Managed keyed states that are
-    `left_out`, by name, are among the records, and shall not be in the result.
+    An operator that is not `is_whole` was given up: files of it are missing, or its streams could not be read, as
+    `unread` says. Managed keyed states that are `left_out`, by name, are among the records, but not in the result.
     """
 
     entry: OperatorState
@@ -250,6 +252,7 @@ class Operator:
     databases: tuple[Database, ...] = ()
     changelogs: tuple[Changelog, ...] = ()
     is_whole: bool = True
+    unread: RescaleError | None = None
     left_out: frozenset[str] = frozenset()
 
     @property
@@ -265,26 +268,26 @@ class Operator:
         return self.entry.max_parallelism
 
     def key_groups_of(self, subtask: int) -> KeyGroupRange:
-        """Those that Flink gives it in this shape."""
+        """Return the key groups that Flink assigns to a subtask in this shape."""
         return key_group_range(self.max_parallelism, self.parallelism, subtask)
 
     def elements_in(self, slot: Slot) -> tuple[ElementStream, ...]:
-        """Its managed or its raw operator state, by one of the `OPERATOR_SLOTS`."""
+        """Return the managed or the raw operator state; `slot` is one of the `OPERATOR_SLOTS`."""
         return self.operator if slot is Slot.OPERATOR else self.raw_operator
 
     @property
     def managed_keyed(self) -> tuple[KeyedHolder, ...]:
-        """What holds its keyed state."""
+        """Holders of its managed keyed state."""
         return (*self.keyed, *self.databases, *self.changelogs)
 
     @property
     def keyed_headers(self) -> list[KeyedHeader | None]:
-        """Of all keyed streams, databases and timers, None where it could not be understood."""
+        """Headers of all keyed streams, databases, changelogs and timers; None for one with an unknown serializer."""
         return [holder.parsed for holder in self.record_holders]
 
     @property
     def record_holders(self) -> tuple[KeyedHolder, ...]:
-        """What holds its keyed state and its timers."""
+        """Holders of its keyed state and of its timers."""
         return (*self.managed_keyed, *self.heap_timers)
 
     @property
@@ -294,15 +297,15 @@ class Operator:
 
     @property
     def heap_timers(self) -> tuple[KeyedStream, ...]:
-        """Those of them that are nowhere else."""
+        """Raw timers that are stored nowhere else."""
         return () if self.doubled_timers else self.raw_timers
 
     @cached_property
     def doubled_timers(self) -> tuple[KeyedStream, ...]:
-        """Those of them that the keyed streams of their subtasks hold too: all, or none.
+        """Raw timers that the keyed streams of their subtasks contain, too: all, or none.
 
-        So it is in the full checkpoints of RocksDB before Flink 1.16 (`RocksDBFullSnapshotResources`); when it restores
-        them, a timer that is there twice is one (`HeapPriorityQueueSet`).
+        Full checkpoints of RocksDB before Flink 1.16 store timers twice (`RocksDBFullSnapshotResources`). A restore
+        merges them (`HeapPriorityQueueSet`).
         """
         listed = {
             stream.subtask: {state.name for state in stream.parsed.states}
@@ -319,7 +322,7 @@ class Operator:
 
     @property
     def own_raw_keyed(self) -> tuple[KeyedStream, ...]:
-        """The raw keyed streams that are no timers, but in a format of the operator's own."""
+        """The raw keyed streams in a format of the operator's own, which are not timers."""
         return tuple(stream for stream in self.raw_keyed if stream.services is None)
 
     @property
@@ -334,7 +337,7 @@ class Operator:
 
     @property
     def kinds(self) -> list[str]:
-        """What its managed keyed state is kept in; Flink restores one kind only."""
+        """Kinds of holders of its managed keyed state; Flink restores only one kind."""
         framings = {f"{stream.framing.value} streams" for stream in self.keyed}
         databases = {"RocksDB directories" for _ in self.databases}
         changelogs = {"changelogs" for _ in self.changelogs}
@@ -342,7 +345,7 @@ class Operator:
 
     @property
     def has_channel_state(self) -> bool:
-        """Whether there is any, however few bytes its handles speak of."""
+        """Whether there is channel state, even if its handles count no bytes."""
         states = [subtask.state for subtask in self.entry.subtasks if subtask.state is not None]
         return self.channel_bytes != 0 or any(state.input_channels or state.output_channels for state in states)
 
@@ -359,10 +362,14 @@ class Operator:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A parsed snapshot; `files[0]` is `_metadata`, `missing` are the files that handles name and that are gone.
+    """A parsed snapshot.
 
-    `taken` is when `_metadata` was written, as far as the store knows. `written` are bytes of elements that are not as
-    they were stored. `unused_names` are those that were given for operators which it does not have.
+    * `files`: URIs and versions of all files; `files[0]` is `_metadata`. `missing`: files that handles name and that
+      are gone.
+    * `taken`: the time when `_metadata` was written, if the store knows it.
+    * `written`: bytes of elements that a surgery changed.
+    * `unused_names`: names that the user gave for operators that the snapshot does not have.
+    * `moves`: old and new places of moved files. `moved_files`: the places of these files in the handles.
     """
 
     directory: str
@@ -375,6 +382,8 @@ class Snapshot:
     operators: tuple[Operator, ...]
     written: bytes = b""
     unused_names: tuple[str, ...] = ()
+    moves: tuple[Move, ...] = ()
+    moved_files: tuple[str, ...] = ()
 
     @property
     def metadata_uri(self) -> str:
@@ -382,8 +391,14 @@ class Snapshot:
 
     @cached_property
     def contents(self) -> SnapshotFiles:
-        """What its bytes are read with."""
+        """Reader of its files."""
         return SnapshotFiles(self.files, self.data, self.written)
+
+    @cached_property
+    def origins(self) -> tuple[str, ...]:
+        """By the number of a file, the place where handles put it: another one than where a moved file is read."""
+        handles = {moved_place(path, self.moves): path for path in self.moved_files}
+        return tuple(handles.get(uri, uri) for uri, _ in self.files)
 
     @property
     def metadata_sha256(self) -> str:
@@ -394,14 +409,20 @@ class Snapshot:
         return sum(operator.bytes for operator in self.operators)
 
     def check_complete(self) -> None:
-        """`SnapshotError` if files of state are gone."""
+        """Raise `SnapshotError` if files of state are gone."""
         if self.missing:
             raise SnapshotError(
                 "files that the snapshot refers to are gone",
                 path=self.metadata_uri,
                 expected=f"{len(self.files) - 1} files of state",
                 found=f"{len(self.missing)} missing, such as {self.missing[0]}",
-                advice="take another snapshot, for Flink cannot restore this one either; rescale inspect says how "
-                "it came about where that is known, and with --output json which files these are; or give up the state "
-                "of the operators that had them (--drop UID), and save that of the others",
+                advice=Advice(
+                    "if they are in another place now, give it: ",
+                    mention("moved", "OLD=NEW"),
+                    "; otherwise take another snapshot, or drop the operators that had them (",
+                    mention("drop", "UID"),
+                    ") and save the state of the others. ",
+                    command("inspect"),
+                    " lists the files and the reason, if it is known",
+                ),
             )

@@ -1,4 +1,4 @@
-"""Opening a snapshot: `_metadata`, then the sizes of its files and the headers of its streams, many at a time."""
+"""Opening a snapshot: read `_metadata`, then the sizes of its files and the headers of its streams, many at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-from rescale.errors import RescaleError
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import (
     ChangelogHandle,
@@ -27,10 +26,12 @@ from rescale.snapshot.given_names import unused_names
 from rescale.snapshot.handle_streams import has_changes, streams_of
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
+from rescale.snapshot.moves import Move, find_moves
 from rescale.snapshot.stream_reader import StreamReader
 from rescale.storage.locations import parent
 from rescale.storage.second_look import SOURCE, looked_at_again
 from rescale.storage.store import Pin, open_store, stats_of
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
 METADATA_LIMIT = 1 << 30
 _AT_ONCE = 32
@@ -43,10 +44,31 @@ def open_snapshot(
     allow_prefixes: Sequence[str] = (),
     uids: Iterable[tuple[str, str]] = (),
     given_up: Collection[str] = (),
+    moves: Sequence[Move] = (),
 ) -> Snapshot:
-    """The snapshot at `uri`: a directory with `_metadata`, that file itself, or a job's directory of checkpoints."""
+    """Open the snapshot at `uri`: a directory with `_metadata`, that file itself, or a job's directory of checkpoints.
+
+    See `open_candidate` for the other parameters.
+    """
     metadata_uri = find_metadata(uri)
-    return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, uids, given_up)
+    return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, uids, given_up, moves, finds_moves=True)
+
+
+def open_readable(
+    uri: str, allow_prefixes: Sequence[str] = (), uids: Iterable[tuple[str, str]] = (), moves: Sequence[Move] = ()
+) -> Snapshot:
+    """Open a snapshot as far as it can be read: operators whose state cannot be read are `unread`."""
+    try:
+        return open_snapshot(uri, allow_prefixes, uids, moves=moves)
+    except (SnapshotError, UnsupportedError) as error:
+        if error.operator is None:
+            raise
+    metadata_uri = find_metadata(uri)
+    data, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
+    every = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
+    tried = open_snapshot(uri, allow_prefixes, uids, every, moves)
+    unread = [operator.operator_id for operator in tried.operators if operator.unread is not None]
+    return open_snapshot(uri, allow_prefixes, uids, unread, moves)
 
 
 def open_candidate(
@@ -55,41 +77,63 @@ def open_candidate(
     allow_prefixes: Sequence[str] = (),
     uids: Iterable[tuple[str, str]] = (),
     given_up: Collection[str] = (),
+    moves: Sequence[Move] = (),
+    *,
+    finds_moves: bool = False,
 ) -> Snapshot:
-    """What the metadata at `metadata_uri` would be, were it the `_metadata` of `directory`.
+    """Open the metadata at `metadata_uri` as if it were the `_metadata` of `directory`.
 
-    Operators that are `given_up` (uids, names or ids) need not be whole: their files are none of the snapshot's unless
-    others have them too, and what they have is told as far as it can be read.
+    Operators that are `given_up` (uids, names or ids) may be damaged: they are read as far as possible, and files that
+    only they have do not belong to the snapshot. `moves` has the old and new places of moved files. With `finds_moves`
+    more are searched; a result must have its files where its handles place them, and a planned source is read as
+    planned. Raises `SnapshotError` or `UnsupportedError` if the snapshot cannot be read.
     """
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     metadata = read_metadata(data, metadata_uri)
     labels = dict(uids)
-    unused = unused_names(labels.items(), {one.operator_id for one in metadata.operators})
-    left = frozenset(one.operator_id for one in metadata.operators if _is_one_of(given_up, one, _label(one, labels)))
-    locator = Locator(metadata_uri, directory, allow_prefixes)
+    unused = unused_names(labels.items(), {entry.operator_id for entry in metadata.operators})
+    left = frozenset(
+        entry.operator_id for entry in metadata.operators if _is_one_of(given_up, entry, _label(entry, labels))
+    )
+    if finds_moves:
+        streams = [stream for entry in metadata.operators for stream in streams_of(entry)]
+        moves = (*moves, *find_moves(streams, metadata_uri, directory, moves))
+    locator = Locator(metadata_uri, directory, allow_prefixes, moves)
     pinned = _locate(metadata.operators, locator, left)
     seen = stats_of(locator.files[1:])
-    found: list[Pin | None] = [pin, *(seen[uri] for uri in locator.files[1:])]
+    pins: list[Pin | None] = [pin, *(seen[uri] for uri in locator.files[1:])]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, found, strict=True))
-        gone = frozenset(uri for uri, pin in zip(locator.files, found, strict=True) if pin is None)
+        files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, pins, strict=True))
+        gone = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
         reader = StreamReader(data, files, gone, locator, metadata.operators)
         try:
             operators = _operators(metadata.operators, reader, labels, left, pool)
-        except KeyboardInterrupt:  # nobody waits for what is queued
+        except KeyboardInterrupt:  # do not start the queued reads
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     files = files[:pinned]
     missing = tuple(uri for uri, _ in files if uri in gone)
     taken = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
-    return Snapshot(directory, metadata, data, kind, files, missing, taken, operators, unused_names=unused)
+    return Snapshot(
+        directory,
+        metadata,
+        data,
+        kind,
+        files,
+        missing,
+        taken,
+        operators,
+        unused_names=unused,
+        moves=tuple(moves),
+        moved_files=tuple(locator.moved),
+    )
 
 
 def _locate(entries: Sequence[OperatorState], locator: Locator, given_up: Collection[str]) -> int:
-    """Every stream gets its place; returns the number of files that those have that are not given up.
+    """Locate every stream, and return the number of files of operators that are not given up.
 
-    Files of these come first, and one of the others that cannot be located leaves all others their places.
+    Their files come first, so that a stream of another operator that cannot be located changes no file's number.
     """
     for entry in entries:
         if entry.operator_id not in given_up:
@@ -111,9 +155,9 @@ def _operators(
     given_up: Collection[str],
     pool: Executor,
 ) -> tuple[Operator, ...]:
-    """All operators with their streams. Everything is begun before anything is waited for.
+    """Return all operators with their streams; all reads are queued before the first is waited for.
 
-    One that is given up, and cannot be read at a second look either, has none.
+    An operator that is given up has no streams if it cannot be read, not even at a second attempt.
     """
     begun = [_Pending(entry, _label(entry, labels), reader, pool) for entry in entries]
     operators = []
@@ -121,22 +165,25 @@ def _operators(
         if pending.entry.operator_id not in given_up:
             operators.append(pending.operator())
             continue
-        operator = Operator(pending.entry, pending.label, (), (), (), (), (), 0, is_whole=False)
-        with _may_fail(pending.entry, given_up):
+        try:
             operator = replace(_read_with_patience(pending), is_whole=reader.is_whole(pending.entry))
+        except RescaleError as error:
+            if not error.final:
+                raise
+            operator = Operator(pending.entry, pending.label, (), (), (), (), (), 0, is_whole=False, unread=error)
         operators.append(operator)
     return tuple(operators)
 
 
 def _read_with_patience(pending: _Pending) -> Operator:
-    """Whatever is given up is told to be unreadable for ever: not for what was misread once."""
+    """Read an operator that is given up a second time before declaring it unreadable: one read may have failed."""
     looks = chain((pending,), iter(pending.again, None))
     return looked_at_again(lambda: next(looks).operator(), SOURCE)
 
 
 @contextmanager
 def _may_fail(entry: OperatorState, given_up: Collection[str]) -> Iterator[None]:
-    """In the block, it is no error if the snapshot does not hold what it says of an operator that is given up."""
+    """Ignore final errors in the block if the operator is given up."""
     try:
         yield
     except RescaleError as error:
@@ -145,8 +192,8 @@ def _may_fail(entry: OperatorState, given_up: Collection[str]) -> Iterator[None]
 
 
 def _is_one_of(selectors: Collection[str], entry: OperatorState, label: str) -> bool:
-    """As requests name operators."""
-    ids = {one.lower() if is_operator_id(one) else operator_id_of_uid(one) for one in selectors}
+    """Tell whether a selector names the operator, by its label, uid or id."""
+    ids = {name.lower() if is_operator_id(name) else operator_id_of_uid(name) for name in selectors}
     return label in selectors or entry.operator_id in ids
 
 
@@ -163,7 +210,7 @@ class _Pending:
         self.databases: list[Future[Database]] = []
         self.changelogs: list[Future[ReadChangelog]] = []
         self.channels: list[ChannelHandle] = []
-        is_logged = any(_is_logged(one.state.managed_keyed) for one in entry.subtasks if one.state is not None)
+        is_logged = any(_is_logged(subtask.state.managed_keyed) for subtask in entry.subtasks if subtask.state)
         for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
             i, state = subtask.index, subtask.state or SubtaskState()
             keyed = _materialised(state.managed_keyed)
@@ -202,7 +249,7 @@ class _Pending:
 
 
 def _is_logged(handle: KeyedHandle | None) -> bool:
-    """Whether there is more to a changelog than one state that it stands on as it is."""
+    """Tell whether a changelog has changes, or another base than one state of exactly its key groups."""
     if not isinstance(handle, ChangelogHandle):
         return False
     own, held = _key_groups(handle), [_key_groups(part) for part in handle.base]
@@ -210,13 +257,13 @@ def _is_logged(handle: KeyedHandle | None) -> bool:
 
 
 def _key_groups(handle: KeyedHandle) -> tuple[int, int]:
-    """The first one, and how many."""
+    """Return the first key group of a handle and their number."""
     number = len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_groups
     return handle.first_key_group, number
 
 
 def _materialised(handle: KeyedHandle | None) -> KeyedHandle | None:
-    """What a changelog without changes stands on; any other handle is itself."""
+    """Return the base of a changelog without changes; any other handle is returned unchanged."""
     if not isinstance(handle, ChangelogHandle):
         return handle
     return handle.base[0] if handle.base else None
@@ -227,6 +274,6 @@ def _results(pending: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
 
 
 def _label(entry: OperatorState, labels: dict[str, str]) -> str:
-    """How an operator is called: as the user says, its uid, its name with the id, or the id."""
+    """Return the label of an operator: the name that the user gave, its uid, its name with the id, or the id."""
     named = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
     return labels.get(entry.operator_id) or entry.uid or named

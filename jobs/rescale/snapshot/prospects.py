@@ -1,8 +1,8 @@
-"""Whether another release of Flink restores a snapshot: by operator and state, and why not.
+"""Prospects of restoring a snapshot in another release of Flink: by operator and state, with reasons.
 
-What is judged are the bytes: that the job on that release has the operators under the same uids, and registers the
-same states with the same types, is for the job to see to. A header with a class that the release lacks fails all states
-in it. Otherwise a state fails alone, but in the heap's own format.
+Only the bytes are judged. The job in that release must have operators with the same uids, and register the same states
+with the same types. A header with a class that the release lacks fails all states in it. Otherwise each state fails on
+its own, except in the heap's own format.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ORDER = list(Restores)
 
 
 @dataclass(frozen=True)
-class StateProspect:
-    """Of a state, or of what else an operator keeps; `reason` is None if it is restored."""
+class JudgedState:
+    """Prospect of a state, or of other content of an operator; `reason` is None if it is restored."""
 
     name: str
     reason: Reason | None
@@ -39,11 +39,11 @@ class StateProspect:
 
 
 @dataclass(frozen=True)
-class OperatorProspect:
-    """An operator is as its worst state; one without any is restored."""
+class JudgedOperator:
+    """Prospect of an operator: that of its worst state; an operator without state is restored."""
 
     operator: Operator
-    states: tuple[StateProspect, ...]
+    states: tuple[JudgedState, ...]
 
     @property
     def restores(self) -> Restores:
@@ -52,15 +52,15 @@ class OperatorProspect:
 
 @dataclass(frozen=True)
 class Prospects:
-    """`reason` is there if the release does not read `_metadata`, and so restores nothing."""
+    """Prospects of a snapshot; `reason` is set if the release does not read `_metadata`, and so restores nothing."""
 
     line: ReleaseLine
     reason: Reason | None
-    operators: tuple[OperatorProspect, ...]
+    operators: tuple[JudgedOperator, ...]
 
 
 def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffsets] = ()) -> Prospects:
-    """What `line` makes of the snapshot; `kafka` are the offsets in it that could be read."""
+    """Return the prospects of restoring the snapshot on `line`; `kafka` has its readable offsets."""
     version = snapshot.metadata.version
     reason = None
     if version > line.metadata_version:
@@ -69,21 +69,22 @@ def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffset
             f"Flink {line} reads _metadata up to version {line.metadata_version}, and this is version {version}, of "
             f"{RELEASES[version]}",
             "MetadataSerializers",
-            f"there is no way back: take a snapshot that Flink {line} or an older one wrote, or run a newer Flink",
+            f"use a snapshot that Flink {line} or an older release wrote, or a newer Flink: metadata cannot be "
+            "converted to an older version",
         )
     judge = _Judge(line, major_of_writer(version), kafka)
     return Prospects(
         line,
         reason,
         tuple(
-            OperatorProspect(one, tuple(_under(state, reason) for state in judge.states(one)))
-            for one in snapshot.operators
+            JudgedOperator(operator, tuple(_under(state, reason) for state in judge.states(operator)))
+            for operator in snapshot.operators
         ),
     )
 
 
-def _under(state: StateProspect, whole: Reason | None) -> StateProspect:
-    return StateProspect(state.name, whole or state.reason)
+def _under(state: JudgedState, whole: Reason | None) -> JudgedState:
+    return JudgedState(state.name, whole or state.reason)
 
 
 class _Judge:
@@ -92,70 +93,71 @@ class _Judge:
         self._writer = writer
         self._kafka = {offsets.operator.operator_id: offsets for offsets in kafka}
 
-    def states(self, operator: Operator) -> tuple[StateProspect, ...]:
-        """Of all that the operator keeps, each by its name once: as it is where it is worst."""
-        found: dict[str, StateProspect] = {}
+    def states(self, operator: Operator) -> tuple[JudgedState, ...]:
+        """Return the prospect of each state by name; of several with the same name, the worst."""
+        worst: dict[str, JudgedState] = {}
         for state in self._all(operator):
-            known = found.setdefault(state.name, state)
+            known = worst.setdefault(state.name, state)
             if _ORDER.index(state.restores) > _ORDER.index(known.restores):
-                found[state.name] = state
-        return tuple(found.values())
+                worst[state.name] = state
+        return tuple(worst.values())
 
-    def _all(self, operator: Operator) -> Iterator[StateProspect]:
+    def _all(self, operator: Operator) -> Iterator[JudgedState]:
         keyed = {holder.header or id(holder.parsed): holder for holder in operator.record_holders}
         for holder in keyed.values():
             if holder.parsed is not None:
                 yield from self._keyed(holder.parsed, holder.framing)
             else:
-                yield StateProspect("keyed state", self._hidden(holder.header, read_keyed_header))
+                yield JudgedState("keyed state", self._hidden(holder.header, read_keyed_header))
         elements = {(stream.header, tuple(s.name for s in stream.states)): stream for stream in operator.operator}
         for stream in elements.values():
             if stream.parsed is not None:
                 yield from self._elements(operator, stream.parsed)
             else:
                 hidden = self._hidden(stream.header, read_operator_state_header)
-                yield from (StateProspect(state.name, hidden) for state in stream.states)
-        yield from (StateProspect(name, of_a_kind(name, self._line)) for name in _others(operator))
+                yield from (JudgedState(state.name, hidden) for state in stream.states)
+        yield from (JudgedState(name, of_a_kind(name, self._line)) for name in _others(operator))
         if operator.entry.coordinator is not None:
-            yield StateProspect("coordinator", self._source(operator))
+            yield JudgedState("coordinator", self._source(operator))
 
-    def _keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[StateProspect]:
-        """The states of a header, which all suffer from its key, and some from one another."""
+    def _keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
+        """Yield the prospects of a header's states; a reason for its key affects all of them."""
         worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
         key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
         names = {state.name for state in header.states}
         for state in self._described(header.states, key, alone=framing is not Framing.HEAP):
             named = by_name_beside(state.name, names, self._writer, self._line)
-            yield StateProspect(state.name, self._worst(filter(None, (named, state.reason))))
+            yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
 
-    def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[StateProspect]:
+    def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
         for state in self._described((*header.list_states, *header.broadcast_states), (), alone=True):
             is_source = state.name == READER_STATE
             named = self._source(operator) if is_source else by_name(state.name, self._writer, self._line)
-            yield StateProspect(state.name, self._worst(filter(None, (named, state.reason))))
+            yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
 
     def _described(
-        self, states: Sequence[StateMetaInfo], of_all: Sequence[Reason], *, alone: bool
-    ) -> Iterator[StateProspect]:
-        """`alone`: what is read otherwise than it was written does not move what stands behind it.
+        self, states: Sequence[StateMetaInfo], common: Sequence[Reason], *, alone: bool
+    ) -> Iterator[JudgedState]:
+        """Yield the prospects of described states; `common` are reasons that affect all of them.
 
-        In the heap's own format it does: nothing but the serializer says where a value ends.
+        `alone` tells whether a misread state leaves its neighbours readable. In the heap's own format it does not,
+        because only the serializer tells where a value ends.
         """
-        found = {
-            state.name: [r for _, one in state.serializers for r in reasons(one, self._writer, self._line)]
+        by_state = {
+            state.name: [r for _, snapshot in state.serializers for r in reasons(snapshot, self._writer, self._line)]
             for state in states
         }
         for state in states:
             others = [
                 shared
-                for name, own in found.items()
+                for name, own in by_state.items()
                 if name != state.name
                 for shared in _of_neighbour(name, own, alone=alone)
             ]
-            yield StateProspect(state.name, self._worst((*found[state.name], *of_all, *others)))
+            yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *others)))
 
     def _source(self, operator: Operator) -> Reason | None:
-        """Of splits and enumerator: those of a KafkaSource are known, if they could be read.
+        """Return the reason for splits and enumerator; those of a KafkaSource are known if they could be read.
 
         Its connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
         `KafkaSourceEnumStateSerializer`).
@@ -166,7 +168,7 @@ class _Judge:
         return None if read and is_source and self._writer < self._line.major else of_a_source(self._line)
 
     def _hidden(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
-        """Of a header that could not be understood, or was not there to be read: the class that hides the rest."""
+        """Return the reason for an unreadable or missing header: the class that hides the rest."""
         if header:
             try:
                 read(header, "")
@@ -174,13 +176,13 @@ class _Judge:
                 return missing_class(error.class_name, self._line)
         return of_a_kind("gone", self._line)
 
-    def _worst(self, found: Iterable[Reason]) -> Reason | None:
-        """The first of the worst ones."""
-        return max(found, key=lambda reason: _ORDER.index(reason.restores), default=None)
+    def _worst(self, causes: Iterable[Reason]) -> Reason | None:
+        """Return the first of the worst reasons."""
+        return max(causes, key=lambda reason: _ORDER.index(reason.restores), default=None)
 
 
 def _others(operator: Operator) -> Iterator[str]:
-    """What has no header that tells its types."""
+    """Yield the kinds of state without a header that names their types."""
     if operator.changelogs or operator.other_keyed:
         yield "changelog"
     if operator.own_raw_keyed:
@@ -191,11 +193,11 @@ def _others(operator: Operator) -> Iterator[str]:
         yield "records in flight"
 
 
-def _of_neighbour(name: str, found: Sequence[Reason], *, alone: bool) -> Iterator[Reason]:
-    """What the state `name` means for those beside it."""
-    for reason in found:
+def _of_neighbour(name: str, causes: Sequence[Reason], *, alone: bool) -> Iterator[Reason]:
+    """Yield the reasons that follow for the neighbours of the state `name`."""
+    for reason in causes:
         if reason.fails_all:
-            yield reason._replace(why=f"it is described in one file with {name}, and stands or falls with it")
+            yield reason._replace(why=f"its description is in one header with that of {name}, which cannot be read")
         elif not alone:
-            why = f"it stands in one file with {name}, of which this Flink may read more or fewer bytes than there are"
+            why = f"it is in one file with {name}, of which this Flink may read more or fewer bytes than there are"
             yield reason._replace(restores=Restores.UNKNOWN, why=why)

@@ -1,6 +1,6 @@
-"""The one way to read bytes of a snapshot: an extent of one of its files, in the version that was seen.
+"""The only reader of a snapshot's bytes: it reads extents of its files, in the version that was seen.
 
-What is read at once is bounded, whatever a handle says: long extents come in chunks. Every error names the file.
+Reads are bounded, whatever a handle says: long extents come in chunks. Every error names the file.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rescale.errors import SnapshotError
 from rescale.snapshot.locate import WRITTEN, Extent
 from rescale.storage.store import Pin, open_store, read_in_chunks
+from rescale.text.errors import SnapshotError
 
 LARGEST_READ = 64 << 20
-"""Bytes that are read at once."""
+"""Largest number of bytes that are read at once."""
 
 
 @dataclass(frozen=True)
 class SnapshotFiles:
-    """The files of a snapshot with their versions, None where any will do; file 0 is `_metadata`.
+    """The files of a snapshot with their versions, None if any version will do; file 0 is `_metadata`.
 
-    `metadata` are the bytes of that file where they are at hand. They stay here: who gets a copy of this value in
-    another process reads them from storage. `written` are few bytes that are in no file, and go along.
+    `metadata` has the bytes of that file if they were read. They are not pickled: another process reads them from
+    storage. `written` are few bytes that are in no file, and they are pickled.
     """
 
     versions: tuple[tuple[str, Pin | None], ...]
@@ -33,22 +33,27 @@ class SnapshotFiles:
         return SnapshotFiles, (self.versions, None, self.written)
 
     def uri(self, extent: Extent) -> str:
-        """Of the file; of `_metadata` where there is none."""
+        """Return the URI of the extent's file; that of `_metadata` for an extent in no file."""
         return self.versions[max(extent.file, 0)][0]
 
     def unpinned(self) -> SnapshotFiles:
-        """The same files in whatever version they are."""
+        """Return the same files in whatever version they are."""
         return SnapshotFiles(tuple((uri, None) for uri, _ in self.versions), self.metadata, self.written)
 
+    def is_whole(self, extent: Extent) -> bool:
+        """Tell whether an extent is a whole file, and one whose version was seen."""
+        pin = self.versions[extent.file][1] if extent.file > 0 else None
+        return pin is not None and (extent.start, extent.length) == (0, pin.size)
+
     def read(self, extent: Extent, limit: int = LARGEST_READ) -> bytes:
-        """All bytes of an extent; `SnapshotError` if it is longer than `limit`, gone or changed."""
+        """Return all bytes of an extent; `SnapshotError` if it is longer than `limit`, gone or changed."""
         file, start, length = extent
         if file == WRITTEN:
             return self.written[start : start + length]
         uri, pin = self.versions[file]
         if length > limit:
             raise SnapshotError(
-                "more is to be read at once than can be",
+                "a part of a file is too long to be read at once",
                 path=uri,
                 offset=start,
                 expected=f"{limit} bytes",
@@ -59,11 +64,11 @@ class SnapshotFiles:
         return open_store(uri).read(uri, start, length, pin)
 
     def beginning(self, extent: Extent, size: int) -> bytes:
-        """The first `size` bytes of an extent, or all."""
+        """Return the first `size` bytes of an extent, or all if there are fewer."""
         return self.read(extent._replace(length=min(extent.length, size)))
 
     def chunks(self, extent: Extent, at_once: int | None = None) -> Iterator[bytes]:
-        """The bytes of an extent, at most `at_once` at a time (else as the store likes it)."""
+        """Yield the bytes of an extent, at most `at_once` at a time; without `at_once` the store decides."""
         if extent.file == WRITTEN:
             yield self.read(extent)
             return
@@ -72,7 +77,7 @@ class SnapshotFiles:
             yield from (data[i : i + at_once] for i in range(0, len(data), at_once)) if at_once else (data,)
 
     def read_each(self, extents: Sequence[Extent]) -> list[bytes]:
-        """The bytes of each extent and of nothing between them; those that lie end to end are read together."""
+        """Return the bytes of each extent; extents that lie end to end are read together."""
         contents: dict[int, bytes] = {}
         run: list[int] = []
         whole = Extent(0, 0, 0)
@@ -87,7 +92,7 @@ class SnapshotFiles:
         return [contents[i] for i in range(len(extents))]
 
     def _split(self, extents: Sequence[Extent], run: Sequence[int], whole: Extent) -> dict[int, bytes]:
-        """The contents of extents that lie end to end, by their numbers."""
+        """Return the contents of extents that lie end to end, by their indexes in `extents`."""
         data = self.read(whole) if run else b""
         begins = {i: extents[i].start - whole.start for i in run}
         return {i: data[begin : begin + extents[i].length] for i, begin in begins.items()}

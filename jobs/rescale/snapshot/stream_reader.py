@@ -1,4 +1,4 @@
-"""From state handles to streams: where they lie, where their key groups or elements are, and what their headers say."""
+"""Reader of the streams that state handles name: their extents, their key groups or elements, and their headers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing, group_extents
@@ -51,6 +50,7 @@ from rescale.snapshot.model import (
 )
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 HEADER_LIMIT = 64 << 20
 
@@ -58,7 +58,7 @@ _FILE_NAME = re.compile(r"\w[\w.-]*")
 
 
 class StreamReader:
-    """Makes streams of handles; reads their heads. Called from many threads."""
+    """Turns handles into streams, and reads the beginnings of these; many threads call it."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class StreamReader:
         entries: Iterable[OperatorState],
     ) -> None:
         self._files = files
-        # Not pinned: the tasks that move or compare the source's bytes are, and a result may be written anew, as it is.
+        # Not pinned: the tasks that move or compare the source's bytes pin them, and a result may be written again.
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator
@@ -79,17 +79,18 @@ class StreamReader:
         self._operator_headers: dict[bytes, OperatorStateHeader | None] = {}
 
     def is_whole(self, entry: OperatorState) -> bool:
-        """Whether all files are there that the operator's handles name."""
+        """Tell whether all files exist that the operator's handles name."""
         extents = [extent for stream in streams_of(entry) if (extent := self._locator.extent(stream))]
         return all(self._files[extent.file][0] not in self._missing for extent in extents)
 
     def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
+        """Return the managed keyed stream of a subtask."""
         extent = self._extent(label, subtask, handle.stream)
         others = self._shared.get(handle.stream, ())
         behind = bisect_right(others, max(handle.offsets, default=0))
-        told = extent.part(0, min((*others[behind : behind + 1], extent.length)))
-        framing = framing_of(handle, told, self._read)
-        groups = self._groups(label, told, handle, framing)
+        own_extent = extent.part(0, min((*others[behind : behind + 1], extent.length)))
+        framing = framing_of(handle, own_extent, self._read)
+        groups = self._groups(label, own_extent, handle, framing)
         begins = (group.start - extent.start for group in groups if group is not None)
         header = self._header(extent.part(0, min((*begins, *others[:1], extent.length))))
         return KeyedStream(
@@ -104,9 +105,10 @@ class StreamReader:
         )
 
     def raw_keyed(self, label: str, subtask: int, handle: KeyedHandle) -> KeyedStream:
+        """Return the raw keyed stream of a subtask; `SnapshotError` if its handle is of another kind."""
         if not isinstance(handle, KeyGroupsHandle):
             raise SnapshotError(
-                "raw keyed state of a kind that cannot be",
+                "raw keyed state has a handle of an invalid kind",
                 path=self._files[0][0],
                 operator=label,
                 expected=KeyGroupsHandle.__name__,
@@ -121,7 +123,7 @@ class StreamReader:
         )
 
     def elements(self, label: str, subtask: int, handle: OperatorHandle, *, raw: bool) -> ElementStream | None:
-        """None for the handle of a subtask without state that file merging writes."""
+        """Return the operator state of a subtask; None for the empty handle that file merging writes."""
         extent = self._locator.extent(handle.stream)
         if extent is None:
             return None
@@ -140,6 +142,7 @@ class StreamReader:
         return ElementStream(subtask, extent, states, header, self._operator_header(label, extent, header))
 
     def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
+        """Return the RocksDB directory of a subtask, without its MANIFEST; `SnapshotError` for invalid file names."""
         meta = self._extent(label, subtask, handle.meta)
         header = self._header(meta)
         files = tuple(
@@ -149,7 +152,7 @@ class StreamReader:
         odd = [file.name for file in files if not _FILE_NAME.fullmatch(file.name)]
         if odd or len({file.name for file in files}) < len(files):
             raise SnapshotError(
-                f"the RocksDB directory of subtask {subtask} holds names that no directory can",
+                f"the RocksDB directory of subtask {subtask} has invalid or repeated file names",
                 path=self._files[0][0],
                 operator=label,
                 found=odd[0] if odd else "the same name twice",
@@ -165,13 +168,13 @@ class StreamReader:
         )
 
     def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> ReadChangelog:
-        """What was materialised, and the changes since; a subtask may have neither."""
+        """Return the materialised base and the changes since; a subtask may have neither."""
         own = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1)
         base = tuple(self._base(label, subtask, part, own) for part in handle.base)
-        sets = tuple(one for delta in handle.delta for one in self._change_sets(label, subtask, delta))
+        sets = tuple(change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta))
         size = sum(bytes_of_changes(delta) for delta in handle.delta)
         read = Changelog(subtask, own, base, sets, size, header=b"", parsed=None)
-        if any(self._files[one.extent.file][0] in self._missing for one in sets):
+        if any(self._files[change_set.extent.file][0] in self._missing for change_set in sets):
             return ReadChangelog(read, None)
         try:
             return ReadChangelog(read, tuple(state.info for state in logged_states(self._contents, sets)))
@@ -181,13 +184,13 @@ class StreamReader:
             raise error.located(operator=label) from None
 
     def _base(self, label: str, subtask: int, handle: KeyedHandle, own: KeyGroupRange) -> KeyedStream | Database:
-        """A part of what was materialised, of which another subtask may have the rest."""
+        """Return a part of a materialised base; another subtask may have the rest of its key groups."""
         if isinstance(handle, IncrementalHandle):
             database = self.database(label, subtask, handle)
             return replace(database, key_groups=database.key_groups.intersection(own))
         if not isinstance(handle, KeyGroupsHandle):
             raise SnapshotError(
-                f"the changelog of subtask {subtask} stands on what cannot be",
+                f"the changelog of subtask {subtask} has a base of an invalid kind",
                 path=self._files[0][0],
                 operator=label,
                 expected=f"{KeyGroupsHandle.__name__} or {IncrementalHandle.__name__}",
@@ -208,7 +211,7 @@ class StreamReader:
             extent = self._locator.extent(stream)
             if extent is None or offset < 0:
                 raise SnapshotError(
-                    f"the changelog of subtask {subtask} names no place of changes",
+                    f"the changelog of subtask {subtask} has a set of changes without a valid place",
                     path=self._files[0][0],
                     operator=label,
                     found=f"{type(stream).__name__} at {offset}",
@@ -216,13 +219,15 @@ class StreamReader:
             if isinstance(stream, InlineStream | SegmentStream):
                 yield ChangeSet(extent, offset)
                 continue
-            # Its handle does not count the byte in front that says whether it is compressed (`StateChangeFsUploader`).
+            # The handle does not count the first byte, which tells whether the file is compressed
+            # (`StateChangeFsUploader`).
             uri, pin = self._files[extent.file]
             if uri not in self._missing and not 0 <= pin.size - extent.length <= 1:
                 self._check_size(label, extent)
             yield ChangeSet(extent._replace(length=max(pin.size, extent.length)), offset)
 
     def other(self, handle: KeyedHandle, subtask: int) -> OtherKeyed:
+        """Return keyed state of a kind that cannot be read, with the bytes of its files."""
         extents = {extent for stream in keyed_streams(handle) if (extent := self._locator.extent(stream))}
         return OtherKeyed(subtask, handle, sum(extent.length for extent in extents))
 
@@ -236,13 +241,13 @@ class StreamReader:
         return extent
 
     def _check_size(self, label: str, extent: Extent) -> None:
-        """A file has the size that its handle says (a merged one at least reaches to the segment's end)."""
+        """Check that a file has the size in its handle, or that a merged file reaches to the end of the segment."""
         uri, pin = self._files[extent.file]
         wanted = self._locator.whole_sizes.get(extent.file)
         ends = extent.start + extent.length
         if uri not in self._missing and ((wanted or pin.size) != pin.size or not 0 <= ends <= pin.size):
             raise SnapshotError(
-                "a file of state does not have the size that its handle says",
+                "a file of state does not have the size that its handle records",
                 path=uri,
                 operator=label,
                 expected=f"{wanted or ends} bytes",
@@ -251,7 +256,7 @@ class StreamReader:
             )
 
     def _timer_services(self, groups: tuple[Extent | None, ...]) -> tuple[TimerService, ...] | None:
-        """Of raw keyed state that is timers: all key groups list the same services, so the smallest one tells."""
+        """Return the services of raw keyed timers, from the smallest key group, because all list the same services."""
         present = [group for group in groups if group is not None]
         telling = [group for group in present if group.length > EMPTY_BLOCK_SIZE] or present
         smallest = min(telling, key=lambda group: group.length, default=None)
@@ -270,7 +275,7 @@ class StreamReader:
         return tuple(None if group is None else extent.part(*group) for group in ranges)
 
     def _keyed_header(self, label: str, extent: Extent, header: bytes) -> KeyedHeader | None:
-        """The parsed header; None if it names a serializer that is not known, or was not there to be read."""
+        """Return the parsed header; None if it has an unknown serializer, or its file is gone."""
         if header and header not in self._keyed_headers:
             try:
                 self._keyed_headers[header] = read_keyed_header(header, self._files[extent.file][0])
@@ -291,7 +296,7 @@ class StreamReader:
         return self._operator_headers.get(header)
 
     def _header(self, extent: Extent) -> bytes:
-        """Those that are equal are one: of thousands of streams of an operator, most have the same, and keep it."""
+        """Read a header; equal headers share memory, because most of thousands of streams have the same header."""
         header = self._read(extent)
         return self._headers.setdefault(header, header)
 
@@ -301,7 +306,7 @@ class StreamReader:
             return b""
         if extent.length > HEADER_LIMIT:
             raise SnapshotError(
-                "the header of a state stream is longer than can be",
+                "the header of a state stream is too long",
                 path=uri,
                 expected=f"at most {HEADER_LIMIT} bytes before the first key group or element",
                 found=extent.length,
@@ -310,15 +315,15 @@ class StreamReader:
 
 
 def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
-    """Where key groups begin in the streams that changelogs stand on, ascending, whichever subtask's handle tells.
+    """Return the sorted offsets of key groups in the streams that are bases of changelogs, from all subtasks' handles.
 
-    From a restore at another parallelism until state is materialised anew, each handle tells of some of a stream's key
-    groups alone (`KeyGroupsStateHandle.getIntersection`).
+    From a restore at another parallelism until state is materialised again, each handle has only some of the offsets
+    of a stream (`KeyGroupsStateHandle.getIntersection`).
     """
-    found: defaultdict[Stream, set[int]] = defaultdict(set)
+    offsets: defaultdict[Stream, set[int]] = defaultdict(set)
     for subtask in (subtask for entry in entries for subtask in entry.subtasks):
         keyed = subtask.state and subtask.state.managed_keyed
         for part in keyed.base if isinstance(keyed, ChangelogHandle) else ():
             if isinstance(part, KeyGroupsHandle):
-                found[part.stream].update(offset for offset in part.offsets if offset > 0)
-    return {stream: tuple(sorted(begins)) for stream, begins in found.items()}
+                offsets[part.stream].update(offset for offset in part.offsets if offset > 0)
+    return {stream: tuple(sorted(begins)) for stream, begins in offsets.items()}

@@ -1,16 +1,15 @@
-"""A snapshot as it would be if some operators were called otherwise, and others, or states of them, had never been.
+"""Surgery on a snapshot: renamed and dropped operators, dropped states, and changed Kafka offsets.
 
-Files of state do not say whose they are: only the entry in `_metadata` does, by an id that is hashed of the uid
-(`StreamGraphHasherV2`). So an operator with another id is another entry, and all that belongs to it goes along: its
-streams, coordinator, finished subtasks and shape. An operator without an entry has no state.
+Files of state do not record their operator. Only its entry in `_metadata` does, by an id that is the hash of the uid
+(`StreamGraphHasherV2`). So renaming an operator changes its entry, which keeps its streams, coordinator, finished
+subtasks and shape. Dropping an operator removes its entry.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.snapshot.dropped_states import DroppedState, with_stored_bytes, without_states
@@ -23,10 +22,7 @@ from rescale.snapshot.model import Operator, Snapshot
 
 @dataclass(frozen=True)
 class Renamed:
-    """An operator that gets another id: that of the `uid`, which is "" where only the id is known.
-
-    `label` and `new_label` are what it was called and will be.
-    """
+    """An operator that gets another id: that of the new `uid`, which is "" if only the id is known."""
 
     operator_id: str
     label: str
@@ -37,7 +33,7 @@ class Renamed:
 
 @dataclass(frozen=True)
 class LostState:
-    """A state of an operator that is left out; `elements` are counted of operator state alone."""
+    """A state of an operator that is left out; `elements` is the number of its elements, None for other state."""
 
     name: str
     type: str
@@ -45,12 +41,12 @@ class LostState:
 
 
 NOT_READ = LostState("state", "in files that cannot be read", None)
-"""Of an operator that is not whole."""
+"""State of an operator that is not whole."""
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """An operator that is left out; `bytes` are those of all its state and of its coordinator's."""
+    """An operator that is left out; `bytes` counts all its state and that of its coordinator."""
 
     operator_id: str
     label: str
@@ -60,7 +56,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Surgery:
-    """What a result is declared to have otherwise than its source, besides shape and format."""
+    """Declared differences of a result from its source, besides shape and format."""
 
     renamed: tuple[Renamed, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -72,39 +68,31 @@ class Surgery:
 
     @property
     def new_ids(self) -> dict[str, str]:
-        """By the old operator id."""
-        return {one.operator_id: one.new_operator_id for one in self.renamed}
+        """New ids of renamed operators, by old id."""
+        return {operator.operator_id: operator.new_operator_id for operator in self.renamed}
 
     @property
     def dropped_ids(self) -> tuple[str, ...]:
-        return tuple(one.operator_id for one in self.dropped)
-
-    def document(self) -> dict[str, Any]:
-        """As JSON values."""
-        dropped = [{**asdict(one), "states": [asdict(state) for state in one.states]} for one in self.dropped]
-        renamed, kafka = ([asdict(one) for one in changed] for changed in (self.renamed, self.kafka))
-        states = [asdict(one) for one in self.dropped_states]
-        return {"renamed": renamed, "dropped": dropped, "kafka": kafka, "dropped_states": states}
+        return tuple(operator.operator_id for operator in self.dropped)
 
 
 NO_SURGERY = Surgery()
 
 
-def operated(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
-    """The snapshot after the surgery; its files are those of the one before, and its bytes but for what changes.
+def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
+    """Return the snapshot after the surgery; it has the same files, and its elements that change are `written`.
 
-    A file that is gone is not missing any more if only operators had it that are left out. What Kafka sources hold that
-    change is read.
+    Files that only dropped operators had do not count as missing. Reads the offsets of Kafka sources that change.
     """
     if not surgery:
         return snapshot
     snapshot = with_kafka_changes(snapshot, surgery.kafka)
-    dropped = {one.operator_id for one in surgery.dropped}
-    renamed = {one.operator_id: one for one in surgery.renamed}
+    dropped = {operator.operator_id for operator in surgery.dropped}
+    renamed = {operator.operator_id: operator for operator in surgery.renamed}
     named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
     left_out: dict[str, set[str]] = defaultdict(set)
-    for one in surgery.dropped_states:
-        left_out[one.operator_id].add(one.name)
+    for state in surgery.dropped_states:
+        left_out[state.operator_id].add(state.name)
     operators = tuple(
         _renamed(without_states(operator, left_out[operator.operator_id]), renamed, named=named)
         for operator in snapshot.operators
@@ -114,18 +102,21 @@ def operated(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     return replace(snapshot, metadata=metadata, operators=operators, missing=_missing(snapshot, operators))
 
 
-def looked_at(surgery: Surgery, snapshot: Snapshot) -> Surgery:
-    """The surgery, with what dropped states take in RocksDB files; `snapshot` is after it, and its files are listed."""
+def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
+    """Return the surgery with the bytes of dropped states in RocksDB files.
+
+    `snapshot` is the one after the surgery, whose MANIFESTs were read.
+    """
     by_id = {operator.operator_id: operator for operator in snapshot.operators}
     states = tuple(
-        with_stored_bytes(one, by_id[surgery.new_ids.get(one.operator_id, one.operator_id)])
-        for one in surgery.dropped_states
+        with_stored_bytes(state, by_id[surgery.new_ids.get(state.operator_id, state.operator_id)])
+        for state in surgery.dropped_states
     )
     return replace(surgery, dropped_states=states)
 
 
-def what_is_lost(operator: Operator) -> Dropped:
-    """All that an operator has: its bytes by handles, and its states as far as headers can be read."""
+def as_dropped(operator: Operator) -> Dropped:
+    """Return an operator as a dropped one: its bytes according to handles, and its states as far as headers tell."""
     entry = operator.entry
     coordinator = len(entry.coordinator.data) if entry.coordinator is not None else 0
     states = (*_states(operator), *(() if operator.is_whole else (NOT_READ,)))
@@ -134,7 +125,7 @@ def what_is_lost(operator: Operator) -> Dropped:
 
 def _states(operator: Operator) -> Iterator[LostState]:
     headers = [header for header in operator.keyed_headers if header is not None]
-    yield from dict.fromkeys(LostState(one.name, one.state_type, None) for header in headers for one in header.states)
+    yield from dict.fromkeys(LostState(s.name, s.state_type, None) for header in headers for s in header.states)
     if operator.is_whole and any(header is None for header in operator.keyed_headers):
         yield LostState("keyed state", "of a serializer that is not known", None)
     if operator.own_raw_keyed:
@@ -155,7 +146,7 @@ def _states(operator: Operator) -> Iterator[LostState]:
 
 
 def _missing(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ...]:
-    """Which of the missing files these operators still have; where some are not read, it may be any of them."""
+    """Return the missing files of these operators; all missing files if some of their state cannot be read."""
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing
     had = {snapshot.files[number][0] for operator in operators for number in _files(operator) if number != WRITTEN}
@@ -170,9 +161,9 @@ def _files(operator: Operator) -> Iterator[int]:
 
 
 def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, named: bool) -> Operator:
-    """`named`: whether entries hold uids."""
-    one = renamed.get(operator.operator_id)
-    if one is None:
+    """Return the operator under its new id; `named` tells whether entries of this metadata version hold uids."""
+    new = renamed.get(operator.operator_id)
+    if new is None:
         return operator
-    entry = replace(operator.entry, operator_id=one.new_operator_id, uid=one.uid if named else "")
-    return replace(operator, entry=entry, label=one.new_label)
+    entry = replace(operator.entry, operator_id=new.new_operator_id, uid=new.uid if named else "")
+    return replace(operator, entry=entry, label=new.new_label)

@@ -1,1 +1,1 @@
-"""Local files and S3 behind one small interface."""
+"""Storage: local files and S3 behind one small interface."""

@@ -1,34 +1,49 @@
-"""Checksums that a store has computed itself, and how those of files are reckoned from those of their parts.
+"""Checksums that a store computed, and arithmetic on the CRCs of parts of files.
 
-Of A, B and A+B the CRCs (which begin and end with all bits inverted, as S3's do) hold `crc(A+B) = crc(A)·x^(8·|B|) ^
-crc(B)`, modulo the polynomial. So with the CRC of a file and its first bytes that of all others is known, and with
-those of the ends of files that of all of them end to end: none of it is read.
+For CRCs that begin and end with all bits inverted, as S3's do, `crc(A+B) = crc(A)·x^(8·|B|) ^ crc(B)`, modulo the
+polynomial. So the CRC of a file and that of its first bytes yield that of the rest, and the CRCs of parts yield that of
+the parts end to end. No file is read for this.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 
 class Checksum(NamedTuple):
-    """Of a whole file: `value` by an `algorithm`, as S3 calls it."""
+    """A checksum of a whole file; `algorithm` has S3's name."""
 
     algorithm: str
     value: int
 
 
+ETAG = "ETag"
+"""MD5 of an object that was put or copied with one request. An object encrypted with a KMS key or SSE-C has another
+value, which is never the same twice."""
+
+_MD5 = re.compile('"?([0-9a-f]{32})"?')
+"""ETags of other objects end with the number of their parts."""
+
+
+def checksum_of_etag(etag: str) -> Checksum | None:
+    """Return the MD5 in an ETag; None if the ETag is something else."""
+    match = _MD5.fullmatch(etag)
+    return Checksum(ETAG, int(match[1], 16)) if match is not None else None
+
+
 @dataclass(frozen=True)
 class Crc:
-    """`polynomial` without its highest power, the lowest first (reflected)."""
+    """A CRC; `polynomial` lacks its highest power, and has the lowest first (reflected)."""
 
     name: str
     bits: int
     polynomial: int
 
     def of(self, data: bytes) -> int:
-        """Of few bytes."""
+        """Return the CRC of a few bytes; this is slow."""
         ones = (1 << self.bits) - 1
         crc = ones
         for byte in data:
@@ -36,11 +51,11 @@ class Crc:
         return crc ^ ones
 
     def joined(self, first: int, second: int, length: int) -> int:
-        """Of two runs of bytes end to end; the second one has `length`."""
+        """Return the CRC of two runs of bytes end to end; the second run has `length` bytes."""
         return _times(first, _power(self, 8 * length), self) ^ second
 
     def rest(self, whole: int, first: int, length: int) -> int:
-        """Of the last `length` bytes, where that of all bytes and that of the first ones are known."""
+        """Return the CRC of the last `length` bytes, from that of all bytes and that of the first ones."""
         return self.joined(first, whole, length)
 
     @cached_property
@@ -52,11 +67,11 @@ class Crc:
 
 
 CRCS = {crc.name: crc for crc in (Crc("CRC64NVME", 64, 0x9A6C9329AC4BC9B5), Crc("CRC32C", 32, 0x82F63B78))}
-"""Those that S3 has of whole objects, however they were uploaded; the stronger one first."""
+"""CRCs that S3 computes of whole objects, however they were uploaded; the stronger first."""
 
 
 def _times(a: int, b: int, crc: Crc) -> int:
-    """The product of two polynomials, modulo that of the CRC; the highest bit is x^0."""
+    """Return the product of two polynomials, modulo that of the CRC; the highest bit is x^0."""
     product, bit = 0, 1 << crc.bits - 1
     while a:
         if a & bit:
@@ -69,7 +84,7 @@ def _times(a: int, b: int, crc: Crc) -> int:
 
 @lru_cache(1 << 16)
 def _power(crc: Crc, exponent: int) -> int:
-    """x^exponent, modulo the polynomial."""
+    """Return x^exponent, modulo the polynomial."""
     result, square = 1 << crc.bits - 1, 1 << crc.bits - 2
     while exponent:
         if exponent & 1:

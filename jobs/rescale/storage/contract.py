@@ -1,12 +1,12 @@
-"""The few verbs that everything is read and written with.
+"""The interface of stores: the few verbs that everything is read and written with.
 
-What they promise is what the pipeline rests on: an object appears whole or not at all, `put_if_absent` has one
-winner, and a read with a pin gives the bytes of that version or an error.
+The pipeline relies on their promises: an object appears whole or not at all, `put_if_absent` has one winner, and a
+read with a pin returns the bytes of that version or fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
@@ -15,7 +15,7 @@ from rescale.storage.checksums import Checksum
 
 
 def instant_of(mtime_ns: int) -> datetime | None:
-    """Of a modification time, in UTC, to the microsecond; None for one that no calendar has: a clock was broken."""
+    """Return the instant of a modification time in UTC, to the microsecond; None if it is outside the calendar."""
     try:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=mtime_ns // 1000)
     except OverflowError:
@@ -24,14 +24,14 @@ def instant_of(mtime_ns: int) -> datetime | None:
 
 @dataclass(frozen=True)
 class Pin:
-    """Which version of a file was seen: its size in bytes and its ETag (S3) or modification time (local)."""
+    """The version of a file that was seen: its size in bytes, and its ETag (S3) or modification time (local)."""
 
     size: int
     etag: str | None = None
     mtime_ns: int | None = None
 
     def is_of(self, other: Pin | None) -> bool:
-        """Whether both are of one version. ETags come with quotes or without, as the store and the request have it."""
+        """Tell whether both pin the same version; ETags may have quotes or not, depending on store and request."""
         return other is not None and (self.size, self.mtime_ns, _bare(self.etag)) == (
             other.size,
             other.mtime_ns,
@@ -56,12 +56,12 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return self.pin.size
 
 
 class Span(NamedTuple):
-    """`length` bytes from `start` of a file in the version `pin`."""
+    """`length` bytes from `start` on of a file in the version `pin`."""
 
     uri: str
     start: int
@@ -70,11 +70,11 @@ class Span(NamedTuple):
 
 
 class CopyRefused(Exception):  # noqa: N818
-    """A store does not copy on its side, and says why: what is to be copied has to be read and put."""
+    """The reason why a store does not copy objects itself; its caller must read and put them."""
 
 
 class PartLimits(NamedTuple):
-    """What a store wants of the parts of a file: bytes that each but the last must have, and how many there may be."""
+    """The smallest size in bytes of every part of a file but the last, and the largest number of parts."""
 
     smallest: int
     most: int
@@ -83,76 +83,79 @@ class PartLimits(NamedTuple):
 class Store(Protocol):
     """Files of one kind of storage, by URI. Safe to use from many threads.
 
-    Raises `StoreError` for what is worth another try, `RequestError` for what the user must set right.
+    Every verb raises `StoreError` if another try may succeed, and `RequestError` if the user must act.
     """
 
     part_limits: PartLimits
 
     def stat(self, uri: str) -> Pin | None:
-        """None for a file that is not there."""
+        """Return the version of a file; None if there is no file."""
 
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
-        """As `stat` of each, in as few requests as that takes."""
+        """Return `stat` of each file, in as few requests as possible."""
 
     def modified(self, uri: str) -> datetime | None:
-        """When the file was written; None for a file that is not there."""
+        """Return the time when a file was written; None if there is no file."""
 
     def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:
-        """Those of the pinned version that the store has computed itself, the strongest one first."""
+        """Return the checksums of the pinned version that the store computed itself, the strongest first."""
 
     def read_size(self, length: int, at_once: int | None = None) -> int:
-        """How many bytes are best read at a time, of `length` that are used `at_once` together (None: as they come)."""
+        """Return the best size of a read, in bytes, for `length` bytes that are used `at_once` together (None: any)."""
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
-        """Exactly `length` bytes from `start`; `SnapshotError` if they or the pinned version are not there."""
+        """Return exactly `length` bytes from `start` on; `SnapshotError` if they or the pinned version are gone."""
 
     def read_all(self, uri: str, limit: int, pin: Pin | None = None) -> tuple[bytes, Pin]:
-        """A whole file of at most `limit` bytes, and the version that was read."""
+        """Return a whole file of at most `limit` bytes, and the version that was read."""
 
     def put(self, uri: str, data: bytes) -> None:
-        """A small file, whole; replaces what is there, unless that is the same: then its version may stay."""
+        """Put a small file, or replace it; a file with the same bytes may keep its version."""
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
-        """Whether the file now holds exactly `data`: put now, or found so (a lost answer, tried again)."""
+        """Put a file unless there is one; tell whether it now holds exactly `data`, also if an earlier try put it."""
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:
-        """Whether a second `put_if_absent` is turned away; `uri` was just put with `data`."""
+        """Tell whether the store refuses a second `put_if_absent`; `uri` was just put with `data`."""
 
     def list(self, directory: str, begin: str = "") -> list[Entry]:
-        """Everything below a directory, sorted; nothing if it is not there. `RequestError` if it may not be listed.
+        """Return all files below a directory, sorted; none if there is no directory.
 
-        With `begin`, only its files whose names begin so, and all below those of its directories whose names do:
-        nothing else is looked at.
+        With `begin`, only the files and directories of which the names begin so are listed. Raises `RequestError` if
+        the directory may not be listed.
         """
 
     def delete(self, uris: Iterable[str]) -> None:
-        """Files that are not there are fine; directories that become empty go too."""
+        """Delete files, if they exist, and directories that become empty."""
 
     def begin_parts(self, uri: str, staging: str) -> str:
-        """Begins a file that several tasks write; returns the token that they need."""
+        """Begin a file that several tasks write, and return the token that they need."""
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:
-        """Writes part `number` (from 1), which begins at `offset` of the file; returns its receipt."""
+        """Write part `number` (from 1), which begins at `offset` of the file, and return its receipt."""
 
     def copy(self, uri: str, source: Span) -> None:
-        """A whole file as `put` would put it, copied by the store, which holds both.
+        """Put a whole file that the store copies from another of its files.
 
-        `SnapshotError` if the pinned version is not there, as far as the store looks at pins; `CopyRefused`.
+        Raises `SnapshotError` if the pinned version is gone, as far as the store checks pins, and `CopyRefused`.
         """
+
+    def keep(self, uri: str, source: Span) -> None:
+        """As `copy`, where both names may share the bytes: neither file is ever written to. Errors as `copy`."""
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:
-        """As `put_part` of the bytes of another file of the store, copied by the store; errors as `copy`."""
+        """Write a part that the store copies from another of its files; returns as `put_part`, raises as `copy`."""
 
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:
-        """Makes the file appear; fine if it has appeared already with that size.
+        """Make the file appear, unless it has appeared already with that size.
 
-        A file that is there with just these bytes may stay in its version.
+        A file that has the same bytes may keep its version.
         """
 
-    def abort_parts(self, uri: str) -> None:
-        """Abandons what was begun for a file, or below a directory, and never completed.
+    def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
+        """Abort uploads that were begun for a file, or for files below a directory that are ours, and not completed.
 
-        What somebody is putting there this moment stays, where the store can tell.
+        Uploads that are in progress stay, if the store can tell.
         """
 
 

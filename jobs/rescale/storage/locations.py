@@ -1,8 +1,8 @@
-"""Where things lie, as text: an absolute local path, or `s3://bucket/key`.
+"""Locations as text: an absolute local path, or `s3://bucket/key`.
 
-Flink and people write the same place in several ways (`file:///a`, `s3a://b/k`, trailing slashes, `..`); one
-spelling of each makes places comparable. As in Flink's `Path`, slashes in a row are one, and a percent sign is a
-percent sign: nothing is decoded. Symbolic links are left alone; only `real` follows them.
+Flink and people write the same location in several ways (`file:///a`, `s3a://b/k`, trailing slashes, `..`), so
+locations are normalised before they are compared. As in Flink's `Path`, slashes in a row count as one, and percent
+signs are not decoded. Only `real` follows symbolic links.
 """
 
 from __future__ import annotations
@@ -12,29 +12,32 @@ import posixpath
 import re
 from pathlib import Path
 
-from rescale.errors import RequestError
+from rescale.text.errors import RequestError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _LOCAL_PATH = re.compile(r"(?://(?:localhost)?(?=/)|(?!//))(/.*)", re.DOTALL)
 _S3_SCHEMES = ("s3", "s3a", "s3p")
 _S3_PREFIX = "s3://"
-_ELSEWHERE = "copy a savepoint that lies elsewhere, as a whole, to one of these: it can be moved"
+_ELSEWHERE = "copy a whole savepoint that is elsewhere to one of these: its files are found there"
 _ADVICE = {
-    "file": f"name the whole path; of another machine's: {_ELSEWHERE}",
-    **dict.fromkeys(_S3_SCHEMES, "name a bucket, and no user: access to it is not part of its name"),
+    "file": f"name the whole path; for a file of another machine: {_ELSEWHERE}",
+    **dict.fromkeys(_S3_SCHEMES, "name a bucket without user or keys: credentials are not part of its name"),
 }
 
 
 def normalise(text: str) -> str:
-    """The one spelling of a local path, a `file:` URI or an `s3://`, `s3a://`, `s3p://` URI."""
+    """Return the normalised form of a local path, a `file:` URI or an `s3://`, `s3a://`, `s3p://` URI.
+
+    Raises `RequestError` for other texts.
+    """
     if not _is_text(text):
         raise RequestError("the name of a place is not UTF-8", path=ascii(text), advice="give it another name")
-    if text == "~" or text.startswith("~/"):  # as in `--target=~/x`: a directory of that name would be a trap
+    if text == "~" or text.startswith("~/"):  # a shell does not expand `--target=~/x`
         raise RequestError(
-            "~ is your home directory for a shell alone, which has left it as it is",
+            "only a shell replaces ~ by your home directory, and here it did not",
             path=text,
-            expected="a path without ~ at its beginning",
-            advice=f"write your home directory out; or if there is a directory of that name: ./{text}",
+            expected="a path that does not start with ~",
+            advice=f"write the path of your home directory; or, for a directory with this name: ./{text}",
         )
     match = _SCHEME.fullmatch(text)
     if match is None and text:
@@ -45,10 +48,10 @@ def normalise(text: str) -> str:
     if scheme in _S3_SCHEMES and rest.startswith("//"):
         bucket, _, key = rest[2:].partition("/")
         named = "@" not in bucket and (":" not in bucket or bucket.startswith("arn:"))
-        if bucket and named:  # without keys, as Hadoop once took them: all who see the plan would see them
+        if bucket and named:  # Hadoop once took keys in URIs; here, everybody who sees the plan would see them
             return _s3(bucket, key)
     raise RequestError(
-        f"not a place that can be read: {text!r}",
+        f"not a location that Rescale can read: {text!r}",
         expected="a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)",
         found=text,
         advice=_ADVICE.get(scheme, _ELSEWHERE) if match else None,
@@ -56,7 +59,7 @@ def normalise(text: str) -> str:
 
 
 def join(directory: str, relative: str) -> str:
-    """`relative` (which may hold `..`) inside `directory`."""
+    """Return the location of `relative`, which may contain `..`, in `directory`."""
     if is_s3(directory):
         bucket, key = split_s3(directory)
         return _s3(bucket, f"{key}/{relative}")
@@ -64,30 +67,33 @@ def join(directory: str, relative: str) -> str:
 
 
 def parent(uri: str) -> str:
+    """Return the directory that a location is in; the root is its own parent."""
     return join(uri, "..")
 
 
 def name(uri: str) -> str:
+    """Return the last component of a location."""
     return uri.rpartition("/")[2]
 
 
 def is_s3(uri: str) -> bool:
+    """Tell whether a normalised location is in S3."""
     return uri.startswith(_S3_PREFIX)
 
 
 def split_s3(uri: str) -> tuple[str, str]:
-    """(bucket, key)."""
+    """Return (bucket, key)."""
     bucket, _, key = uri.removeprefix(_S3_PREFIX).partition("/")
     return bucket, key
 
 
 def contains(directory: str, uri: str) -> bool:
-    """Whether `uri` is `directory` or lies below it, by whole path components."""
+    """Tell whether `uri` is `directory` or lies below it, by whole path components."""
     return uri == directory or uri.startswith(directory.rstrip("/") + "/")
 
 
 def real(uri: str) -> str:
-    """The same place where no symbolic link is on the way, to see whether it lies in another one."""
+    """Return the location with symbolic links resolved, in order to compare it with others."""
     return uri if is_s3(uri) else os.path.realpath(uri)
 
 
@@ -96,15 +102,15 @@ def _working_directory(text: str) -> str:
         return Path.cwd().as_posix()
     except OSError as error:
         raise RequestError(
-            f"a relative path says nothing here: the working directory cannot be told: {error.strerror}",
+            f"a relative path cannot be used, because the working directory is not known: {error.strerror}",
             path=text,
             expected="an absolute path",
-            advice="go to a directory that is there, or name the whole path",
+            advice="change to a directory that exists, or name the whole path",
         ) from None
 
 
 def _is_text(name: str) -> bool:
-    """Whether it can be written down: Python stands in for bytes of file names that are not UTF-8."""
+    """Tell whether UTF-8 can encode a name: Python replaces bytes of file names that are not UTF-8 by surrogates."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -117,5 +123,5 @@ def _s3(bucket: str, key: str) -> str:
 
 
 def _clean(path: str) -> str:
-    """An absolute path without `.`, `..`, or slashes in a row (`normpath` alone would keep two leading ones)."""
+    """Return an absolute path without `.`, `..` or repeated slashes; `normpath` alone would keep two leading ones."""
     return "/" + posixpath.normpath(path).lstrip("/")

@@ -1,7 +1,11 @@
-"""Directories on this machine that go with the process that made them, however it ends.
+"""Scratch directories on this machine, which are removed when the process that made them ends, however it ends.
 
-Each is locked for as long as it is used (`flock`), and a lock ends with its process. What a killed process left is not
-locked any more: whoever makes the next directory on this machine removes it, and so does `rescale discard`.
+A name proves nothing, so each directory holds a marker (`MARKER`), its first file. The marker names the directory (by
+name and inode, so that it is not valid for a copy), the process and its machine. The process locks it (`flock`), and
+the lock ends with the process. So the directory of a killed process is not locked any more: the next process that makes
+a directory in the same place removes it, and so does `rescale discard`. Only directories with such a marker are
+removed, directly in a place for scratch directories, and never through a link or a mount. A process that is killed
+before it wrote the marker leaves an empty directory, or one with an empty marker, which stays.
 """
 
 from __future__ import annotations
@@ -9,24 +13,43 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import shutil
-import tempfile
+import socket
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
+from typing import IO, NamedTuple
 
-from rescale.errors import RequestError, StoreError
+import msgspec
+
+from rescale.storage.files import owned
+from rescale.text.errors import RequestError, StoreError
+
+MARKER = ".rescale-scratch"
+"""Name of the file that names the process of a scratch directory."""
+
+_LARGEST_MARKER = 4096
+"""Largest marker, in bytes."""
+
+SHORT_PLACE = "/tmp"
+"""Place for sockets, which must have short paths."""
 
 _OF_SPARK = "blockmgr-*"
-"""The scratch directories of Spark's applications (`DiskBlockManager`), beside each other; killed ones leave theirs."""
+"""Scratch directories of Spark's applications (`DiskBlockManager`), which killed applications leave."""
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+"""File with Linux's id of the current boot of this machine, also in containers."""
+
+_STATUS, _STARTED = Path("/proc/self/stat"), 19
+"""File with Linux's status of this process, and the index of its start time after its name."""
 
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What a file system says that has none for directories, as NFS (`flock(2)`): nobody removes what others left then."""
+"""Errors of a file system without locks (`flock(2)`), in which nobody removes the directories of others."""
 
 
 class ScratchKind(StrEnum):
-    """What a directory is for; by what its name begins with it is ours."""
+    """The purpose of a directory, and the beginning of its name."""
 
     DATABASE = "rescale-database-"
     SPARK = "rescale-spark-"
@@ -34,33 +57,34 @@ class ScratchKind(StrEnum):
     EVENT_LOG = "rescale-event-log-"
     RESULT = "rescale-result-"
     CHANGELOG = "rescale-changelog-"
+    DEMO = "rescale-demo-"
 
 
 def temporary_directory() -> str:
-    """The system's place for temporary files; `RequestError` if it has none."""
+    """Return the system's directory for temporary files; `RequestError` if it has none."""
     try:
-        return tempfile.gettempdir()
+        return owned.temporary_place()
     except FileNotFoundError as error:
         raise RequestError(
-            "there is no place for temporary files that can be written to",
+            "there is no writable directory for temporary files",
             found=error.strerror,
-            advice="let TMPDIR name a directory that the user who runs this may write to",
+            advice="set TMPDIR to a directory that the user who runs this may write to",
         ) from None
 
 
 def scratch_directory() -> str:
-    """Where Spark keeps what it shuffles; else the system's place for temporary files."""
+    """Return Spark's first directory for shuffles; without one, the system's directory for temporary files."""
     return scratch_directories()[0]
 
 
 def scratch_directories() -> list[str]:
-    """All places that Spark may use."""
+    """Return all directories that Spark may use."""
     named = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
     return named or [temporary_directory()]
 
 
 def no_room_for_rows(error: OSError, folder: str) -> StoreError:
-    """What it is that rows which wait there for their new place could not be written."""
+    """Return the error for rows that could not be written to the scratch directory."""
     return StoreError(
         f"no room for rows in the scratch directory: {error}",
         path=folder,
@@ -69,46 +93,112 @@ def no_room_for_rows(error: OSError, folder: str) -> StoreError:
     )
 
 
+class _Marker(NamedTuple):
+    """Content of a marker; `started` is the start of the process in ticks since `boot`; both are "" if not known."""
+
+    directory: str
+    inode: int
+    host: str
+    boot: str
+    pid: int
+    started: str
+
+
 @contextmanager
 def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
-    """A new directory below `place`, which is made as Spark makes its own, until the block ends."""
-    place.mkdir(parents=True, exist_ok=True)
+    """Make a directory in `place`, which is made if needed, and remove it after the block."""
+    owned.make_folder(place)
     remove_left(place)
-    with ExitStack() as stack:
-        path = None
-        while path is None:
-            path = _made(place, kind, stack)
-        stack.callback(shutil.rmtree, path, ignore_errors=True)
+    path = owned.new_folder(place, kind)
+    identity = owned.identity_of(path)
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    marker = owned.new_file(path / MARKER)
+    try:
+        for lock in (directory, marker):  # releases without markers check the lock of the directory
+            with _locks_or_none():
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        os.write(marker, msgspec.json.encode(_marker_of(path)))
         yield path
+    finally:
+        with suppress(OSError):
+            if identity is not None:
+                owned.remove_tree(path, identity, MARKER)
+        os.close(marker)
+        os.close(directory)
 
 
 def remove_left(place: Path) -> None:
-    """Removes, below `place`, what processes of ours left that are not there any more."""
-    for home in {place, *place.parent.glob(_OF_SPARK)}:
-        for path in [one for kind in ScratchKind for one in home.glob(f"{kind}*")]:
-            with suppress(OSError), ExitStack() as stack:  # in use, or another user's
-                _lock(path, stack, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path)
+    """Remove the directories in `place` that dead processes left."""
+    beside = [home for home in place.parent.glob(_OF_SPARK) if not home.is_symlink()]
+    for home in {place, *beside}:
+        for path in [folder for kind in ScratchKind for folder in home.glob(f"{kind}*")]:
+            remove_if_left(path)
+
+
+def remove_if_left(path: Path) -> None:
+    """Remove a directory if its marker is valid, and its process is dead."""
+    with suppress(OSError, RequestError), ExitStack() as stack:  # in use, or another user's
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        stack.callback(os.close, folder)
+        status = os.fstat(folder)
+        marker = owned.open_in(folder, MARKER)
+        stack.callback(os.close, marker)
+        file = os.fstat(marker)
+        if not stat.S_ISREG(file.st_mode) or file.st_nlink > 1 or {file.st_uid, status.st_uid} != {os.geteuid()}:
+            return
+        fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_left(os.read(marker, _LARGEST_MARKER), path, status.st_ino):
+            owned.remove_tree(path, owned.Identity(status.st_dev, status.st_ino), MARKER)
 
 
 def remove_all_left() -> None:
-    """The same in all places where processes of ours keep something on this machine."""
-    for place in {temporary_directory(), *scratch_directories()}:
+    """Remove the directories that dead processes left, in all places for scratch directories of this machine."""
+    for place in {temporary_directory(), *scratch_directories(), SHORT_PLACE}:
         remove_left(Path(place))
 
 
-def _made(place: Path, kind: ScratchKind, stack: ExitStack) -> Path | None:
-    """A new directory, locked; None if another process took it for one that was left, in between."""
-    path = Path(tempfile.mkdtemp(prefix=kind, dir=place))
+def unnamed_file() -> IO[bytes]:
+    """Open a scratch file without a name, which is removed when it is closed."""
+    return owned.unnamed_file(scratch_directory())
+
+
+def spooled_file(in_memory: int) -> IO[bytes]:
+    """Open a file as `unnamed_file` does, which stays in memory up to `in_memory` bytes."""
+    return owned.spooled_file(in_memory, scratch_directory())
+
+
+@contextmanager
+def _locks_or_none() -> Iterator[None]:
+    """Ignore errors of a file system without locks."""
     try:
-        _lock(path, stack, fcntl.LOCK_EX)
+        yield
     except OSError as error:
-        if error.errno not in (errno.ENOENT, *_NO_LOCKS):
+        if error.errno not in _NO_LOCKS:
             raise
-    return path if path.exists() else None
 
 
-def _lock(path: Path, stack: ExitStack, kind: int) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    stack.callback(os.close, descriptor)
-    fcntl.flock(descriptor, kind)
+def _is_left(data: bytes, path: Path, inode: int) -> bool:
+    """Tell whether an unlocked marker belongs to this directory, and to a process of this machine.
+
+    A free lock proves nothing about a process on another machine that mounts the same file system without locks.
+    """
+    try:
+        marker = msgspec.json.decode(data, type=_Marker)
+    except (msgspec.MsgspecError, UnicodeError):
+        return False
+    boot = _text_of(_BOOT)
+    is_here = marker.boot == boot != "" or marker.host == socket.gethostname()
+    return (marker.directory, marker.inode) == (path.name, inode) and is_here
+
+
+def _marker_of(path: Path) -> _Marker:
+    started = _text_of(_STATUS).rpartition(")")[2].split()
+    begun = started[_STARTED] if started else ""
+    return _Marker(path.name, path.stat().st_ino, socket.gethostname(), _text_of(_BOOT), os.getpid(), begun)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""

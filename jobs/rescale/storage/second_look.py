@@ -1,7 +1,7 @@
-"""What does not fit is read again before anybody is told so.
+"""Reading twice before reporting a mismatch.
 
-A bit that flips on its way, in memory or on a wire, is another one the next time: another try then compares in peace.
-Damage that lies in a store is the same at every look. Telling the first as the second has sound results thrown away.
+A bit that flips in memory or on a wire is correct in the next read, while damage in a store is the same in every read.
+If the first were reported as the second, sound results would be thrown away.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
 
 R = TypeVar("R")
 
 SIDES = SOURCE, RESULT = "source", "result"
 EITHER = "source or the result"
-"""Where what one of them says only shows beside the other."""
+"""Name of a side for a mismatch that only shows when both are compared."""
 
 DOCUMENTS = "documents beside the target"
-"""Our own: of a run they are all that its next step knows."""
+"""Name of a side for the documents of a run, which are all that its next step knows."""
 
 
 def looked_at_again(work: Callable[[], R], side: str | None = None) -> R:
-    """What `work` gives, which reads that side, or both. If it fails for good it is done once more.
+    """Return the result of `work`, which reads `side`, or both sides; run it again if it raises a final error.
 
-    Its error then, if that is the same at both looks; `StoreError` if not, for something was misread.
+    Raises that error if both runs raise the same, and `StoreError` if they do not, because something was misread.
     """
     try:
         return work()
@@ -43,17 +43,17 @@ def looked_at_again(work: Callable[[], R], side: str | None = None) -> R:
 
 
 def _both_refused(*errors: RescaleError) -> bool:
-    """Whether the store refused both looks for the same reason, be it at another file: several are read at once."""
+    """Tell whether the store refused both reads for the same reason, maybe of another file: reads run in parallel."""
     return all(isinstance(error, RequestError) for error in errors) and len({(e.what, e.found) for e in errors}) == 1
 
 
 def changed_sides(first: Sequence[object], again: Sequence[object]) -> list[str]:
-    """Which sides gave something else at the second look, of what either gave."""
-    return [side for side, one, other in zip(SIDES, first, again, strict=True) if one != other]
+    """Return the sides whose two reads differ; both sequences have an entry for each of `SIDES`."""
+    return [side for side, old, new in zip(SIDES, first, again, strict=True) if old != new]
 
 
 def misread(sides: Sequence[str], first: RescaleError) -> StoreError:
-    """Of sides whose bytes were not the same twice; `first` is what the first look found."""
+    """Return the error for sides whose two reads differ; `first` is the error of the first read."""
     return StoreError(
         f"the {' and the '.join(sides)} did not read the same twice",
         path=first.path,
@@ -61,7 +61,7 @@ def misread(sides: Sequence[str], first: RescaleError) -> StoreError:
         operator=first.operator,
         state=first.state,
         expected=first.expected,
-        found=f"at the first look: {first.what}; at the second, something else",
-        advice="a passing fault of memory, disk or network: another try compares again; if it comes back, look for it "
-        "in this machine and on its way to the store",
+        found=f"in the first read: {first.what}; in the second read, something else",
+        advice="this is a passing fault of memory, disk or network, and another try reads again; if it comes back, "
+        "check this machine and the network to the store",
     )

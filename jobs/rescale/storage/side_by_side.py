@@ -1,4 +1,4 @@
-"""Many items at once, where most of the work is waiting for a store."""
+"""Work on many items in parallel threads, for work that mostly waits for a store."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ AT_ONCE = 32
 
 
 def side_by_side(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """`work(item)` for every item, in their order; the first error in that order is raised."""
+    """Return `work(item)` for every item, in their order; raise the first error in that order.
+
+    A single item is worked on in this thread.
+    """
+    items = list(items)
+    if len(items) < 2:
+        return list(map(work, items))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(work, items))

@@ -1,4 +1,4 @@
-"""The store of a place: what everything that reads or writes begins with."""
+"""The entry to storage: the store of a URI."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ __all__ = ["Entry", "Pin", "Store", "open_store", "read_in_chunks", "stats_of"]
 
 
 def open_store(uri: str) -> Store:
-    """The store that holds `uri`."""
+    """Return the store that holds `uri`."""
     return _s3() if is_s3(uri) else _local()
 
 
 def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
-    """`Store.stats` of files that need not all lie in the same kind of store, by URI."""
-    found: dict[str, Pin | None] = {}
+    """Return the versions of files in any kind of store, by URI; None for a file that does not exist."""
+    pins: dict[str, Pin | None] = {}
     for of_s3 in (True, False):
         if own := [uri for uri in uris if is_s3(uri) is of_s3]:
-            found |= zip(own, open_store(own[0]).stats(own), strict=True)
-    return found
+            pins |= zip(own, open_store(own[0]).stats(own), strict=True)
+    return pins
 
 
 def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int | None = None) -> Iterator[bytes]:
-    """`length` bytes of a file from `start` on, in pieces of the size that its store likes; errors as `Store.read`.
+    """Yield `length` bytes of a file from `start` on, in pieces of the best size for its store.
 
-    Whoever uses `at_once` of them together gets such pieces, or much longer ones of a long run.
+    `at_once` is the number of bytes that the caller uses together: pieces have that size, or a much larger one. Raises
+    as `Store.read`.
     """
     store = open_store(uri)
     step = store.read_size(length, at_once)
@@ -45,7 +46,7 @@ def _local() -> Store:
 
 @cache
 def _s3() -> Store:
-    from rescale.storage.s3.s3_store import S3Store  # brings boto3, which only those pay for who use S3
+    from rescale.storage.s3.s3_store import S3Store  # imports boto3, which is slow
 
     return S3Store()
 

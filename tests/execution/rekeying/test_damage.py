@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import RescaleError
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.values.plan import Plan
+from rescale.plan.plan import Plan
 from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import RescaleError
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow, slow_but
@@ -19,8 +19,8 @@ from support.slow import slow, slow_but
 SNAPSHOTS = ["2-lazy", "2-lazy-compressed", "1.20-windows", "2-clicks"]
 QUICK = ("2-lazy-compressed", "2-clicks")
 LIMIT = 256 * 1024 * 1024
-PLACES = 12
-"""Of each file that are damaged."""
+places = pytest.mark.parametrize("places", [4, slow(12)])
+"""Number of places that are damaged in each file."""
 
 
 @pytest.fixture(params=slow_but(lambda name: name in QUICK, SNAPSHOTS))
@@ -30,7 +30,7 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def keyed_files(source: Path) -> list[Path]:
-    """Those that hold canonical keyed state, the largest of each operator."""
+    """Return the largest file with canonical keyed state of each operator."""
     snapshot = open_snapshot(str(source))
     largest = [
         max((s.extent.length, snapshot.files[s.extent.file][0]) for s in operator.keyed)
@@ -54,34 +54,36 @@ def outcome(source: Path, maximum: str) -> Plan | RescaleError:
     return plan
 
 
+@places
 @pytest.mark.parametrize("maximum", ["1000", slow("8")])
-def test_a_flipped_bit_is_an_error_or_moved_as_it_is(source: Path, maximum: str) -> None:
+def test_a_flipped_bit_is_an_error_or_moved_as_it_is(source: Path, maximum: str, places: int) -> None:
     """Published is only what passes its own validation against the damaged source."""
     errors = []
     for file in keyed_files(source):
         data = file.read_bytes()
-        for at in range(5, len(data), max(1, len(data) // PLACES)):
+        for at in range(5, len(data), max(1, len(data) // places)):
             file.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
-            found = outcome(source, maximum)
-            if isinstance(found, RescaleError):
-                assert found.exit_code in (3, 4), found
-                errors.append(found)
+            result = outcome(source, maximum)
+            if isinstance(result, RescaleError):
+                assert result.exit_code in (3, 4), result
+                errors.append(result)
         file.write_bytes(data)
     assert errors
     assert any(error.operator for error in errors)
 
 
+@places
 @pytest.mark.parametrize("value", [0x7FFFFFFF, slow(0x10000000)])
-def test_a_wrong_length_anywhere_takes_no_memory(source: Path, value: int) -> None:
+def test_a_wrong_length_anywhere_takes_no_memory(source: Path, value: int, places: int) -> None:
     planted = value.to_bytes(4, "big", signed=True)
     tracemalloc.start()
     try:
         for file in keyed_files(source)[:2]:
             data = file.read_bytes()
-            for at in range(7, len(data) - 4, max(1, len(data) // PLACES)):
+            for at in range(7, len(data) - 4, max(1, len(data) // places)):
                 file.write_bytes(data[:at] + planted + data[at + 4 :])
-                found = outcome(source, "1000")
-                assert isinstance(found, Plan) or found.exit_code in (3, 4), found
+                result = outcome(source, "1000")
+                assert isinstance(result, Plan) or result.exit_code in (3, 4), result
             file.write_bytes(data)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -100,9 +102,9 @@ def test_every_length_of_a_record_is_looked_at(tmp_path: Path) -> None:
     for planted in (0x7FFFFFFF, 0x40000000, 0x1000000, -1, 0):
         at = group.start + 2
         file.write_bytes(data[:at] + planted.to_bytes(4, "big", signed=True) + data[at + 4 :])
-        found = outcome(source, "1000")
-        assert isinstance(found, RescaleError)
-        assert (found.exit_code, found.path, found.offset) == (3, str(file), group.start)
+        error = outcome(source, "1000")
+        assert isinstance(error, RescaleError)
+        assert (error.exit_code, error.path, error.offset) == (3, str(file), group.start)
 
 
 def test_a_cut_file_is_an_error(source: Path) -> None:
@@ -111,7 +113,7 @@ def test_a_cut_file_is_an_error(source: Path) -> None:
         data = file.read_bytes()
         for size in (0, 1, len(data) // 2, len(data) - 1):
             file.write_bytes(data[:size])
-            found = outcome(source, "1000")
-            assert isinstance(found, RescaleError)
-            assert (found.exit_code, found.path) == (3, str(file))
+            error = outcome(source, "1000")
+            assert isinstance(error, RescaleError)
+            assert (error.exit_code, error.path) == (3, str(file))
         file.write_bytes(data)

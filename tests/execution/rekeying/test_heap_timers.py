@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import UnsupportedError
-from rescale.execution.loop import Loop
 from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
 from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import UnsupportedError
 from support.canonical import Record, read_group
 from support.composite import timer
 from support.edited import edit_operators
@@ -56,13 +56,13 @@ def expected(max_parallelism: int, *, states: bool) -> Placed:
 def placed(target: str) -> Placed:
     snapshot = open_snapshot(target)
     (operator,) = snapshot.operators
-    found: Placed = Counter()
+    counts: Placed = Counter()
     for stream in operator.keyed:
         assert stream.parsed is not None
         for group, data in contents(snapshot, stream):
             for key_group, record in read_group(data, operator.max_parallelism):
                 assert key_group == group
-                found[group, stream.parsed.states[record.state].name, record.key, record.value] += 1
+                counts[group, stream.parsed.states[record.state].name, record.key, record.value] += 1
     reader = SourceReader(snapshot.contents)
     for stream in operator.heap_timers:
         for source in sources_of(stream, operator.max_parallelism):
@@ -71,8 +71,8 @@ def placed(target: str) -> Placed:
                 for start, limit, state, key_group in zip(
                     batch.starts, batch.limits, batch.states, batch.groups, strict=True
                 ):
-                    found[int(key_group), names[state], batch.data[start:limit].tobytes(), b""] += 1
-    return found
+                    counts[int(key_group), names[state], batch.data[start:limit].tobytes(), b""] += 1
+    return counts
 
 
 def block(subtask: int, key_group: int) -> bytes:
@@ -136,7 +136,7 @@ def test_every_timer_is_there(
     stay = wanted == "keep" and not states
     assert [stream.subtask for stream in operator.raw_timers] == (list(range(parallelism)) if stay else [])
     assert bool(operator.keyed) is not stay
-    assert validate_published(str(source), target, Loop())["verdict"] == "complete"
+    assert validate_published(str(source), target, Loop()).verdict == "complete"
 
 
 def test_timers_stay_what_they_are_where_key_groups_move_as_they_are(source: Path, tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_timers_stay_what_they_are_where_key_groups_move_as_they_are(source: Pat
     execute_without_spark(plan)
     moved = open_snapshot(str(tmp_path / "moved"))
     (operator,) = moved.operators
-    found = {group: data for stream in operator.raw_keyed for group, data in contents(moved, stream)}
-    assert found == {group: block(group // (MAX_PARALLELISM // 2), group) for group in range(MAX_PARALLELISM)}
+    content_of = {group: data for stream in operator.raw_keyed for group, data in contents(moved, stream)}
+    assert content_of == {group: block(group // (MAX_PARALLELISM // 2), group) for group in range(MAX_PARALLELISM)}
     again = plan_rescale(str(tmp_path / "moved"), str(tmp_path / "target"), ["2"], max_parallelism=["200"])
-    with pytest.raises(UnsupportedError, match="a service that others of its stream do not have"):
+    with pytest.raises(UnsupportedError, match="a service that other key groups of its stream do not list"):
         execute_without_spark(again)

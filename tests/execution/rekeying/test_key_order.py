@@ -33,30 +33,32 @@ records = st.builds(
     ),
 )
 batches = st.builds(
-    lambda found, size: list(batched(found, size)),
-    st.lists(records, min_size=1, max_size=60, unique_by=lambda one: (one.key_group, one.record.state, one.record.key)),
+    lambda moving, size: list(batched(moving, size)),
+    st.lists(
+        records, min_size=1, max_size=60, unique_by=lambda each: (each.key_group, each.record.state, each.record.key)
+    ),
     st.integers(1, 20),
 )
 """A state holds a key once."""
 
 
-def batched(found: list[Moving], size: int) -> Iterator[list[Moving]]:
-    return (found[start : start + size] for start in range(0, len(found), size))
+def batched(moving: list[Moving], size: int) -> Iterator[list[Moving]]:
+    return (moving[start : start + size] for start in range(0, len(moving), size))
 
 
 def rows_of(batches: Sequence[Sequence[Moving]]) -> list[bytes]:
-    """Of batches that were read one after the other."""
+    """Return the rows of batches that are sorted one after the other."""
     sorter = BlockSorter(GROUPS, STATES)
     rows = []
     for number, batch in enumerate(batches):
-        found = in_a_buffer([one.record for one in batch], [0] * len(batch))
-        index, data = sorter.sort(found, found.states, np.array([one.key_group for one in batch], np.int64))
+        buffer = in_a_buffer([moving.record for moving in batch], [0] * len(batch))
+        index, data = sorter.sort(buffer, buffer.states, np.array([moving.key_group for moving in batch], np.int64))
         rows += [row for _, row in write_rows(0, number, 0, index, data, np.zeros(1, np.int64))]
     return rows
 
 
 def check_lasts(blocks: SortedBlocks) -> None:
-    """What is said of the last records must be true."""
+    """Check that `lasts` points to the last record of each block."""
     for i in range(len(blocks)):
         data, starts = blocks.load(i, i + 1)
         last = data[starts[0] + blocks.lasts[i] : starts[0] + blocks.sizes[i]].tobytes()
@@ -72,6 +74,7 @@ def rows_as_written(blocks: SortedBlocks) -> list[tuple[bytes, bytes]]:
     ]
 
 
+@pytest.mark.slow
 @given(
     batches,
     st.data(),
@@ -83,8 +86,10 @@ def test_every_state_is_in_the_order_of_its_keys(
     batches: list[list[Moving]], data: st.DataObject, memory: int, window: int, buffered: int
 ) -> None:
     expected: dict[int, list[tuple[bytes, bytes]]] = {state: [] for state in range(STATES)}
-    for one in (one for batch in batches for one in batch):
-        expected[one.record.state].append((prefix(one.key_group, GROUPS) + one.record.key, one.record.value))
+    for moving in (moving for batch in batches for moving in batch):
+        expected[moving.record.state].append(
+            (prefix(moving.key_group, GROUPS) + moving.record.key, moving.record.value)
+        )
     with (
         patch.object(windows, "SLOT_MEMORY", memory),
         patch.object(windows, "WINDOW", window),
@@ -96,8 +101,8 @@ def test_every_state_is_in_the_order_of_its_keys(
         taken = take_in(data.draw(st.permutations(rows_of(batches))), buffer)
         ordered = in_key_order(taken.of_range(WHOLE, STATES))
         check_lasts(ordered)
-        for state, found in expected.items():
-            assert rows_as_written(ordered.of_state(state)) == sorted(found)
+        for state, rows in expected.items():
+            assert rows_as_written(ordered.of_state(state)) == sorted(rows)
 
 
 @pytest.mark.parametrize("window", [30, 45, 48, 50, 51, 57, 60, 75, 100])
@@ -112,8 +117,8 @@ def test_what_is_loaded_of_a_run_may_end_with_a_record(window: int) -> None:
         BlockBuffer() as buffer,
     ):
         ordered = in_key_order(take_in(rows_of(batches), buffer).of_range(WHOLE, STATES))
-        found = [key for key, _ in rows_as_written(ordered.of_state(0))]
-    assert found == sorted(prefix(0, GROUPS) + key for run in runs for key in run)
+        keys = [key for key, _ in rows_as_written(ordered.of_state(0))]
+    assert keys == sorted(prefix(0, GROUPS) + key for run in runs for key in run)
 
 
 def test_no_blocks_have_an_order() -> None:

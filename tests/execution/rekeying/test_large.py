@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.execution.loop import Loop
 from rescale.execution.rekeying import write_ranges
 from rescale.execution.steps import reshuffle_keyed_state
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.key_groups import key_group_of_hash
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.rekeying import RekeyedSource
+from rescale.plan.plan import Plan
+from rescale.plan.rekeying import RekeyedSource
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage import store as stores
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
-from rescale.target.claim import claim
-from rescale.target.places import places_of
 from support import written
 from support.canonical import Record
 from support.composite import keyed
@@ -115,6 +115,7 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
     assert many_parts >= 2
 
 
+@pytest.mark.slow
 def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_ranges, "RANGE_SIZE", MIB)
     source = skewed(tmp_path / "savepoint")

@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError, RequestError, RescaleError, UnsupportedError
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed import composite_key
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.planning.values.plan import Plan
+from rescale.plan.plan import Plan
+from rescale.runstate.places import places_of
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
-from rescale.target.places import places_of
+from rescale.text.errors import IntegrityError, RequestError, RescaleError, UnsupportedError
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.java_composites import Pojo
@@ -42,7 +44,7 @@ class Spoiled:
         self.snapshot: Snapshot = open_snapshot(str(source))
         self.label, self.stream = max(
             ((o.label, s) for o in self.snapshot.operators for s in o.keyed if s.framing is Framing.CANONICAL),
-            key=lambda found: found[1].extent.length,
+            key=lambda largest: largest[1].extent.length,
         )
         self.path = Path(self.snapshot.files[self.stream.extent.file][0])
         present = [i for i, extent in enumerate(self.stream.groups) if extent is not None]
@@ -224,7 +226,7 @@ def test_a_formula_that_is_not_the_right_one(formula: str, maximum: str, orders:
     error = refused(planned(orders, maximum, formula))
     assert isinstance(error, IntegrityError)
     assert (error.operator, error.state) == (operator_id_of_uid(UID), "total")
-    assert "the hash of a key does not give the key group that it lies in: key bytes 02" in error.what
+    assert "the hash of a key does not give the key group that contains it: key bytes 02" in error.what
     assert str(error.expected).endswith(" of 128")
     assert str(error.found).startswith("key group ")
 
@@ -254,3 +256,43 @@ def test_the_right_formula_is_found_and_said_to_be_tested(orders: Path) -> None:
     (records,) = [operator["records"] for operator in certificate["operators"]]
     assert (records["key_hash"], records["hash_is"]) == ("objects-hash(id,town)", "tested, not known")
     assert (records["compared"], records["distinct_keys_at_least"]) == (200, 200)
+
+
+def test_validation_takes_the_formula_of_keys_from_the_certificate(
+    orders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No formula is tried: the run was told it."""
+    plan = planned(orders, "1000", "objects-hash(id,town)")
+    execute_without_spark(plan)
+    monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
+    again = validate_published(plan.source, plan.target, Loop())
+    (records,) = [operator.records for operator in again.operators]
+    assert (records.key_hash, records.compared) == ("objects-hash(id,town)", 200)
+    with pytest.raises(IntegrityError, match="hash of a key"):
+        validate_published(plan.source, plan.target, Loop(), key_hash=["lombok(id,town)"])
+    Path(places_of(plan).certificate).unlink()
+    with pytest.raises(UnsupportedError):
+        validate_published(plan.source, plan.target, Loop())
+
+
+def test_validation_calls_no_function_that_only_the_certificate_names(
+    orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may have written it; it is named, for a user who trusts it."""
+    (tmp_path / "orders_hash.py").write_text(
+        "def code(key):\n"
+        "    code = 31 * (31 + int.from_bytes(key[2:6], 'big', signed=True))\n"
+        "    hashed = 0\n"
+        "    for letter in key[8:]:\n"
+        "        hashed = 31 * hashed + letter\n"
+        "    return (code + hashed) & 0xFFFFFFFF\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plan = planned(orders, "1000", "orders_hash:code")
+    execute_without_spark(plan)
+    monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
+    with pytest.raises(UnsupportedError) as raised:
+        validate_published(plan.source, plan.target, Loop())
+    assert "--key-hash orders_hash:code" in (raised.value.advice or "")
+    again = validate_published(plan.source, plan.target, Loop(), key_hash=["orders_hash:code"])
+    assert [operator.records.compared for operator in again.operators] == [200]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rescale.runstate.documents import load_plan
+from rescale.runstate.places import places_of
 from rescale.storage.store import open_store
-from rescale.target.documents import load_plan
-from rescale.target.places import places_of
 from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed
@@ -48,7 +48,7 @@ def assert_whole(target: str) -> None:
 
 @on_both
 def test_the_work_is_dealt_and_joined(case: Case) -> None:
-    """What the other tests here are about happens."""
+    """The plan under test shares out the work and joins it, as the other tests need."""
     target, faults = case.target(), case.faults()
     assert case.run(target, faults) == 0, warm.output(faults)
     assert_whole(target)

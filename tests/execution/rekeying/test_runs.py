@@ -13,15 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from big_savepoint import write_savepoint
-from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_published
-from rescale.planning.values.plan import Plan
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
 from rescale.snapshot.opening import open_snapshot
 from support import snapshots
+from support.examples import examples
 from support.pipeline import execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 from support.results import files_of, remove
-from support.slow import slow
+from support.slow import pairs_in_turn, slow
 
 MIB = 1 << 20
 NAMES = ["2-canonical-hashmap", "2-lazy", "2-lazy-compressed", "1.20-clicks", "2-windows", "2-sql", "1.15.4-clicks"]
@@ -37,7 +38,7 @@ KNOBS = {
     "INLINE_LIMIT": "rescale.planning.streams.inline.INLINE_LIMIT",
 }
 WORK = sorted(KNOBS.keys() - {"INLINE_LIMIT"})
-"""Those that nobody can tell from the result."""
+"""Settings that do not change the result."""
 
 SOME_INLINE = 6000
 """Some streams of the snapshots are larger under another max parallelism, some are not."""
@@ -52,16 +53,16 @@ def knobs(**values: int) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("snapshot", NAMES)
-@pytest.mark.parametrize(("parallelism", "maximum"), [("3", "1000"), ("2", "8"), ("7", "129"), ("1", "32768")])
+@pytest.mark.parametrize(
+    ("snapshot", "shape"), pairs_in_turn(NAMES, [("3", "1000"), ("2", "8"), ("7", "129"), ("1", "32768")])
+)
 @pytest.mark.parametrize("inline", [True, slow(False)])
 def test_every_record_gets_its_place(
-    snapshot: str, parallelism: str, maximum: str, inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    snapshot: str, shape: tuple[str, str], inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
         monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
-    if parallelism == "7" and maximum == "8":
-        parallelism = "5"
+    parallelism, maximum = shape
     source = snapshots.directory(snapshot)
     plan = plan_rescale(source, str(tmp_path / "target"), [parallelism], max_parallelism=[maximum])
     execute_without_spark(plan)
@@ -86,7 +87,7 @@ def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Pat
     remove(plan)
     execute_without_spark(plan)
     assert files_of(plan) == first
-    assert validate_published(large, plan.target, Loop())["verdict"] == "complete"
+    assert validate_published(large, plan.target, Loop()).verdict == "complete"
 
 
 @st.composite
@@ -101,7 +102,7 @@ def ways(draw: st.DrawFn, scale: int) -> dict[str, int]:
     return {knob: draw(few.get(knob, st.integers(scale // 500, scale))) for knob in chosen}
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     snapshot=st.sampled_from(["2-lazy", "2-lazy-compressed", "1.20-clicks"]),
     values=ways(5000),
@@ -147,7 +148,7 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
         {"MEMORY": 0, "RECORDS_AT_ONCE": 7, "BATCHES": 1},
     ],
 )
-@pytest.mark.parametrize("cores", [1, 5])
+@pytest.mark.parametrize("cores", [slow(1), 5])
 def test_much_state_comes_out_the_same_too(
     values: dict[str, int], cores: int, large: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +160,7 @@ def test_much_state_comes_out_the_same_too(
 
 
 def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
-    """Those whose size the plan knows come first."""
+    """Streams whose size the plan knows come first."""
     budget = 12_000
     plan = plan_rescale(snapshots.directory("2-canonical-hashmap"), str(tmp_path / "free"), max_parallelism=["1000"])
     execute_without_spark(plan)
@@ -172,6 +173,6 @@ def test_inline_streams_share_one_budget(tmp_path: Path) -> None:
 
 
 def inline_bytes(plan: Plan) -> int:
-    """Of all streams of the result that lie in `_metadata`."""
+    """Return the bytes of all streams of the result that lie in `_metadata`."""
     streams = [s for o in open_snapshot(plan.target).operators for s in (*o.keyed, *o.operator, *o.raw_operator)]
     return sum(stream.extent.length for stream in streams if stream.extent.file == 0)

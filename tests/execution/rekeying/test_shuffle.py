@@ -16,20 +16,20 @@ import cramjam
 import pytest
 
 from big_savepoint import write_savepoint
-from rescale.errors import IntegrityError, StoreError
-from rescale.execution.progress import Progress
+from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.rekeying import rekeying_run
 from rescale.execution.rekeying.sort_side import SortSide
 from rescale.execution.rekeying.write_side import WriteSide
-from rescale.execution.spark import file_shuffle
-from rescale.execution.spark.spill_file import SpillFile
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks import Tasks
-from rescale.planning.values.plan import Plan
+from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.tasks.spark import file_shuffle
+from rescale.execution.tasks.spark.spill_file import SpillFile
+from rescale.plan.plan import Plan
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import publish
 from rescale.storage.scratch import scratch_directory
-from rescale.target.claim import claim
-from rescale.target.places import places_of
-from rescale.target.publication import publish
+from rescale.text.errors import IntegrityError, StoreError
 from support.faults import Faults
 from support.pipeline import execute, move, plan_rescale, shared_spark, spark_with_its_own_shuffle
 from support.rekeyed import assert_rekeyed
@@ -135,8 +135,8 @@ def spilled_by_tasks() -> list[Path]:
     def look(_: int) -> list[Path]:
         return list(Path(scratch_directory()).glob("rescale-shuffle-*"))
 
-    (found,) = shared_spark().run(look, [(1, 0)], Progress("look", 1))
-    return found
+    (spilled,) = shared_spark().run(look, [(1, 0)], Progress("look", 1, ByteAction.READ))
+    return spilled
 
 
 @pytest.mark.slow
@@ -146,14 +146,14 @@ def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeyp
         with pytest.raises(StoreError, match="planted: throttled") as caught:
             execute(plan)
     assert caught.value.path == "/p"
-    assert "resumes" in str(caught.value.advice)
+    assert "resume" in str(caught.value.advice)
     assert not Path(places_of(plan).metadata).exists()
     execute(plan)
     assert_rekeyed(plan.source, plan.target)
 
 
 def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the last range a byte more is expected than comes."""
+    """The writer of the last range expects one byte more than it gets."""
 
     def make(plan: Plan, writer: Any, works: dict[int, bytes], *more: Any) -> Any:
         *others, last = pickle.loads(works[max(works)])
@@ -162,7 +162,7 @@ def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: 
 
     monkeypatch.setattr(rekeying_run, "WriteSide", make)
     claim(plan)
-    with pytest.raises(IntegrityError, match="not as long as its records were counted") as caught:
+    with pytest.raises(IntegrityError, match="does not have the size that was computed from its records") as caught:
         reshuffle_keyed_state(plan, shared_spark())
     assert caught.value.operator == plan.operators[0].label
     assert not Path(places_of(plan).written_handles("keyed")).exists()
@@ -170,7 +170,7 @@ def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: 
 
 THROUGH_SPARK = """
 import runpy
-from rescale.execution.spark import spark_tasks
+from rescale.execution.tasks.spark import spark_tasks
 spark_tasks.FileShuffle = spark_tasks.SparkShuffle
 runpy.run_module("reshuffle_keyed_state", run_name="__main__", alter_sys=True)
 """
@@ -189,10 +189,10 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
     log, events, hook = Faults(str(home / "calls")), home / "events", home / "hook"
     hook.mkdir()
     (home / "spark-defaults.conf").write_text("spark.shuffle.compress false\n")
-    words = ["--plan", places_of(plan).plan, "--result", str(home / "result.json"), "--master", "local[2]"]
-    told = {"SPARK_CONF_DIR": str(home), "RESCALE_EVENT_LOG": str(events)}
-    environment = {**os.environ, **log.environment(hook), **told, **SECRETS}
-    subprocess.run([sys.executable, "-c", THROUGH_SPARK, *words], env=environment, check=True, timeout=200)
+    arguments = ["--plan", places_of(plan).plan, "--result", str(home / "result.json"), "--master", "local[2]"]
+    settings = {"SPARK_CONF_DIR": str(home), "RESCALE_EVENT_LOG": str(events)}
+    environment = {**os.environ, **log.environment(hook), **settings, **SECRETS}
+    subprocess.run([sys.executable, "-c", THROUGH_SPARK, *arguments], env=environment, check=True, timeout=200)
     (file,) = events.iterdir()
     assert file.suffix == ".zstd", "by which Spark's history server knows how it is packed"
     return plan, log.calls(), [*map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())]
@@ -265,4 +265,4 @@ def test_the_workers_read_every_key_group_once(run: Run) -> None:
 def sources_of(plan: Plan) -> list[tuple[Any, Any]]:
     """The sources of records, with their files."""
     rekeyed = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
-    return [(source, plan.files[source.file]) for one in rekeyed for source in one.sources]
+    return [(source, plan.files[source.file]) for stream in rekeyed for source in stream.sources]

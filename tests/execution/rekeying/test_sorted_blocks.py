@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import StoreError
 from rescale.execution.rekeying import block_buffer, block_rows
 from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.block_rows import INDEX, BlockSorter, read_row, write_rows
@@ -22,6 +21,7 @@ from rescale.execution.rekeying.sorted_blocks import PartitionBlocks, SortedBloc
 from rescale.execution.writers.canonical import block_framing
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed
 from rescale.execution.writers.protocol import WriteRange
+from rescale.text.errors import StoreError
 from support.blocks import Moving, block, by_slot, regrouped
 from support.canonical import Record, write_group
 from support.composite import in_a_buffer
@@ -149,19 +149,19 @@ def test_key_groups_come_out_whatever_the_order(
 
 def test_operators_are_kept_apart() -> None:
     """Two of them in the same partition, with key groups of the same numbers and other states."""
-    one = [Moving(2, Record(1, b"a", b"1")), Moving(0, Record(0, b"b", b"2"))]
+    first = [Moving(2, Record(1, b"a", b"1")), Moving(0, Record(0, b"b", b"2"))]
     other = [Moving(2, Record(0, b"c", b"3"))]
     rows = [
         row
-        for operator, states, batch in ((0, 2, one), (1, 1, other))
+        for operator, states, batch in ((0, 2, first), (1, 1, other))
         for _, row in write_rows(operator, 5, 0, *sorted_blocks(BlockSorter(300, states), batch), np.zeros(1, np.int64))
     ]
     with BlockBuffer() as buffer:
         blocks = take_in(reversed(rows), buffer)
-        for operator, states, batch in ((0, 2, one), (1, 1, other)):
+        for operator, states, batch in ((0, 2, first), (1, 1, other)):
             mine = of_range(blocks, operator, 0, 299, states)
-            found = b"".join(bytes(piece) for piece in framed(mine))
-            assert found == b"".join(dict(sorted(regrouped(batch, 300).items())).values())
+            written = b"".join(bytes(piece) for piece in framed(mine))
+            assert written == b"".join(dict(sorted(regrouped(batch, 300).items())).values())
 
 
 def test_no_rows_are_no_key_groups() -> None:
@@ -194,8 +194,8 @@ def test_what_does_not_fit_goes_to_a_file(memory: int, tmp_path: Path, monkeypat
         order = np.random.default_rng(1).permutation(50)
         sizes = np.array([len(pieces[i]) for i in order], np.int64)
         data, starts = buffer.load(np.array([places[i] for i in order], np.int64), sizes)
-        found = [data[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True)]
-        assert found == [pieces[i] for i in order]
+        sorted_pieces = [data[start : start + size].tobytes() for start, size in zip(starts, sizes, strict=True)]
+        assert sorted_pieces == [pieces[i] for i in order]
         scratch = buffer._scratch
         assert scratch is not None
     assert scratch.closed
@@ -210,7 +210,7 @@ def test_what_is_gone_from_the_file_is_worth_another_try(monkeypatch: pytest.Mon
         buffer._scratch.flush()
         os.ftruncate(buffer._scratch.fileno(), 39)
         buffer.load(places[:1], np.array([20]))
-        with pytest.raises(StoreError, match="not as long as it was"):
+        with pytest.raises(StoreError, match="was truncated"):
             buffer.load(places, np.array([20, 20]))
 
 

@@ -1,4 +1,4 @@
-"""What all who read found: sizes of key groups to the byte; and the one error that is told."""
+"""Totals of all readers: sizes of key groups to the byte, and the one error that is reported."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.execution.rekeying.totals import Receipt, add_up, packed
 from rescale.execution.writers.canonical.block_framing import framed_lengths
+from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 from support.blocks import Moving, block, by_slot, regrouped
 from support.canonical import Record
 
@@ -37,14 +37,14 @@ def test_key_groups_are_as_long_as_they_will_be(units: list[tuple[int, list[Movi
     assert not isinstance(totals, RescaleError)
     assert set(totals) == {0, 4}
     for operator, total in totals.items():
-        mine = [one for number, records in units if number == operator for one in records]
+        mine = [size for number, records in units if number == operator for size in records]
         lengths = {group: len(data) for group, data in regrouped(mine, MAX_PARALLELISM).items()}
         assert framed_lengths(total).tolist() == [lengths.get(group, 0) for group in range(MAX_PARALLELISM)]
 
 
 def test_an_error_comes_before_all_else_and_always_the_same() -> None:
-    one, other = SnapshotError("broken", path="/b", offset=7), IntegrityError("another", state="s")
-    for order in ([one, other], [other, one]):
-        told = add([receipt(0, []), *map(packed, order)])
-        assert isinstance(told, IntegrityError)
-        assert told.to_json() == other.to_json()
+    first, other = SnapshotError("broken", path="/b", offset=7), IntegrityError("another", state="s")
+    for order in ([first, other], [other, first]):
+        reported = add([receipt(0, []), *map(packed, order)])
+        assert isinstance(reported, IntegrityError)
+        assert reported.to_json() == other.to_json()

@@ -12,21 +12,21 @@ from unittest.mock import patch
 
 import pytest
 
-from rescale.errors import IntegrityError
-from rescale.execution.loop import Loop
 from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.encoding.snappy import FramedCompressor, FramedDecompressor
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
 from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import publish
 from rescale.snapshot.model import KeyedStream
-from rescale.target.places import places_of
-from rescale.target.publication import publish
+from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.canonical import Record, read_group, write_group
 from support.pipeline import move, plan_rescale
 from support.planting import Place, Result
-from support.slow import slow
+from support.slow import pairs_in_turn, slow
 
 ResultOf = Callable[..., Result]
 CASES = [
@@ -101,11 +101,11 @@ class Stream:
 
     def groups(self) -> Groups:
         """The records of all key groups, none for one that is not there."""
-        found: Groups = {}
+        by_key_group: Groups = {}
         for group, data in enumerate(self.result.groups(self.place), self.first):
             content = FramedDecompressor().feed(data) if data and self._compressed else data
-            found[group] = [record for _, record in read_group(content, self.max_parallelism)] if content else []
-        return found
+            by_key_group[group] = [record for _, record in read_group(content, self.max_parallelism)] if content else []
+        return by_key_group
 
     def write(self, groups: Groups) -> None:
         """In framing that is as it should be."""
@@ -168,8 +168,8 @@ def lose_one_and_double_another(groups: Groups) -> None:
 
 
 def move_a_record(groups: Groups) -> None:
-    one, other, *_ = filled(groups)
-    groups[other].append(groups[one].pop())
+    first, other, *_ = filled(groups)
+    groups[other].append(groups[first].pop())
 
 
 def move_a_record_to_an_empty_group(groups: Groups) -> None:
@@ -178,26 +178,26 @@ def move_a_record_to_an_empty_group(groups: Groups) -> None:
 
 
 def exchange_two_groups(groups: Groups) -> None:
-    one, *_, other = filled(groups)
-    groups[one], groups[other] = groups[other], groups[one]
+    first, *_, other = filled(groups)
+    groups[first], groups[other] = groups[other], groups[first]
 
 
 def exchange_two_values(groups: Groups) -> None:
     places = [(group, i) for group, records in groups.items() for i in range(len(records))]
     for (g, i), (h, j) in combinations(places, 2):
-        one, other = groups[g][i], groups[h][j]
-        if one.state == other.state and one.value != other.value:
-            groups[g][i], groups[h][j] = one._replace(value=other.value), other._replace(value=one.value)
+        first, other = groups[g][i], groups[h][j]
+        if first.state == other.state and first.value != other.value:
+            groups[g][i], groups[h][j] = first._replace(value=other.value), other._replace(value=first.value)
             return
     raise AssertionError("no two values of a state differ")
 
 
 def give_a_state_another_id(groups: Groups) -> None:
     states = {record.state for records in groups.values() for record in records}
-    one, other = min(states), max(states)
-    assert one != other
+    first, other = min(states), max(states)
+    assert first != other
     for records in groups.values():
-        records[:] = [r._replace(state=other) if r.state == one else r for r in records]
+        records[:] = [r._replace(state=other) if r.state == first else r for r in records]
 
 
 def exchange_two_ids(groups: Groups) -> None:
@@ -246,10 +246,9 @@ def test_an_untouched_result_passes(name: str, maximum: str, result_of: ResultOf
         )
 
 
-@pytest.mark.parametrize(("name", "maximum"), CASES)
-@pytest.mark.parametrize("fault", RECORD_FAULTS)
-def test_a_fault_in_records_is_found(name: str, maximum: str, fault: str, result_of: ResultOf) -> None:
-    result = result_of(name, maximum)
+@pytest.mark.parametrize(("fault", "case"), pairs_in_turn(RECORD_FAULTS, CASES))
+def test_a_fault_in_records_is_found(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
+    result = result_of(*case)
     stream = Stream.of(result)
     groups = stream.groups()
     stream.write(groups)
@@ -260,10 +259,9 @@ def test_a_fault_in_records_is_found(name: str, maximum: str, fault: str, result
     assert error.operator == stream.label
 
 
-@pytest.mark.parametrize(("name", "maximum"), WITHOUT_HASHES)
-@pytest.mark.parametrize("fault", RECORD_FAULTS)
-def test_it_is_found_without_hashes_too(name: str, maximum: str, fault: str, result_of: ResultOf) -> None:
-    result = replace(result_of(name, maximum), key_hashes={})
+@pytest.mark.parametrize(("fault", "case"), pairs_in_turn(RECORD_FAULTS, WITHOUT_HASHES, quick=1))
+def test_it_is_found_without_hashes_too(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
+    result = replace(result_of(*case), key_hashes={})
     stream = Stream.of(result)
     groups = stream.groups()
     RECORD_FAULTS[fault](groups)
@@ -271,7 +269,7 @@ def test_it_is_found_without_hashes_too(name: str, maximum: str, fault: str, res
     assert_found(result)
 
 
-@pytest.mark.parametrize(("name", "maximum"), [CASES[0], *(slow(*one) for one in CASES[1:])])
+@pytest.mark.parametrize(("name", "maximum"), [CASES[0], *(slow(*case) for case in CASES[1:])])
 def test_a_flipped_bit_anywhere_in_key_groups_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
     result = result_of(name, maximum)
     place = Stream.of(result).place
@@ -312,10 +310,9 @@ HANDLE_FAULTS: dict[str, Callable[[KeyGroupsHandle], KeyGroupsHandle | None]] = 
 }
 
 
-@pytest.mark.parametrize(("name", "maximum"), CASES[1:4])
-@pytest.mark.parametrize("fault", HANDLE_FAULTS)
-def test_a_fault_in_a_handle_is_found(name: str, maximum: str, fault: str, result_of: ResultOf) -> None:
-    result = result_of(name, maximum)
+@pytest.mark.parametrize(("fault", "case"), pairs_in_turn(HANDLE_FAULTS, CASES[1:4], quick=1))
+def test_a_fault_in_a_handle_is_found(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
+    result = result_of(*case)
 
     def changed(handle: object) -> object:
         assert isinstance(handle, KeyGroupsHandle)
@@ -325,10 +322,9 @@ def test_a_fault_in_a_handle_is_found(name: str, maximum: str, fault: str, resul
     assert_found(result)
 
 
-@pytest.mark.parametrize(("name", "maximum"), CASES)
-@pytest.mark.parametrize("other", [1, -1, 64])
-def test_another_max_parallelism_is_found(name: str, maximum: str, other: int, result_of: ResultOf) -> None:
-    result = result_of(name, maximum)
+@pytest.mark.parametrize(("case", "other"), pairs_in_turn(CASES, [1, -1, 64], quick=1))
+def test_another_max_parallelism_is_found(case: tuple[str, str], other: int, result_of: ResultOf) -> None:
+    result = result_of(*case)
     number = Stream.of(result).place.operator
     result.edit_operator(number, lambda entry: replace(entry, max_parallelism=entry.max_parallelism + other))
     assert_found(result)
@@ -343,10 +339,9 @@ def test_the_sources_max_parallelism_is_found(name: str, maximum: str, result_of
     assert_found(result)
 
 
-@pytest.mark.parametrize(("name", "maximum"), CASES)
-@pytest.mark.parametrize("where", [0.0, 0.1, 0.5, 0.9, 1.0])
-def test_a_flipped_bit_of_a_header_is_found(name: str, maximum: str, where: float, result_of: ResultOf) -> None:
-    result = result_of(name, maximum)
+@pytest.mark.parametrize(("case", "where"), pairs_in_turn(CASES, [0.0, 0.1, 0.5, 0.9, 1.0]))
+def test_a_flipped_bit_of_a_header_is_found(case: tuple[str, str], where: float, result_of: ResultOf) -> None:
+    result = result_of(*case)
     place = Stream.of(result).place
     place.flip(int(where * (len(stream_of(place).header) - 1)))
     assert_found(result)
@@ -373,7 +368,7 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
     certificate = validate_coverage(plan, Loop())
     publish(plan)
     again = validate_published(plan.source, plan.target, Loop())
-    assert again["operators"] == certificate["operators"]
-    records = [operator["records"] for operator in certificate["operators"] if operator["records"]]
+    assert again.operators == certificate.operators
+    records = [operator.records for operator in certificate.operators if operator.records]
     assert len(records) == 4
-    assert {record["hash_is"] for record in records} == {"known"}
+    assert {record.hash_is for record in records} == {"known"}

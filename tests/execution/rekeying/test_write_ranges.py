@@ -1,4 +1,4 @@
-"""Who reads and who writes what: every key group once, in order, whatever the sizes and the cores."""
+"""Division of reads and writes: every key group once, in order, whatever the sizes and the cores."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.rekeying import Rekeying
+from rescale.plan.plan import Plan
+from rescale.plan.rekeying import Rekeying
 from support import snapshots
 from support.pipeline import plan_rescale
 
@@ -66,25 +66,25 @@ def test_ranges_make_up_every_stream(
     plan = planned(name, parallelism, max_parallelism)
     ranges = ranges_of(plan, cores)
     of_streams: dict[tuple[int, int], list[WriteRange]] = {}
-    for one in ranges:
-        of_streams.setdefault((one.operator, one.subtask), []).append(one)
+    for write_range in ranges:
+        of_streams.setdefault((write_range.operator, write_range.subtask), []).append(write_range)
     assert list(of_streams) == [(i, j) for i in rekeyed(plan) for j in range(plan.operators[i].new_parallelism)]
     for (i, subtask), mine in of_streams.items():
         of = plan.operators[i]
         own = key_group_range(of.new_max_parallelism, of.new_parallelism, subtask)
-        groups = [group for one in mine for group in range(one.first, one.last + 1)]
+        groups = [group for write_range in mine for group in range(write_range.first, write_range.last + 1)]
         assert groups == list(range(own.first, own.last + 1))
         assert of.rekeying is not None
         assert len(mine) == 1 or not of.rekeying.compressed
-    partitions = [one.partition for one in ranges]
+    partitions = [write_range.partition for write_range in ranges]
     assert partitions[0] == 0
     assert {after - before for before, after in pairwise(partitions)} <= {0, 1}
     total = sum(of.rekeying.bytes for of in plan.operators if of.rekeying)
     limit = min(size, max(1, total // (2 * cores)))
     cut = min(size, max(plan.part_size, total // 256))
-    assert all(is_small(plan, [one], cut) for one in ranges)
-    of_partitions = [list(mine) for _, mine in groupby(ranges, lambda one: one.partition)]
-    filled = [[one for one in mine if expected(plan, one)] for mine in of_partitions]
+    assert all(is_small(plan, [write_range], cut) for write_range in ranges)
+    of_partitions = [list(mine) for _, mine in groupby(ranges, lambda write_range: write_range.partition)]
+    filled = [[write_range for write_range in mine if expected(plan, write_range)] for mine in of_partitions]
     assert all(len(mine) <= 1 or is_small(plan, mine, limit) for mine in filled)
 
 
@@ -92,12 +92,12 @@ def is_small(plan: Plan, ranges: list[WriteRange], limit: int) -> bool:
     """Whether they have no more than the limit, unless that is a single key group or a compressed stream."""
     compressed = any(r.compressed for o in plan.operators if (r := o.rekeying) is not None)
     single = len(ranges) == 1 and (len(expected(plan, ranges[0])) == 1 or compressed)
-    return single or sum(sum(expected(plan, one)) for one in ranges) <= limit
+    return single or sum(sum(expected(plan, write_range)) for write_range in ranges) <= limit
 
 
-def expected(plan: Plan, one: WriteRange) -> list[int]:
+def expected(plan: Plan, write_range: WriteRange) -> list[int]:
     """The bytes of its key groups that have any."""
-    sizes = plan.operators[one.operator].expected_key_groups[one.first : one.last + 1]
+    sizes = plan.operators[write_range.operator].expected_key_groups[write_range.first : write_range.last + 1]
     return [size for size in sizes if size]
 
 
@@ -105,9 +105,9 @@ def test_small_streams_share_a_partition_and_large_ones_have_many(
     planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = planned("big", 7, 32768)
-    assert len({one.partition for one in ranges_of(plan, 1)}) in (2, 3, 4)
+    assert len({write_range.partition for write_range in ranges_of(plan, 1)}) in (2, 3, 4)
     monkeypatch.setattr(write_ranges, "RANGE_SIZE", 50_000)
-    assert len({one.partition for one in ranges_of(plan, 1)}) > 40
+    assert len({write_range.partition for write_range in ranges_of(plan, 1)}) > 40
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -138,7 +138,9 @@ def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, mo
 def test_where_the_cuts_lie_depends_on_the_plan_alone(size: int, planned: Planned) -> None:
     """They are parts of files, which others than the writer of a file would put otherwise."""
     plan = replace(planned("big", 3, 64), part_size=size)
-    few, some, many = ([one._replace(partition=0) for one in ranges_of(plan, cores)] for cores in (1, 5, 64))
+    few, some, many = (
+        [write_range._replace(partition=0) for write_range in ranges_of(plan, cores)] for cores in (1, 5, 64)
+    )
     assert few == some == many
     assert (len(few) > 3) is (size < 1 << 40)
     partitions = [ranges_of(plan, cores)[-1].partition for cores in (1, 64)]

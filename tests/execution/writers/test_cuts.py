@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 from rescale.execution.writers.cuts import cuts, part_of_a_file, whole_file
 from rescale.flink.metadata.handles import HandleTag
 from rescale.flink.slot import Slot
+from rescale.plan.new_streams import CopiedKeyGroups, TranslatedKeyGroups
+from rescale.plan.pieces import Piece, split
+from rescale.plan.plan import Plan, SourceFile
 from rescale.planning.planner import PART_SIZE
-from rescale.planning.values.new_streams import CopiedKeyGroups, TranslatedKeyGroups
-from rescale.planning.values.pieces import Piece, split
-from rescale.planning.values.plan import Plan, SourceFile
 from rescale.storage.contract import Pin
 from support import snapshots
+from support.examples import examples
 from support.pipeline import plan_rescale
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 SMALLEST, LARGEST, MOST = 5 * MIB, 5 * GIB, 10_000
-"""What S3 wants of parts: bytes, and how many there may be."""
+"""Limits of S3: bytes of a part, and parts of an upload."""
 
 
 @cache
@@ -59,21 +60,21 @@ pieces = st.tuples(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(pieces, min_size=1, max_size=12))
 def test_parts_are_as_s3_wants_them(given_pieces: list[tuple[int | None, int, int]]) -> None:
     plan, stream = plan_on_s3(), stream_of(*given_pieces)
-    found = cuts(plan, stream)
-    assert [0, *accumulate(cut.length for cut in found)] == [*(cut.start for cut in found), stream.size]
-    assert all(SMALLEST <= cut.length <= LARGEST for cut in found[:-1])
-    assert 0 < found[-1].length <= LARGEST
-    assert len(found) <= MOST
+    made = cuts(plan, stream)
+    assert [0, *accumulate(cut.length for cut in made)] == [*(cut.start for cut in made), stream.size]
+    assert all(SMALLEST <= cut.length <= LARGEST for cut in made[:-1])
+    assert 0 < made[-1].length <= LARGEST
+    assert len(made) <= MOST
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(pieces, min_size=1, max_size=12))
 def test_little_is_left_to_us(given_pieces: list[tuple[int | None, int, int]]) -> None:
-    """Of pieces that lie in the store, what is short, and what a part needs beside that."""
+    """Pieces in the store are copied, except short ones and the bytes that a part needs beside them."""
     plan, stream = plan_on_s3(), stream_of(*given_pieces)
     worth = max(SMALLEST, -(-stream.size // (MOST // 2)))
     short = [piece for piece in stream.pieces if piece.file is None or piece.length < 2 * worth]
@@ -98,18 +99,18 @@ def test_a_file_is_copied_as_a_whole() -> None:
 
 def test_there_are_never_more_parts_than_a_store_takes() -> None:
     stream = stream_of(*((i % 3, 0, size) for i, size in enumerate((200 * GIB, 7 * MIB, 900 * GIB, 1, 6 * MIB, 9))))
-    found = cuts(plan_on_s3(), stream)
-    assert len(found) <= MOST
-    assert max(cut.length for cut in found) <= LARGEST
+    made = cuts(plan_on_s3(), stream)
+    assert len(made) <= MOST
+    assert max(cut.length for cut in made) <= LARGEST
 
 
 def test_nor_of_many_pieces_that_would_be_worth_a_copy_each() -> None:
     """As of 11,000 old subtasks, of each of which a file has some."""
     pieces = [(i % 3, 0, 6 * MIB) for i in range(11_000)]
-    found = cuts(plan_on_s3(), stream_of(*pieces))
-    assert len(found) <= MOST
-    assert all(SMALLEST <= cut.length <= LARGEST for cut in found[:-1])
-    assert sum(cut.length for cut in found) == 11_000 * 6 * MIB
+    made = cuts(plan_on_s3(), stream_of(*pieces))
+    assert len(made) <= MOST
+    assert all(SMALLEST <= cut.length <= LARGEST for cut in made[:-1])
+    assert sum(cut.length for cut in made) == 11_000 * 6 * MIB
 
 
 def test_what_is_translated_is_not_copied() -> None:

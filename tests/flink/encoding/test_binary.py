@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
+from rescale.text.errors import SnapshotError
 
 
 @pytest.mark.parametrize("half", ["\ud800", "ab\udfffc"])

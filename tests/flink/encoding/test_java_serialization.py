@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import base64
 import struct
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.java_serialization import JavaClass, JavaEnum, JavaObject, read_java_object
 from rescale.flink.metadata.properties import savepoint_properties
+from rescale.text.errors import SnapshotError, UnsupportedError
+from support.java_programs import printed_by
 from support.needs import need
 
 SOURCE = Path(__file__).with_name("JavaObjects.java")
@@ -24,8 +24,7 @@ BEHIND = b"\xffwhat follows"
 def streams() -> dict[str, bytes]:
     """Object streams by name, written by a Java program."""
     need("java", "a Java program writes the object streams")
-    printed = subprocess.run(["java", str(SOURCE)], capture_output=True, text=True, check=True).stdout
-    return {name: base64.b64decode(encoded) for name, encoded in map(str.split, printed.splitlines())}
+    return {name: base64.b64decode(encoded) for name, encoded in map(str.split, printed_by(SOURCE).splitlines())}
 
 
 def read(data: bytes) -> object:

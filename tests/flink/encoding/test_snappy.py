@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.snappy import BLOCK_SIZE, IDENTIFIER, FramedCompressor, FramedDecompressor, plain_stream
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.text.errors import SnapshotError
 from support.snapshots import Keyed, keyed_streams
 
 
@@ -76,12 +76,12 @@ def test_a_stream_has_as_many_chunks_as_blocks(size: int) -> None:
 
 
 def chunks(stream: bytes) -> list[tuple[int, bytes]]:
-    found, at = [], 0
+    chunks_so_far, at = [], 0
     while at < len(stream):
         length = int.from_bytes(stream[at + 1 : at + 4], "little")
-        found.append((stream[at], stream[at + 4 : at + 4 + length]))
+        chunks_so_far.append((stream[at], stream[at + 4 : at + 4 + length]))
         at += 4 + length
-    return found
+    return chunks_so_far
 
 
 def test_what_saves_too_little_is_stored_as_it_is() -> None:
@@ -96,8 +96,8 @@ def test_a_plain_stream_is_the_one_that_flink_writes_for_an_empty_heap_state() -
 
 
 def test_identifiers_and_skippable_chunks_may_stand_anywhere() -> None:
-    one, two = compressed(b"one"), compressed(b"two")
-    assert decompressed(one + b"\x80\x02\x00\x00xx" + b"\xfe\x00\x00\x00" + two) == b"onetwo"
+    first, two = compressed(b"one"), compressed(b"two")
+    assert decompressed(first + b"\x80\x02\x00\x00xx" + b"\xfe\x00\x00\x00" + two) == b"onetwo"
 
 
 def test_a_stream_begins_with_its_identifier_and_a_part_of_one_need_not() -> None:
@@ -154,7 +154,7 @@ COMPRESSED = [keyed for keyed in keyed_streams() if keyed.stream.parsed is not N
 
 @pytest.mark.parametrize("keyed", COMPRESSED, ids=lambda keyed: keyed.where)
 def test_groups_of_flink_go_through_our_compressor(keyed: Keyed) -> None:
-    """What Flink stored plain comes out as it was. Compressed blocks may differ: our snappy is another library."""
+    """Uncompressed state of Flink comes out unchanged. Compressed blocks may differ: our snappy is another library."""
     header = 4 if keyed.stream.framing is Framing.HEAP else 0
     for _, group in keyed.groups():
         for rest in group[header:].split(IDENTIFIER)[1:]:

@@ -8,7 +8,7 @@ from rescale.flink.kafka.consumer import read_consumer_element
 from rescale.flink.kafka.edited_consumer import edited_consumer_element
 from rescale.flink.kafka.edited_source import edited_coordinator, edited_reader_element
 from rescale.flink.kafka.position import Position, StartAt, TopicPartition
-from support.kafka_bytes import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
+from support.kafka_state import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
 from support.snapshot_bytes import i32, utf
 
 FIRST = TopicPartition("orders", 0)
@@ -33,7 +33,9 @@ def moved(position: Position) -> Position | None:
 def test_a_split(offset: int, word: int | str) -> None:
     new = word if isinstance(word, int) else StartAt(word)
     element = reader_element("orders", 0, 41, 90)
-    assert edited_reader_element(element, lambda one: one._replace(next=new)) == reader_element("orders", 0, offset, 90)
+    assert edited_reader_element(element, lambda split: split._replace(next=new)) == reader_element(
+        "orders", 0, offset, 90
+    )
     assert edited_reader_element(element, as_it_is) is element
     assert edited_reader_element(element, nothing) is None
 
@@ -56,15 +58,17 @@ def test_an_element_of_the_old_consumer(topic: str, partition: int) -> None:
 )
 def test_the_old_consumer_keeps_the_offset_before(following: int | str, last: int) -> None:
     new = following if isinstance(following, int) else StartAt(following)
-    written = edited_consumer_element(consumer_element("orders", 0, 9), lambda one: one._replace(next=new))
+    written = edited_consumer_element(consumer_element("orders", 0, 9), lambda position: position._replace(next=new))
     assert written == consumer_element("orders", 0, last)
     assert read_consumer_element(written).next == new
 
 
 def test_the_book_of_an_enumerator_of_each_version() -> None:
     def named(*partitions: int, status: int | None = None) -> bytes:
-        told = b"" if status is None else i32(status)
-        return i32(len(partitions)) + b"".join(utf("orders") + i32(one) + told for one in partitions)
+        status_bytes = b"" if status is None else i32(status)
+        return i32(len(partitions)) + b"".join(
+            utf("orders") + i32(partition) + status_bytes for partition in partitions
+        )
 
     def sized(partition: int, offset: int) -> bytes:
         data = split("orders", partition, offset)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.flink.kafka.consumer import read_consumer_element
 from rescale.flink.kafka.position import Position, StartAt, TopicPartition, owner
 from rescale.flink.kafka.source import Enumerator, UnknownVersionError, read_enumerator, read_reader_element, read_split
-from support.kafka_bytes import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
+from rescale.text.errors import SnapshotError
+from support.kafka_state import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
 from support.snapshot_bytes import i32, utf
 
 ORDERS = [TopicPartition("orders", partition) for partition in range(3)]
@@ -46,7 +46,7 @@ def test_a_split(offset: int, stop: int, position: tuple[int | StartAt, int | St
 def test_an_enumerator_of_each_version() -> None:
     splits = [split("orders", partition, 7 * partition) for partition in range(3)]
     names = [utf("orders") + i32(partition) for partition in range(3)]
-    sized = [i32(len(one)) + one for one in splits]
+    sized = [i32(len(split)) + split for split in splits]
     by_subtask = i32(0, 2, 0, 2) + sized[0] + sized[2] + i32(1, 1) + sized[1]
     whole = [
         (by_subtask, Enumerator((ORDERS[0], ORDERS[2], ORDERS[1]), ())),
@@ -61,9 +61,9 @@ def test_an_enumerator_of_each_version() -> None:
         ),
     ]
     for version, (state, expected) in enumerate(whole):
-        found = read_enumerator(i32(1) + versioned(version, state))
-        assert found == expected
-        assert found.known == set(ORDERS)
+        enumerator = read_enumerator(i32(1) + versioned(version, state))
+        assert enumerator == expected
+        assert enumerator.known == set(ORDERS)
         for longer in (state + b"\0", state[:-1]):
             with pytest.raises(SnapshotError):
                 read_enumerator(i32(1) + versioned(version, longer))
@@ -131,5 +131,5 @@ def test_damaged_elements_are_not_guessed() -> None:
                 read(element[:length])
         with pytest.raises(SnapshotError):
             read(element + b"\0")
-    with pytest.raises(SnapshotError, match="its hash is wrong"):
+    with pytest.raises(SnapshotError, match="its cachedHash is wrong"):
         read_consumer_element(consumer_element("orders", 3, 700).replace(b"rder", b"rdar"))

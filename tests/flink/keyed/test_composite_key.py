@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 from rescale.flink.keyed.composite_key import CompositeKeys, composite_keys, key_leads
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keys.formulas import KNOWN
 from rescale.flink.keys.key_function import FunctionHash
-from rescale.flink.serializers.formulas import KNOWN
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 from support.canonical import Record
 from support.composite import TIME_WINDOW, composite_key, in_a_buffer, keyed, length_bytes, timer, timers
 from support.java_composites import Tuple
@@ -79,29 +79,29 @@ def key_of(kind: Kind, ambiguous: bool, key: bytes, namespace: bytes, user_key: 
 @st.composite
 def keys_of_records(draw: st.DrawFn) -> tuple[JavaType, list[Record], list[object]]:
     name = draw(st.sampled_from(sorted(KEY_TYPES)))
-    key_type, found, values = KEY_TYPES[name], [], []
+    key_type, records, values = KEY_TYPES[name], [], []
     for state_id, kind in draw(st.lists(st.sampled_from(list(enumerate(KINDS.values()))), min_size=1, max_size=9)):
         value = draw(key_type.values)
         namespace, user_key = draw(kind.namespaces), draw(st.binary(max_size=5))
         time = draw(st.integers(-(1 << 63), (1 << 63) - 1))
         key = key_of(kind, name not in FIXED_LENGTH, key_type.write(value), namespace, user_key, time)
-        found.append(Record(state_id, key, draw(st.binary(max_size=5))))
+        records.append(Record(state_id, key, draw(st.binary(max_size=5))))
         values.append(value)
-    return key_type, found, values
+    return key_type, records, values
 
 
 @given(keys_of_records())
 def test_keys_hash_as_the_values_that_they_were_built_of(drawn: tuple[JavaType, list[Record], list[object]]) -> None:
-    key_type, found, values = drawn
+    key_type, records, values = drawn
     keys = composite_keys(header_of(key_type), KNOWN)
-    assert keys.hash(in_a_buffer(found, range(len(found)))).tolist() == list(map(key_type.code, values))
+    assert keys.hash(in_a_buffer(records, range(len(records)))).tolist() == list(map(key_type.code, values))
 
 
 @given(keys_of_records(), st.data())
 def test_a_function_is_given_the_keys_alone(
     drawn: tuple[JavaType, list[Record], list[object]], data: st.DataObject
 ) -> None:
-    key_type, found, values = drawn
+    key_type, records, values = drawn
     seen: list[bytes] = []
 
     def function(key: bytes) -> int:
@@ -112,11 +112,11 @@ def test_a_function_is_given_the_keys_alone(
     program = composite_keys(header, KNOWN)._program if data.draw(st.booleans()) else None
     keys = CompositeKeys(header, program, FunctionHash("own:hash", function))
     if program is None:  # then only namespaces of fixed size tell where a key ends
-        kinds = [list(KINDS.values())[record.state] for record in found]
+        kinds = [list(KINDS.values())[record.state] for record in records]
         plain = [i for i, kind in enumerate(kinds) if kind.sort != "MAP" and not kind.is_variable]
-        found, values = [found[i] for i in plain], [values[i] for i in plain]
-    if found:
-        assert keys.hash(in_a_buffer(found, range(len(found)))).tolist() == [*range(1, len(found) + 1)]
+        records, values = [records[i] for i in plain], [values[i] for i in plain]
+    if records:
+        assert keys.hash(in_a_buffer(records, range(len(records)))).tolist() == [*range(1, len(records) + 1)]
     assert seen == list(map(key_type.write, values))
 
 
@@ -188,7 +188,7 @@ NAMED = composite_key(KEY, KEY, ambiguous=True)
     ],
 )
 def test_what_follows_a_key_must_be_its_namespace(name: str, key: bytes) -> None:
-    error = assert_refused(header_of(TEXT), list(KINDS).index(name), key, "what follows a key is not its namespace")
+    error = assert_refused(header_of(TEXT), list(KINDS).index(name), key, "no valid namespace follows a key")
     assert error.exit_code == 4
 
 
@@ -206,7 +206,7 @@ def test_a_timer_without_its_whole_time_is_no_key() -> None:
 
 
 def test_a_long_key_is_shown_in_part() -> None:
-    error = assert_refused(header_of(TEXT), 0, KEY, "what follows")
+    error = assert_refused(header_of(TEXT), 0, KEY, "no valid namespace")
     assert f"{KEY[:64].hex()}… in" in error.what
 
 
@@ -217,7 +217,7 @@ def with_function(header: KeyedHeader, *records: Record) -> list[int]:
 
 def test_without_a_size_of_the_namespace_a_function_has_no_key() -> None:
     for name in ("map", "windowed map", "named", "named map", "_timer_state/processing_named"):
-        with pytest.raises(UnsupportedError, match="where a key ends is not known") as caught:
+        with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as caught:
             with_function(header_of(TEXT, name), Record(0, bytes(50), b""))
         assert caught.value.state == name
         assert "divides" in str(caught.value.advice)
@@ -248,10 +248,10 @@ def test_a_function_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_namespace_of_an_unknown_size_is_not_looked_at() -> None:
     """A key ends where it ends, and what follows may be anything."""
     header = read_keyed_header(keyed_header(keyed("other", simple("NullValue")), key=LONG), "a file")
-    found = [Record(0, LONG_KEY.write(77) + behind, b"") for behind in (b"", b"\1\2\3")]
-    assert composite_keys(header, KNOWN).hash(in_a_buffer(found, [0, 0])).tolist() == [77, 77]
-    with pytest.raises(UnsupportedError, match="where a key ends"):
-        with_function(header, found[0])
+    records = [Record(0, LONG_KEY.write(77) + behind, b"") for behind in (b"", b"\1\2\3")]
+    assert composite_keys(header, KNOWN).hash(in_a_buffer(records, [0, 0])).tolist() == [77, 77]
+    with pytest.raises(UnsupportedError, match="the end of the keys is unknown"):
+        with_function(header, records[0])
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError
 from rescale.flink.extents import ends
 from rescale.flink.keyed.key_group_table import Framing, group_extents
+from rescale.text.errors import SnapshotError
 
 
 def test_a_canonical_group_ends_where_the_next_one_begins() -> None:

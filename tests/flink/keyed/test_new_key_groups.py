@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import IntegrityError
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
-from rescale.flink.serializers.formulas import KNOWN
+from rescale.flink.keys.formulas import KNOWN
+from rescale.text.errors import IntegrityError
 from support.canonical import Record
 from support.composite import in_a_buffer
 from support.java_hash_codes import long_code

@@ -48,7 +48,7 @@ def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALU
 
 
 @pytest.mark.parametrize(
-    ("one", "key", "name"),
+    ("parsed", "key", "name"),
     [
         (header(keyed_state("s")), "036162" + "00", {"key": '"ab"'}),
         (header(keyed_state("s"), LONG), "fffffffffffffffe" + "00", {"key": "-2"}),
@@ -87,12 +87,12 @@ def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALU
         ),
     ],
 )
-def test_a_record_has_the_parts_of_its_key(one: KeyedHeader, key: str, name: dict[str, str]) -> None:
-    assert name_record(one, "s", bytes.fromhex(key)) == name
+def test_a_record_has_the_parts_of_its_key(parsed: KeyedHeader, key: str, name: dict[str, str]) -> None:
+    assert name_record(parsed, "s", bytes.fromhex(key)) == name
 
 
 @pytest.mark.parametrize(
-    ("one", "key"),
+    ("parsed", "key"),
     [
         (None, "0261"),
         (header(keyed_state("another")), "026100"),
@@ -103,8 +103,8 @@ def test_a_record_has_the_parts_of_its_key(one: KeyedHeader, key: str, name: dic
         (header(state("s", 3, {}, {"VALUE_SERIALIZER": LONG})), "0000000000000001"),
     ],
 )
-def test_without_its_parts_a_record_has_its_bytes(one: KeyedHeader | None, key: str) -> None:
-    assert name_record(one, "s", bytes.fromhex(key)) == {"key_bytes": f"0x{key}"}
+def test_without_its_parts_a_record_has_its_bytes(parsed: KeyedHeader | None, key: str) -> None:
+    assert name_record(parsed, "s", bytes.fromhex(key)) == {"key_bytes": f"0x{key}"}
 
 
 @pytest.mark.parametrize("name", ["1.20-canonical-rocksdb", "2-canonical-hashmap", "2-windows", "1.20-sql", "2-clicks"])
@@ -114,14 +114,14 @@ def test_every_record_of_flinks_has_a_name_of_its_own(name: str) -> None:
         stream = keyed.stream
         if not keyed.where.startswith(f"{name} ") or stream.framing is not Framing.CANONICAL or stream.parsed is None:
             continue
-        operator = next(one for one in keyed.snapshot.operators if stream in one.keyed)
-        found = [
+        operator = next(operator for operator in keyed.snapshot.operators if stream in operator.keyed)
+        record_names = [
             (info := stream.parsed.states[record.state]).name
             + str(sorted(name_record(stream.parsed, info.name, record.key).items()))
             for _, group in keyed.groups()
             for _, record in read_group(group, operator.max_parallelism)
         ]
-        assert len(set(found)) == len(found)
-        assert not any("key_bytes" in one for one in found)
-        names += len(found)
+        assert len(set(record_names)) == len(record_names)
+        assert not any("key_bytes" in record_name for record_name in record_names)
+        names += len(record_names)
     assert names > 0

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rescale.flink.key_groups import key_group_of_hash, murmur
+from rescale.flink.keys import machine
 from rescale.flink.keys.java_hash import WRONG, WalkedKeys, key_groups_of_hashes, walk_keys
-from rescale.flink.serializers import machine
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.type_tree import BlobHash, FixedHash
+from support.examples import examples
 from support.java_composites import Either, List, Nullable, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, BinaryRow, ByteArray, JavaType
 from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, co_grouped, parsed, pojo, simple
@@ -128,7 +129,7 @@ def check_against_the_slow_twin(java_type: JavaType, values: list[object]) -> No
 
 @pytest.mark.parametrize("name", LEAVES)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_simple_keys_as_the_slow_twin_sees_them(name: str, data: st.DataObject) -> None:
     leaf = LEAVES[name]
     values = leaf.values | st.none() if leaf.has_null else leaf.values
@@ -136,14 +137,14 @@ def test_simple_keys_as_the_slow_twin_sees_them(name: str, data: st.DataObject) 
 
 
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_nested_keys_as_the_slow_twin_sees_them(data: st.DataObject) -> None:
     java_type = data.draw(TYPES)
     check_against_the_slow_twin(java_type, data.draw(st.lists(java_type.values, max_size=4)))
 
 
 @given(data=st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_no_damage_is_read_beyond_the_limit(data: st.DataObject) -> None:
     """A key cut anywhere, a byte changed: fine or wrong, but never past its limit, and no harm to the next key."""
     java_type = data.draw(TYPES)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rescale.errors import RequestError
 from rescale.flink.keys.key_function import FunctionHash, function_hash, names_function
+from rescale.text.errors import RequestError
 
 MODULE = """
 import numpy as np
@@ -43,9 +43,9 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def codes(name: str, keys: list[bytes]) -> list[int]:
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) for key in keys], dtype=np.int64)
-    found = FunctionHash.load(name).codes(np.frombuffer(b"".join(keys), np.uint8), starts, limits)
-    assert found.dtype == np.int32
-    return found.tolist()
+    hash_codes = FunctionHash.load(name).codes(np.frombuffer(b"".join(keys), np.uint8), starts, limits)
+    assert hash_codes.dtype == np.int32
+    return hash_codes.tolist()
 
 
 def test_a_function_is_loaded_by_name() -> None:
@@ -60,13 +60,13 @@ def test_what_32_bits_are(name: str, code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "reason"),
     [("of_text", "TypeError"), ("too_large", "4294967296"), ("too_small", "-2147483649"), ("first_byte", "IndexError")],
 )
-def test_what_is_no_hash_is_an_error_with_the_key(name: str, found: str) -> None:
+def test_what_is_no_hash_is_an_error_with_the_key(name: str, reason: str) -> None:
     with pytest.raises(RequestError, match=f"own_hashes:{name}") as refused:
         codes(f"own_hashes:{name}", [b""])
-    assert found in (refused.value.found or "")
+    assert reason in (refused.value.found or "")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_no_name_of_a_function(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "reason"),
     [
         ("not_installed:f", "ModuleNotFoundError"),
         ("own_hashes:not_there", "AttributeError"),
@@ -88,8 +88,8 @@ def test_no_name_of_a_function(name: str) -> None:
         ("own_hashes:a_constant", "int"),
     ],
 )
-def test_what_cannot_be_had(name: str, found: str) -> None:
+def test_what_cannot_be_had(name: str, reason: str) -> None:
     assert names_function(name)
     with pytest.raises(RequestError) as refused:
         function_hash(name)
-    assert found in (refused.value.found or "")
+    assert reason in (refused.value.found or "")

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rescale.errors import RequestError, SnapshotError, UnsupportedError
 from rescale.flink.key_groups import key_group_of_hash
+from rescale.flink.keys import machine
 from rescale.flink.keys.java_hash import SUBCLASS, WRONG
 from rescale.flink.keys.key_hash import KeyHash, candidate_hashes, choose_hash, known_hash, named_hash, refuse_no_hash
-from rescale.flink.serializers import machine
+from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from support.java_composites import CaseClass, Pojo, Tuple
 from support.java_values import HASHABLE_LEAVES, JavaType
 from support.snapshot_bytes import BASE, INT, LONG, RUNTIME, i32, list_of, optional_map, parsed, pojo, simple, utf
@@ -154,14 +154,14 @@ def test_few_key_groups_are_no_evidence() -> None:
 
 def test_two_formulas_that_do_not_agree_are_refused() -> None:
     """One key has a null, by which they differ, and happens to lie in the same key group of 128 by both."""
-    one, other = order(1, 59, "town id", null=43), order(1, 59, "town id")
+    formula, other = order(1, 59, "town id", null=43), order(1, 59, "town id")
     null = next(
         (number, None)
         for number in range(10_000)
-        if key_group_of_hash(one.code((number, None)), 128) == key_group_of_hash(other.code((number, None)), 128)
+        if key_group_of_hash(formula.code((number, None)), 128) == key_group_of_hash(other.code((number, None)), 128)
     )
     with pytest.raises(UnsupportedError, match="they do not agree") as refused:
-        choose(one, [*(value for value in VALUES if value[1] is not None), null])
+        choose(formula, [*(value for value in VALUES if value[1] is not None), null])
     assert refused.value.found == "lombok(town,id) and 1x59(town,id)"
     assert "--key-hash NAME" in (refused.value.advice or "")
 
@@ -173,8 +173,8 @@ def test_two_formulas_that_do_not_agree_are_refused() -> None:
         (pojo({"colour": ENUM, "id": INT}), "hold an enum", "module:function"),
         (simple("StringValue"), "is not known", "4, …; or give a function of your own, --key-hash module:function"),
         (list_of(simple("StringValue")), "is not known", "4, …; or give a function of your own"),
-        (pojo({"money": KRYO}), "where a value ends", "--max-parallelism 64, 32, 16, 8, 4, …"),
-        (KRYO, "where a value ends", "--max-parallelism 64, 32, 16, 8, 4, …; or give a function of your own"),
+        (pojo({"money": KRYO}), "cannot find where a key of type", "--max-parallelism 64, 32, 16, 8, 4, …"),
+        (KRYO, "where a key of type", "--max-parallelism 64, 32, 16, 8, 4, …; or give a function of your own"),
     ],
 )
 def test_what_is_never_guessed(snapshot: bytes, why: str, advice: str) -> None:
@@ -192,16 +192,16 @@ def test_a_prime_max_parallelism_has_no_divisor_to_go_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "kind", "found"),
+    ("key", "kind", "message"),
     [
         ("020500", SnapshotError, "a flag that cannot be, at byte 1 of the key"),
         ("04", UnsupportedError, "an object of a subclass of its POJO, which is not followed, at byte 1 of the key"),
     ],
 )
-def test_keys_that_are_not_of_their_type(key: str, kind: type[Exception], found: str) -> None:
+def test_keys_that_are_not_of_their_type(key: str, kind: type[Exception], message: str) -> None:
     data = np.frombuffer(bytes.fromhex("ff" + key), np.uint8)
     places = np.array([1]), np.array([len(data)]), np.array([5])
-    with pytest.raises(kind, match=found):
+    with pytest.raises(kind, match=message):
         choose_hash(parsed(order(1, 31, "id town").snapshot), data, *places, 128)
 
 
@@ -241,7 +241,7 @@ def test_a_formula_may_be_named_that_leaves_an_enum_out() -> None:
 
 def test_the_rest_of_the_key_must_have_a_hash_too() -> None:
     read = parsed(pojo({"id": INT})), parsed(list_of(simple("StringValue")))
-    assert [len(list(candidate_hashes(one))) for one in read] == [7, 0]
+    assert [len(list(candidate_hashes(serializer))) for serializer in read] == [7, 0]
 
 
 def test_the_number_of_a_subclass() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from fixtures.table import FIXTURES as TABLE
-from rescale.errors import SnapshotError
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_PROPERTIES
 from rescale.flink.metadata.properties import SnapshotType, savepoint_properties, snapshot_type
 from rescale.flink.metadata.reader import read_keyed_handle, read_metadata, read_operator_handle
 from rescale.flink.metadata.writer import write_keyed_handle, write_metadata, write_operator_handle
+from rescale.text.errors import SnapshotError
 from support.snapshots import FIXTURES
 
 FILES = sorted(FIXTURES.glob("**/_metadata"))
@@ -42,18 +42,18 @@ def test_its_handles_stand_alone(path: Path) -> None:
 @every_file
 def test_its_properties_name_its_type(path: Path) -> None:
     metadata = read_metadata(path.read_bytes(), str(path))
-    found = snapshot_type(metadata.properties)
+    type_of_snapshot = snapshot_type(metadata.properties)
     if metadata.version < FIRST_VERSION_WITH_PROPERTIES or path.parent.parent.name in BOOTSTRAPPED:
-        assert found is SnapshotType.UNKNOWN
+        assert type_of_snapshot is SnapshotType.UNKNOWN
     elif path.parent.name.startswith("chk-"):
-        assert found is SnapshotType.CHECKPOINT
+        assert type_of_snapshot is SnapshotType.CHECKPOINT
     else:
-        assert found in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT)
+        assert type_of_snapshot in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT)
 
 
 @every_file
 def test_our_savepoint_properties_are_those_of_flink(path: Path) -> None:
-    """Of a savepoint after which the job went on: one that stops the job has another `PostCheckpointAction`."""
+    """After these savepoints the job went on: a savepoint that stops the job has another `PostCheckpointAction`."""
     properties = read_metadata(path.read_bytes(), str(path)).properties
     if properties.endswith(b"\x00\x04NONE"):
         canonical = snapshot_type(properties) is SnapshotType.CANONICAL_SAVEPOINT

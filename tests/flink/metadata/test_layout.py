@@ -33,7 +33,7 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.reader import read_keyed_handle, read_metadata
 from rescale.flink.metadata.writer import write_keyed_handle, write_metadata, write_operator_handle
-from support.metadata_samples import OPERATOR_ID, file, operator
+from support.metadata_strategies import OPERATOR_ID, file, operator
 
 HEADER = "4960672d 00000004 0000000000000001 00000000"
 

@@ -18,8 +18,13 @@ import org.apache.flink.api.common.typeutils.base.MapSerializer;
 import org.apache.flink.api.common.typeutils.base.StringSerializer;
 import org.apache.flink.api.java.typeutils.GenericTypeInfo;
 import org.apache.flink.api.java.typeutils.runtime.NullableSerializer;
+import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.memory.DataOutputViewStreamWrapper;
 import org.apache.flink.table.api.DataTypes;
+import org.apache.flink.table.runtime.generated.GeneratedHashFunction;
+import org.apache.flink.table.runtime.generated.GeneratedRecordEqualiser;
+import org.apache.flink.table.runtime.generated.HashFunction;
+import org.apache.flink.table.runtime.generated.RecordEqualiser;
 import org.apache.flink.table.runtime.typeutils.BinaryRowDataSerializer;
 import org.apache.flink.table.runtime.typeutils.ExternalSerializer;
 import org.apache.flink.table.runtime.typeutils.InternalSerializers;
@@ -54,6 +59,7 @@ public class SerializerSnapshots {
     private static final TypeSerializer<?> INT = IntSerializer.INSTANCE;
     private static final TypeSerializer<?> LONG = LongSerializer.INSTANCE;
     private static final TypeSerializer<?> TEXT = StringSerializer.INSTANCE;
+    private static final SerializerConfigImpl CONFIG = new SerializerConfigImpl();
 
     public static void main(String[] simple) throws Exception {
         for (String name : simple) {
@@ -66,7 +72,9 @@ public class SerializerSnapshots {
         ofStreams();
         ofTables();
         ofEventProcessing();
-        ofScala();
+        ofScala("org.apache.flink.api.scala.typeutils.");
+        ofScala("org.apache.flink.table.api.typeutils.");
+        ofAvro();
     }
 
     private static void ofTheCore() throws Exception {
@@ -129,6 +137,15 @@ public class SerializerSnapshots {
         print(multiset + "NodeSerializer", new RowDataSerializer(row));
         print(multiset + "MetaSqnInfoSerializer");
         print(multiset + "RowSqnInfoSerializer");
+        RecordEqualiser equality = (left, right) -> left.equals(right);
+        HashFunction hash = Object::hashCode;
+        print(
+                multiset + "RowDataKeySerializer",
+                new RowDataSerializer(row),
+                equality,
+                hash,
+                new GeneratedRecordEqualiser("Equality", "class Equality {}", new Object[0]),
+                new GeneratedHashFunction("Hash", "class Hash {}", new Object[0], new Configuration()));
     }
 
     private static void ofEventProcessing() throws Exception {
@@ -141,14 +158,26 @@ public class SerializerSnapshots {
         print(cep + "sharedbuffer.SharedBufferNode$SharedBufferNodeSerializer");
     }
 
-    private static void ofScala() throws Exception {
-        String scala = "org.apache.flink.api.scala.typeutils.";
+    /** Serializers in a package of Scala's types: that of Flink 1, or that of the table API in Flink 2. */
+    private static void ofScala(String scala) throws Exception {
+        Class<?> roundingMode = find("scala.math.BigDecimal$RoundingMode$");
+        if (roundingMode == null) {
+            return;
+        }
         print(scala + "OptionSerializer", INT);
         print(scala + "EitherSerializer", INT, TEXT);
-        Class<?> roundingMode = find("scala.math.BigDecimal$RoundingMode$");
-        if (roundingMode != null) {
-            print(scala + "EnumValueSerializer", roundingMode.getField("MODULE$").get(null));
-        }
+        print(scala + "TrySerializer", INT, new GenericTypeInfo<>(Throwable.class).createSerializer(CONFIG));
+        print(scala + "EnumValueSerializer", roundingMode.getField("MODULE$").get(null));
+        Object[] pair = {Class.forName("scala.Tuple2"), new TypeSerializer<?>[] {TEXT, INT}};
+        print(scala + "ScalaCaseClassSerializer", pair);
+        print(scala + "Tuple2CaseClassSerializer", pair);
+        String canBuildFrom =
+                "implicitly[scala.collection.generic.CanBuildFrom[List[Int], Int, List[Int]]]";
+        print(scala + "TraversableSerializer", INT, canBuildFrom);
+    }
+
+    private static void ofAvro() throws Exception {
+        print("org.apache.flink.formats.avro.typeutils.AvroSerializer", Event.class);
     }
 
     private static Class<?> find(String name) {
@@ -159,19 +188,27 @@ public class SerializerSnapshots {
         }
     }
 
-    /** The snapshot of a serializer that is made by its first constructor with as many parameters. */
+    /** Prints the snapshot of a serializer that is made by its first constructor which takes these arguments. */
     private static void print(String name, Object... arguments) throws Exception {
         Class<?> serializer = find(name);
         if (serializer == null) {
             return;
         }
         for (Constructor<?> constructor : serializer.getConstructors()) {
-            if (constructor.getParameterCount() == arguments.length) {
+            if (takes(constructor.getParameterTypes(), arguments)) {
                 print((TypeSerializer<?>) constructor.newInstance(arguments));
                 return;
             }
         }
         throw new IllegalArgumentException(name);
+    }
+
+    private static boolean takes(Class<?>[] parameters, Object[] arguments) {
+        boolean takes = parameters.length == arguments.length;
+        for (int i = 0; takes && i < arguments.length; i++) {
+            takes = parameters[i].isPrimitive() || arguments[i] == null || parameters[i].isInstance(arguments[i]);
+        }
+        return takes;
     }
 
     private static void print(TypeSerializer<?> serializer) throws Exception {

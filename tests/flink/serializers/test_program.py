@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keys.java_hash import walk_keys
 from rescale.flink.keys.key_hash import named_hash
 from rescale.flink.serializers.program import compile_program
+from rescale.text.errors import SnapshotError, UnsupportedError
 from support.java_composites import Either, List, Nullable, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, ByteArray
 from support.snapshot_bytes import (
@@ -128,12 +128,12 @@ def test_a_case_class_of_flink_2() -> None:
 
 def test_fields_of_a_pojo_are_not_taken_for_its_subclasses() -> None:
     assert parsed(pojo({"number": INT}, registered={"com.example.Sub": pojo({})})).class_name == POJO
-    one = compile_program(parsed(pojo({"number": INT}, registered={"com.example.Sub": STRING})))
+    registered = compile_program(parsed(pojo({"number": INT}, registered={"com.example.Sub": STRING})))
     other = compile_program(parsed(pojo({"number": INT})))
-    assert one.tree == other.tree
+    assert registered.tree == other.tree
 
 
 def test_programs_need_no_numba() -> None:
-    """Whoever only reads headers does without the second that it takes."""
+    """Reading headers does without it, which takes a second to import."""
     code = "import sys, rescale.flink.keys.java_hash, rescale.flink.keys.key_hash; sys.exit('numba' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

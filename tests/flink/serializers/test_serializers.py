@@ -6,10 +6,11 @@ import pickle
 
 import pytest
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import MAX_DEPTH, read_snapshot, read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
+from rescale.text.errors import SnapshotError, UnsupportedError
+from support.serializer_vectors import JAVA_OBJECT
 from support.snapshot_bytes import (
     BASE,
     CUSTOM,
@@ -17,9 +18,7 @@ from support.snapshot_bytes import (
     LONG,
     POJO,
     RUNTIME,
-    STATE,
     STRING,
-    VOID_NAMESPACE,
     composite,
     i32,
     list_of,
@@ -32,19 +31,12 @@ from support.snapshot_bytes import (
     utf,
 )
 
+JAVA_STRING = bytes.fromhex("aced0005") + b"\x74" + utf("anything")
 TABLE = "org.apache.flink.table.runtime.typeutils."
 SCALA_OF_TABLES = "org.apache.flink.table.api.typeutils."
 CEP = "org.apache.flink.cep.nfa."
 AVRO = "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot"
 JAVA_STRING = bytes.fromhex("aced0005") + b"\x74" + utf("anything")
-JAVA_OBJECT = (
-    bytes.fromhex("aced0005")
-    + b"\x73\x72"
-    + utf("org.apache.flink.table.types.logical.BigIntType")
-    + bytes(8)
-    + b"\x02\0\0\x78\x70"
-)
-
 TUPLE = composite(
     RUNTIME + "TupleSerializerSnapshot",
     STRING,
@@ -56,32 +48,7 @@ ROW_DATA = snapshot(
     TABLE + "RowDataSerializer$RowDataSerializerSnapshot", 3, i32(2) + JAVA_OBJECT + JAVA_STRING + nested(LONG, INT)
 )
 EXAMPLES = {
-    "Long": LONG,
-    "VoidNamespace": VOID_NAMESPACE,
-    "Byte[]": snapshot(BASE + "array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot"),
-    "String[]": snapshot(BASE + "array.StringArraySerializer$StringArraySerializerSnapshot"),
-    "Boolean": snapshot(BASE + "BooleanSerializer$BooleanSerializerSnapshot", 2, utf("a.Class")),
-    "TimeWindow": snapshot(
-        "org.apache.flink.streaming.api.windowing.windows.TimeWindow$Serializer$TimeWindowSerializerSnapshot"
-    ),
-    "Enum com.x.Colour": snapshot(
-        BASE + "EnumSerializer$EnumSerializerSnapshot", 3, utf("com.x.Colour") + i32(2) + utf("RED") + utf("BLUE")
-    ),
-    "List<String>": list_of(STRING),
     "Map<String, List<Int>>": composite(BASE + "MapSerializerSnapshot", STRING, list_of(INT)),
-    "Tuple2<String, Int>": TUPLE,
-    "Array<Int>": composite(BASE + "GenericArraySerializerSnapshot", INT, outer=utf("java.lang.Integer")),
-    "Row<Int>": composite(RUNTIME + "RowSerializer$RowSerializerSnapshot", INT, outer=b"\1", outer_version=4),
-    "Row<Long>": composite(RUNTIME + "RowSerializer$RowSerializerSnapshot", LONG, outer_version=3),
-    "Row<String>": snapshot(RUNTIME + "RowSerializer$RowSerializerSnapshot", 2, nested(STRING)),
-    "Nullable<Int>": composite(RUNTIME + "NullableSerializer$NullableSerializerSnapshot", INT, outer=i32(4)),
-    "Either<Int, Long>": composite(RUNTIME + "JavaEitherSerializerSnapshot", INT, LONG),
-    "Value com.x.V": snapshot(RUNTIME + "ValueSerializer$ValueSerializerSnapshot", 2, utf("com.x.V")),
-    "TTL<String>": composite(STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot", LONG, STRING, outer_version=2),
-    "TTL aware<Int>": snapshot(STATE + "ttl.TtlAwareSerializerSnapshot", 1, b"\0" + INT),
-    "Timer<Long, VoidNamespace>": composite(
-        "org.apache.flink.streaming.api.operators.TimerSerializerSnapshot", LONG, VOID_NAMESPACE, outer_version=2
-    ),
     "POJO com.example.Order": pojo({"a": INT, "gone": None}, {"com.example.Rush": LONG}),
     "Kryo com.x.K": snapshot(
         RUNTIME + "kryo.KryoSerializerSnapshot",
@@ -92,63 +59,20 @@ EXAMPLES = {
         + optional_map({}),
     ),
     "RowData<Long, Int>": ROW_DATA,
-    "BinaryRowData": snapshot(TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot", 3, i32(2)),
-    "DecimalData(10, 2)": snapshot(TABLE + "DecimalDataSerializer$DecimalSerializerSnapshot", 3, i32(10, 2)),
-    "TimestampData(3)": snapshot(TABLE + "TimestampDataSerializer$TimestampDataSerializerSnapshot", 1, i32(3)),
-    "ArrayData": snapshot(TABLE + "ArrayDataSerializer$ArrayDataSerializerSnapshot", 3, JAVA_OBJECT * 2),
-    "MapData": snapshot(TABLE + "MapDataSerializer$MapDataSerializerSnapshot", 3, JAVA_OBJECT * 4),
-    "External<Int>": composite(TABLE + "ExternalSerializer$ExternalSerializerSnapshot", INT, outer=JAVA_OBJECT + b"\1"),
-    "LinkedList<Int>": composite(
-        TABLE + "LinkedListSerializer$LinkedListSerializerSnapshot", INT, outer=b"\1", outer_version=3
-    ),
-    "LinkedList<Long>": composite(TABLE + "LinkedListSerializer$LinkedListSerializerSnapshot", LONG),
-    "Avro com.x.B": snapshot(AVRO, 3, b"\x08com.x.B" + b'\x06"int"'),
     "Avro com.x.Ö€\U0001f600": snapshot(
         AVRO, 3, b"\x0bcom.x." + bytes.fromhex("d601 ac41 bdb003 80bc03") + b"\xac\x02" + b"s" * 299
     ),
-    "SortedMap<Int, Long>": snapshot(TABLE + "SortedMapSerializerSnapshot", 3, JAVA_OBJECT + nested(INT, LONG)),
-    "RowDataKey<Int>": snapshot(
-        "org.apache.flink.table.runtime.sequencedmultisetstate.linked.RowDataKeySerializerSnapshot",
-        0,
-        i32(3) + b"abc" + i32(1) + b"d" + INT,
-    ),
-    "NodeId<EventId>": composite(
-        CEP + "sharedbuffer.NodeId$NodeIdSerializer$NodeIdSerializerSnapshot",
-        snapshot(CEP + "sharedbuffer.EventId$EventIdSerializer$EventIdSerializerSnapshot"),
-    ),
-    "Lockable<Int>": composite(CEP + "sharedbuffer.LockableTypeSerializerSnapshot", INT),
-    "NFAState<Int>": composite(CEP + "NFAStateSerializerSnapshot", INT, outer=b"\0", outer_version=2),
-    "NFAState<Long>": composite(CEP + "NFAStateSerializerSnapshot", LONG, outer_version=1),
-    "Enum com.x.Suit": snapshot(
-        "org.apache.flink.api.scala.typeutils.ScalaEnumSerializerSnapshot",
-        2,
-        utf("com.x.Suit") + i32(1) + utf("Clubs") + i32(4),
-    ),
-    "Enum com.x.Rank": snapshot(
-        "org.apache.flink.api.scala.typeutils.ScalaEnumSerializerSnapshot",
-        3,
-        utf("com.x.Rank") + i32(2) + utf("Ace") + i32(0) + utf("King") + i32(7),
-    ),
-    "Option<Int>": composite(SCALA_OF_TABLES + "ScalaOptionSerializerSnapshot", INT, outer_version=2),
-    "Tuple2<String, Long>": composite(
-        SCALA_OF_TABLES + "Tuple2CaseClassSerializerSnapshot", STRING, LONG, outer=utf("scala.Tuple2"), outer_version=2
-    ),
-    "Enum com.x.Mode": snapshot(
-        SCALA_OF_TABLES + "ScalaEnumSerializerSnapshot", 3, utf("com.x.Mode") + i32(1) + utf("UP") + i32(0)
-    ),
-    "Avro com.x.A": snapshot(
-        "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.x.A") + utf('{"type":"record"}')
-    ),
 }
+"""Examples of what the vectors of rows do not have."""
 
 
 @pytest.mark.parametrize(("name", "data"), EXAMPLES.items(), ids=EXAMPLES)
 def test_it_ends_where_it_ends_and_has_a_name(name: str, data: bytes) -> None:
     reader = ByteReader(data + b"what follows")
-    found = read_snapshot(reader)
+    serializer = read_snapshot(reader)
     assert reader.position == len(data)
-    assert type_name(found) == name
-    assert data.endswith(found.body)
+    assert type_name(serializer) == name
+    assert data.endswith(serializer.body)
 
 
 @pytest.mark.parametrize("data", EXAMPLES.values(), ids=EXAMPLES)
@@ -168,16 +92,18 @@ def test_written_it_is_the_same() -> None:
 
 
 def test_what_a_pojo_stores() -> None:
-    found = parsed(pojo({"a": INT, "b": list_of(STRING)}, {"com.x.Late": LONG}, {"com.x.Told": STRING}))
-    assert found.values("class") == ("com.example.Order",)
-    assert found.values("field") == ("a", "b")
-    assert found.values("registered subclass") == ("com.x.Told",)
-    assert [type_name(inner) for inner in found.nested] == ["Int", "List<String>", "String"]
-    assert [(name, type_name(inner)) for name, inner in found.subclasses] == [("com.x.Late", "Long")]
+    serializer = parsed(pojo({"a": INT, "b": list_of(STRING)}, {"com.x.Late": LONG}, {"com.x.Told": STRING}))
+    assert serializer.values("class") == ("com.example.Order",)
+    assert serializer.values("field") == ("a", "b")
+    assert serializer.values("registered subclass") == ("com.x.Told",)
+    assert [type_name(inner) for inner in serializer.nested] == ["Int", "List<String>", "String"]
+    assert [(name, type_name(inner)) for name, inner in serializer.subclasses] == [("com.x.Late", "Long")]
 
 
 def test_enum_constants_keep_their_order() -> None:
-    assert parsed(EXAMPLES["Enum com.x.Colour"]).values("constant") == ("RED", "BLUE")
+    colours = utf("com.x.Colour") + i32(2) + utf("RED") + utf("BLUE")
+    serializer = parsed(snapshot(BASE + "EnumSerializer$EnumSerializerSnapshot", 3, colours))
+    assert serializer.values("constant") == ("RED", "BLUE")
 
 
 @pytest.mark.parametrize(
@@ -206,8 +132,8 @@ def test_elsewhere_an_unknown_serializer_is_an_unsupported_one() -> None:
 
 
 def test_in_a_frame_what_is_not_known_is_passed_over() -> None:
-    found = parsed(pojo({"money": CUSTOM, "monies": list_of(CUSTOM), "n": INT}))
-    money, monies, number = found.nested
+    serializer = parsed(pojo({"money": CUSTOM, "monies": list_of(CUSTOM), "n": INT}))
+    money, monies, number = serializer.nested
     assert money.body == b"\1\2\3"
     assert [inner.values(UNKNOWN) for inner in (money, monies)] == [("com.example.Money$Snapshot",)] * 2
     assert type_name(number) == "Int"

@@ -3,93 +3,101 @@
 from __future__ import annotations
 
 import base64
-import os
-import subprocess
 import zipfile
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from oracle.distribution import LINES, flink_home
+from oracle.distribution import LINES, flink_home, serializer_jars
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keys.java_hash import walk_row
+from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name
-from rescale.flink.serializers.registry import KNOWN_TYPES
+from rescale.flink.serializers.registry import FLINK
 from rescale.flink.serializers.value_words import in_words
+from support.java_programs import printed_by
 from support.slow import slow
 
 SOURCE = Path(__file__).with_name("SerializerSnapshots.java")
 
-ELSEWHERE = {
-    "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot": "flink-avro",
-    "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer$ByteArrayWrapperSerializerSnapshot": (
-        "flink-python"
-    ),
-    **{
-        name: "flink-table-api-scala"
-        for name in KNOWN_TYPES
-        if name.startswith("org.apache.flink.table.api.typeutils.")
-    },
-}
-"""Snapshot classes that no jar of the distribution holds, by the artifact that does."""
+ELSEWHERE = {row.snapshot for row in FLINK.values() if row.jar is not None}
+"""Snapshot classes that no jar of the distribution has."""
 
 NOT_MADE = {
-    *ELSEWHERE,
-    # Generated or made by macros of Scala, so that no class can be named to be made.
-    "org.apache.flink.api.scala.typeutils.ScalaCaseClassSerializerSnapshot",
+    # Its serializer is in flink-streaming-scala, which is not in the distribution.
     "org.apache.flink.api.scala.typeutils.Tuple2CaseClassSerializerSnapshot",
-    "org.apache.flink.api.scala.typeutils.ScalaTrySerializerSnapshot",
-    "org.apache.flink.api.scala.typeutils.TraversableSerializerSnapshot",
-    # Its equality and its hash function are generated code.
-    "org.apache.flink.table.runtime.sequencedmultisetstate.linked.RowDataKeySerializerSnapshot",
+    # Its serializer is in flink-python, whose jar has all of Python's Beam.
+    "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer$ByteArrayWrapperSerializerSnapshot",
 }
-"""Those whose bytes are not compared."""
+"""Snapshot classes whose bytes are not compared."""
 
-lines = pytest.mark.parametrize("version", LINES.values())
+lines = pytest.mark.parametrize("version", [slow(LINES["1.20"]), LINES["2"]])
 
 
 @cache
 def classes(version: str) -> frozenset[str]:
-    found = set()
+    names = set()
     for jar in flink_home(version):
         with zipfile.ZipFile(jar) as archive:
-            found |= {
+            names |= {
                 name.removesuffix(".class").replace("/", ".")
                 for name in archive.namelist()
                 if name.endswith("Snapshot.class") or name.endswith("SnapshotV2.class")
             }
-    return frozenset(found)
+    return frozenset(names)
+
+
+def written_by(jars: Iterable[Path]) -> tuple[tuple[str, bytes], ...]:
+    """Return snapshot classes and bytes, as the Flink in these jars writes them."""
+    printed = printed_by(SOURCE, *FLINK, jars=jars)
+    return tuple((name, base64.b64decode(data)) for name, data in map(str.split, printed.splitlines()))
 
 
 @cache
 def written(version: str) -> tuple[tuple[str, bytes], ...]:
-    """Snapshot class and bytes, as that Flink writes them."""
-    path = os.pathsep.join(map(str, flink_home(version)))
-    command = ["java", "-cp", path, str(SOURCE), *KNOWN_TYPES]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
-    return tuple((name, base64.b64decode(data)) for name, data in map(str.split, printed.splitlines()))
+    """Return what the distribution of that Flink writes."""
+    return written_by(flink_home(version))
+
+
+def check_read(class_name: str, data: bytes) -> None:
+    """Check that a snapshot is read to its last byte."""
+    reader = ByteReader(data + b"\xff" * 8, class_name)
+    snapshot = read_snapshot(reader)
+    assert (snapshot.class_name, reader.position) == (class_name, len(data))
+    assert data.endswith(snapshot.body)
 
 
 def test_every_row_names_a_class_of_flink() -> None:
     known = frozenset.union(*map(classes, LINES.values()))
-    assert {name for name in KNOWN_TYPES if name not in known} == set(ELSEWHERE)
+    assert {name for name in FLINK if name not in known} == ELSEWHERE
 
 
 @lines
 def test_what_flink_writes_is_read_to_its_last_byte(version: str) -> None:
     for class_name, data in written(version):
-        reader = ByteReader(data + b"\xff" * 8, class_name)
-        snapshot = read_snapshot(reader)
-        assert (snapshot.class_name, reader.position) == (class_name, len(data))
-        assert data.endswith(snapshot.body)
+        check_read(class_name, data)
 
 
-def test_nearly_every_row_is_compared() -> None:
-    compared = {class_name for version in LINES.values() for class_name, _ in written(version)}
-    assert set(KNOWN_TYPES) - compared == NOT_MADE
+@lines
+def test_nearly_every_row_of_the_distribution_is_compared(version: str) -> None:
+    line = ReleaseLine.parse(version)
+    known = {class_name for class_name, row in FLINK.items() if row.since <= line <= row.until}
+    compared = {class_name for class_name, _ in written(version)}
+    assert known - compared == known & (NOT_MADE | ELSEWHERE)
+    assert compared <= known
+
+
+@pytest.mark.slow
+def test_rows_of_jars_are_compared_too() -> None:
+    release = LINES["2"]
+    snapshots = dict(written_by([*flink_home(release), *serializer_jars(release)]))
+    assert ELSEWHERE - set(snapshots) == NOT_MADE & ELSEWHERE
+    for class_name in ELSEWHERE & set(snapshots):
+        check_read(class_name, snapshots[class_name])
 
 
 @lines
@@ -113,11 +121,9 @@ def test_types_are_called_as_people_call_them(version: str) -> None:
     }
 
 
-@pytest.mark.parametrize("version", [slow(LINES["1.20"]), LINES["2"]])
+@lines
 def test_values_are_measured_as_flink_writes_them(version: str) -> None:
-    path = os.pathsep.join(map(str, flink_home(version)))
-    command = ["java", "-cp", path, str(SOURCE.with_name("SerializedValues.java"))]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    printed = printed_by(SOURCE.with_name("SerializedValues.java"), jars=flink_home(version))
     lines = [tuple(map(base64.b64decode, line.split())) for line in printed.splitlines()]
     assert len(lines) > 20
     for snapshot, value in lines:

@@ -24,16 +24,16 @@ def of(**subclasses: bytes | None) -> bytes:
     return pojo(FIELDS, {f"com.x.{name}": snapshot for name, snapshot in subclasses.items()})
 
 
-def together(one: bytes, other: bytes) -> bytes | None:
-    mine, theirs = parsed(one), parsed(other)
-    found = put_together(mine, theirs)
-    if found is None:
+def together(first: bytes, other: bytes) -> bytes | None:
+    mine, theirs = parsed(first), parsed(other)
+    joined = put_together(mine, theirs)
+    if joined is None:
         return None
-    assert found.covers(mine)
-    assert found.covers(theirs)
+    assert joined.covers(mine)
+    assert joined.covers(theirs)
     out = ByteWriter()
-    write_snapshot(out, found)
-    assert parsed(out.bytes()) == found
+    write_snapshot(out, joined)
+    assert parsed(out.bytes()) == joined
     return out.bytes()
 
 
@@ -59,7 +59,7 @@ def registered_subclass_with(snapshot: bytes) -> bytes:
 
 @pytest.mark.parametrize("wrap", [as_it_is, list_of, map_of, list_of_maps_of, field_of, registered_subclass_with])
 @pytest.mark.parametrize(
-    ("one", "other", "both"),
+    ("first", "other", "both"),
     [
         (of(A=LONG), of(B=DEEP), of(A=LONG, B=DEEP)),
         (of(A=LONG, B=INT), of(C=INT, A=LONG), of(A=LONG, B=INT, C=INT)),
@@ -71,9 +71,9 @@ def registered_subclass_with(snapshot: bytes) -> bytes:
     ],
 )
 def test_one_snapshot_knows_the_subclasses_of_both(
-    wrap: Callable[[bytes], bytes], one: bytes, other: bytes, both: bytes
+    wrap: Callable[[bytes], bytes], first: bytes, other: bytes, both: bytes
 ) -> None:
-    assert together(wrap(one), wrap(other)) == wrap(both)
+    assert together(wrap(first), wrap(other)) == wrap(both)
 
 
 def test_of_several_all_are_known() -> None:
@@ -86,7 +86,7 @@ def test_of_several_all_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         (of(A=LONG), of(A=INT)),
         (of(A=LONG, B=INT), of(A=INT, C=INT)),
@@ -103,6 +103,6 @@ def test_of_several_all_are_known() -> None:
         (map_of(of(A=LONG)), composite(BASE + "MapSerializerSnapshot", of(B=LONG))),
     ],
 )
-def test_what_differs_otherwise_does_not_go_together(one: bytes, other: bytes) -> None:
-    assert together(one, other) is None
-    assert together(other, one) is None
+def test_what_differs_otherwise_does_not_go_together(first: bytes, other: bytes) -> None:
+    assert together(first, other) is None
+    assert together(other, first) is None

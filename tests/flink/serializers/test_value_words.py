@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
+from rescale.text.errors import SnapshotError
 from support.java_composites import Either, List, Nullable, Pojo, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, ByteArray, JavaType
 from support.snapshot_bytes import co_grouped, parsed

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from fuzzing.subject import Subject
-from rescale.errors import IntegrityError, SnapshotError, StoreError, UnsupportedError
-from rescale.target.certificate import read_certificate
-from rescale.target.places import certificate_place
+from rescale.runstate.certificate import read_certificate
+from rescale.runstate.places import certificate_place
+from rescale.text.errors import IntegrityError, SnapshotError, StoreError, UnsupportedError
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fuzzing.subject import Subject, joined, parts_of
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP, LoggedChange, read_change_set, read_listed
 from rescale.flink.keyed.changelog.logged_states import read_change_head, read_logged_state
 from rescale.flink.keyed.changelog.overlay import Overlay
 from rescale.flink.keyed.changelog.parsed_changes import ParsedChange
 from rescale.flink.keyed.header import read_keyed_header
+from rescale.text.errors import SnapshotError
 from support.snapshots import content, names, opened
 
 _AS_IT_STANDS, _COMPRESSED, _LISTED = range(3)
@@ -24,10 +24,10 @@ def _seeds() -> Iterator[bytes]:
     for name in names():
         for operator in opened(name).operators:
             for changelog in operator.changelogs:
-                for one in changelog.changes:
-                    data = content(opened(name), one.extent)
-                    kind = _LISTED if one.offset is None else _AS_IT_STANDS
-                    begin = max(one.offset or 0, 0)
+                for change in changelog.changes:
+                    data = content(opened(name), change.extent)
+                    kind = _LISTED if change.offset is None else _AS_IT_STANDS
+                    begin = max(change.offset or 0, 0)
                     if kind == _AS_IT_STANDS and data[:1] == b"\0":
                         data, begin = b"\0" + data[1 + begin :][:_LARGEST_SEED], 0
                         yield _seed(_COMPRESSED, 0, changelog.header, data[1:])
@@ -50,7 +50,7 @@ def _look(data: bytes) -> None:
     ids: dict[int, int] = {}
     read = read_keyed_header(header, "header")
     numbers = {state.name: i for i, state in enumerate(read.states)}
-    found = []
+    parsed_changes = []
     for key_group, change in changes:
         if key_group == METADATA_GROUP:
             state = read_logged_state(change)
@@ -59,10 +59,10 @@ def _look(data: bytes) -> None:
         _, logged = read_change_head(change)
         if logged not in ids:
             raise SnapshotError("as `LogWindows` has it")
-        found.append(ParsedChange(ids[logged], key_group, change))
-    if not read.states or not all(0 <= change.key_group < _MAX_PARALLELISM for change in found):
+        parsed_changes.append(ParsedChange(ids[logged], key_group, change))
+    if not read.states or not all(0 <= change.key_group < _MAX_PARALLELISM for change in parsed_changes):
         return
-    for records in Overlay(found, read, _MAX_PARALLELISM).rest():
+    for records in Overlay(parsed_changes, read, _MAX_PARALLELISM).rest():
         for start, limit, end, group in zip(
             records.starts.tolist(),
             records.limits.tolist(),

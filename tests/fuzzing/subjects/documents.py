@@ -1,4 +1,4 @@
-"""What a run leaves beside its target for the next one: the claim, and handles, by themselves or in their document."""
+"""Documents beside a target for the next run: the claim, and handles, by themselves or in their document."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import NamedTuple
 import msgspec
 
 from fuzzing.subject import Subject
-from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError, UnsupportedError
-from rescale.execution.loop import Loop
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.flink.metadata.reader import read_metadata
-from rescale.planning.values.plan import Plan
-from rescale.target.candidate import build_candidate
-from rescale.target.places import places_of
-from rescale.target.states import STEPS, claim_on
-from rescale.target.written_handles import WrittenHandles, read_handles
+from rescale.plan.plan import Plan
+from rescale.runstate.candidate import build_candidate
+from rescale.runstate.places import places_of
+from rescale.runstate.states import STEPS, claim_on
+from rescale.runstate.written_handles import WrittenHandles, read_handles
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError, UnsupportedError
 from support.pipeline import move, plan_rescale
 from support.snapshots import directory
 
@@ -46,7 +46,7 @@ def _runs() -> tuple[_Run, ...]:
         plan = plan_rescale(directory(name), f"{folder}/{name}", ["3"])
         move(plan, Loop())
         metadata = Path(directory(name), "_metadata")
-        handles = tuple(found for step in STEPS if (found := read_handles(plan, step)) is not None)
+        handles = tuple(written for step in STEPS if (written := read_handles(plan, step)) is not None)
         source = read_metadata(metadata.read_bytes(), str(metadata))
         runs.append(_Run(plan, source, Path(places_of(plan).claim).read_bytes(), handles))
     return tuple(runs)
@@ -59,8 +59,8 @@ def _seeds() -> Iterator[bytes]:
         for at, handles in enumerate(run.handles):
             if len(document := msgspec.json.encode(handles, order="deterministic")) <= _LARGEST_SEED:
                 yield bytes((_HANDLES, number, at, 0)) + document
-            for which, one in enumerate(handles.handles[:3]):
-                yield bytes((_ONE_HANDLE, number, at, which)) + one.handle
+            for which, written in enumerate(handles.handles[:3]):
+                yield bytes((_ONE_HANDLE, number, at, which)) + written.handle
 
 
 def _look(data: bytes) -> None:
@@ -78,11 +78,11 @@ def _look(data: bytes) -> None:
     if head[0] % 3 == _ONE_HANDLE and run.handles[at].handles:
         data = msgspec.json.encode(_with_handle(run.handles[at], head[3], data), order="deterministic")
     Path(places_of(run.plan).written_handles(run.handles[at].step)).write_bytes(data)
-    found = read_handles(run.plan, run.handles[at].step)
-    assert found is not None
-    assert all(size >= 0 for size in found.files.values())
+    written = read_handles(run.plan, run.handles[at].step)
+    assert written is not None
+    assert all(size >= 0 for size in written.files.values())
     read_metadata(
-        build_candidate(run.source, run.plan, [*run.handles[:at], found, *run.handles[at + 1 :]]), "candidate"
+        build_candidate(run.source, run.plan, [*run.handles[:at], written, *run.handles[at + 1 :]]), "candidate"
     )
 
 

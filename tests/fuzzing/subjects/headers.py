@@ -27,13 +27,18 @@ _KEY = bytes(range(24))
 def keyed_headers() -> Iterator[bytes]:
     """Every one of the committed snapshots once, small ones first."""
     streams = {keyed.stream.header for keyed in keyed_streams()}
-    databases = {database.header for name in names() for one in opened(name).operators for database in one.databases}
+    databases = {
+        database.header for name in names() for operator in opened(name).operators for database in operator.databases
+    }
     yield from sorted((streams | databases) - {b""}, key=lambda header: (len(header), header))
 
 
 def _seeds() -> Iterator[bytes]:
     yield from (bytes((KEYED,)) + header for header in keyed_headers())
-    yield from (bytes((OPERATOR,)) + header for header in sorted({one.stream.header for one in element_streams()}))
+    yield from (
+        bytes((OPERATOR,)) + header
+        for header in sorted({element_stream.stream.header for element_stream in element_streams()})
+    )
 
 
 def _look(data: bytes) -> None:

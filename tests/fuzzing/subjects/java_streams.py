@@ -16,14 +16,14 @@ _PROPERTIES = b"CheckpointProperties"
 
 
 def _seeds() -> Iterator[bytes]:
-    """What stands in snapshots behind the head of such a stream, properties first; what follows it does not matter."""
-    found = set()
+    """Yield the bytes behind the heads of such streams in snapshots, properties first; what follows does not matter."""
+    seeds = set()
     for data in (*keyed_headers(), *(path.read_bytes() for path in sorted(FIXTURES.glob("*/snapshot/_metadata")))):
         at = data.find(STREAM_HEADER)
         while at >= 0:
-            found.add(data[at : at + _LONGEST])
+            seeds.add(data[at : at + _LONGEST])
             at = data.find(STREAM_HEADER, at + 1)
-    yield from sorted(found, key=lambda data: (_PROPERTIES not in data[:80], len(data), data))
+    yield from sorted(seeds, key=lambda data: (_PROPERTIES not in data[:80], len(data), data))
 
 
 def _look(data: bytes) -> None:

@@ -10,7 +10,7 @@ from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic
 from rescale.flink.kafka.source import UnknownVersionError, read_enumerator, read_reader_element, read_split
 from rescale.flink.metadata.handles import InlineStream
 from rescale.snapshot.opening import open_snapshot
-from support.kafka_bytes import (
+from support.kafka_state import (
     consumer_element,
     dynamic_element,
     dynamic_enumerator,
@@ -54,10 +54,10 @@ def _look(data: bytes) -> None:
     elif kind == _ENUMERATOR:
         is_dynamic_enumerator(data)
         try:
-            found = read_enumerator(data)
+            enumerator = read_enumerator(data)
         except UnknownVersionError:
             return
-        assert len(found.known) <= len(found.assigned) + len(found.unassigned)
+        assert len(enumerator.known) <= len(enumerator.assigned) + len(enumerator.unassigned)
     else:
         position = read_consumer_element(data)
         assert position.partition.partition >= 0

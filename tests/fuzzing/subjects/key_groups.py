@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from fuzzing.subject import Subject
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.keyed.blocks.canonical import translated
 from rescale.flink.keyed.blocks.records import RecordReader
+from rescale.text.errors import SnapshotError
 from support.canonical import Record, read_group
 from support.snapshots import keyed_streams
 
@@ -40,14 +40,14 @@ def _look(data: bytes) -> None:
         data, chunks = content, [content]
     reader = RecordReader(max_parallelism, states)
     numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
-    found = []
+    records_read = []
     for records in reader.read(numbers, start, chunks):
         content = records.data.tobytes()
         columns = (column.tolist() for column in (records.states, records.starts, records.limits, records.ends))
         for state, begin, limit, end in zip(*columns, strict=True):
             assert begin <= limit <= limit + 4 <= end <= len(content)
-            found.append((key_group, Record(state, content[begin:limit], content[limit + 4 : end])))
-    assert found == read_group(data, max_parallelism)
+            records_read.append((key_group, Record(state, content[begin:limit], content[limit + 4 : end])))
+    assert records_read == read_group(data, max_parallelism)
     try:
         again = b"".join(translated(chunks, tuple(range(states))))
     except SnapshotError as error:

@@ -15,12 +15,12 @@ from unittest.mock import patch
 
 from fuzzing.subject import Subject
 from fuzzing.subjects.tables import Sealing, read_table, unpacked_database
-from rescale.errors import RescaleError, SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.manifest.manifest import Manifest, read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.sst import table
 from rescale.rocksdb.stored_files import StoredFile
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 from support.databases import databases, read_file, read_rows
 
 _SNAPSHOTS = ("1.20-rocksdb-changing", "2-rocksdb-changing")
@@ -41,7 +41,7 @@ def _databases() -> tuple[_Database, ...]:
     """Real ones, and one whose blocks are not compressed, so that what is changed in them stays what it is."""
     real = [databases(name)[0] for name in _SNAPSHOTS]
     return (
-        *(_Database(one.files, one.states, one.key_groups) for one in real),
+        *(_Database(stored.files, stored.states, stored.key_groups) for stored in real),
         _Database(unpacked_database(), ["state"], KeyGroupRange(0, 127)),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fuzzing.subject import Subject
-from rescale.errors import RequestError
-from rescale.planning.asked.kafka_words import parse_offsets
+from rescale.planning.request.kafka_offsets import parse_offsets
+from rescale.text.errors import RequestError
 
 _ROWS = (
     "operator,topic,partition,offset\nsource,clicks,0,17\n,clicks,*,earliest\n",

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from fuzzing.subject import Subject
-from rescale.errors import RequestError, SnapshotError, UnsupportedError
-from rescale.planning.values.plan import plan_from_json, plan_to_json
+from rescale.plan.plan import plan_from_json, plan_to_json
 from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from support.edited import relocated
 from support.pipeline import plan_rescale
 
@@ -75,13 +75,17 @@ def _look(data: bytes) -> None:
         plan = plan_rescale(str(directory), f"{job.parent}/target", ["3"])
     finally:
         watch.looks = False
-        outside = [path for path in watch.opened if _is_state(path) and not Path(path).resolve().is_relative_to(job)]
-        assert not outside, outside
+        assert not (outside := [path for path in watch.opened if _is_state(path) and not _is_in(path, job)]), outside
     assert plan_from_json(plan_to_json(plan), "plan") == plan
 
 
+def _is_in(path: str, job: Path) -> bool:
+    """Whether `path` lies in the job's folder, or is the folder that the target would be made in."""
+    return Path(path).resolve().is_relative_to(job) or Path(path) == job.parent
+
+
 def _is_state(path: str) -> bool:
-    """Not a module that is imported late, nor what the system says of itself."""
+    """Whether `path` may hold state: not a module that is imported late, nor a file of the system."""
     return not path.startswith((sys.prefix, sys.base_prefix, "/proc", "/sys", "/usr", str(Path(__file__).parents[3])))
 
 

@@ -17,19 +17,19 @@ _LARGEST_SEED = 4096
 
 def _seeds() -> Iterator[bytes]:
     """For each state its mode and number of elements, all offsets, and the bytes."""
-    for one in element_streams():
-        stream = one.stream
+    for element_stream in element_streams():
+        stream = element_stream.stream
         if stream.extent.length > _LARGEST_SEED:
             continue
         begin = stream.extent.start
         table = bytes(byte for state in stream.states for byte in (_MODES.index(state.mode), len(state.elements)))
         places = [element.start - begin for state in stream.states for element in state.elements]
-        yield joined(table, struct.pack(f">{len(places)}q", *places), content(one.snapshot, stream.extent))
+        yield joined(table, struct.pack(f">{len(places)}q", *places), content(element_stream.snapshot, stream.extent))
 
 
 def _look(data: bytes) -> None:
     table, places, stream = parts_of(data, 3)
-    offsets = [one for (one,) in struct.iter_unpack(">q", places[: len(places) // 8 * 8])]
+    offsets = [place for (place,) in struct.iter_unpack(">q", places[: len(places) // 8 * 8])]
     states = []
     for number in range(len(table) // 2):
         mode, count = _MODES[table[2 * number] % len(_MODES)], table[2 * number + 1]

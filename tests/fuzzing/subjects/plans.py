@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 
 from fuzzing.subject import Subject
-from rescale.planning.values.plan import plan_from_json, plan_to_json
+from rescale.plan.plan import plan_from_json, plan_to_json
 from support.pipeline import plan_rescale
 from support.snapshots import directory
 

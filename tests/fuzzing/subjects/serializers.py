@@ -8,7 +8,6 @@ import numpy as np
 
 from fuzzing.subject import Subject, joined, parts_of
 from fuzzing.subjects.headers import keyed_headers
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keys.java_hash import walk_row
@@ -16,6 +15,7 @@ from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name, write_snapshot
 from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
 from rescale.flink.serializers.value_words import in_words
+from rescale.text.errors import SnapshotError
 
 _VALUES = b"\0\0\0\1\0\0\0\5hello\0\0\0\0\0\0\0\7\6world" * 3
 
@@ -27,7 +27,10 @@ def _seeds() -> Iterator[bytes]:
             read = read_keyed_header(header, "header")
         except UnknownSerializer:
             continue
-        for snapshot in (read.key_serializer, *(one for state in read.states for _, one in state.serializers)):
+        for snapshot in (
+            read.key_serializer,
+            *(serializer for state in read.states for _, serializer in state.serializers),
+        ):
             written = _written(snapshot)
             if written not in seen:
                 seen.add(written)
@@ -53,12 +56,12 @@ def _look(data: bytes) -> None:
     assert all(0 <= low <= high <= len(values) for low, high in zip([0, *ends.tolist()], ends.tolist(), strict=False))
     begin = 0
     for end in ends.tolist():
-        told = ByteReader(values, "value", begin)
+        value_reader = ByteReader(values, "value", begin)
         try:
-            in_words(program.tree, told)
+            in_words(program.tree, value_reader)
         except SnapshotError:
             return
-        assert told.position == end
+        assert value_reader.position == end
         begin = end
 
 

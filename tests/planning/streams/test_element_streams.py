@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
 from rescale.flink.slot import Slot
+from rescale.plan.new_streams import CheckedElements, CopiedElements
+from rescale.plan.pieces import Literals, Piece, split
 from rescale.planning.streams.element_streams import plan_elements
 from rescale.planning.streams.inline import InlineBudget
-from rescale.planning.values.new_streams import CheckedElements, CopiedElements
-from rescale.planning.values.pieces import Literals, Piece, split
 from rescale.snapshot.model import ElementStream, Operator
+from rescale.text.errors import SnapshotError, UnsupportedError
 from support.snapshot_bytes import broadcast_state, operator_header, operator_list
 from support.snapshots import names, opened
 from support.synthetic import GROUP_SIZE, element_stream, operator
@@ -44,10 +44,10 @@ def elements(stream: ElementsStream) -> dict[str, list[tuple[Piece, ...]]]:
     """By state the pieces of each of its elements."""
     lengths = [stream.header_size, *(length for state in stream.states for length in state.lengths)]
     _, *runs = split(stream.pieces, lengths)
-    found, rest = {}, iter(runs)
+    by_state, rest = {}, iter(runs)
     for state in stream.states:
-        found[state.name] = [next(rest) for _ in state.lengths]
-    return found
+        by_state[state.name] = [next(rest) for _ in state.lengths]
+    return by_state
 
 
 def everything(streams: Sequence[ElementsStream], state: str) -> list[tuple[Piece, ...]]:
@@ -122,7 +122,7 @@ def test_at_the_same_parallelism_other_states_do_not_matter() -> None:
 
 def test_unknown_serializers_hide_which_states_differ() -> None:
     sources = tuple(element_stream(i, {name: (SPLIT, 1)}, name.encode()) for i, name in enumerate(("one", "two")))
-    with pytest.raises(UnsupportedError, match="not known hides which") as caught:
+    with pytest.raises(UnsupportedError, match="unknown serializer hides the state names") as caught:
         planned(operator("lists", elements=sources), 3)
     assert caught.value.operator == "lists"
     same = tuple(element_stream(i, {"one": (SPLIT, 1)}, b"one") for i in range(2))
@@ -134,13 +134,13 @@ def test_one_compressed_and_one_plain_stream_do_not_go_together() -> None:
         element_stream(i, {"list": (SPLIT, 1)}, header("list", compressed=compressed))
         for i, compressed in enumerate((False, True))
     )
-    with pytest.raises(SnapshotError, match="different forms"):
+    with pytest.raises(SnapshotError, match="files of operator state"):
         planned(operator("lists", elements=sources), 3)
 
 
 def test_compressed_elements_are_looked_into_on_the_way() -> None:
     sources = (element_stream(0, {"list": (SPLIT, 3)}, header("list", compressed=True)),)
-    assert all(isinstance(one, CheckedElements) for one in planned(operator("lists", 1, elements=sources), 2))
+    assert all(isinstance(stream, CheckedElements) for stream in planned(operator("lists", 1, elements=sources), 2))
 
 
 def test_raw_elements_have_no_header() -> None:
@@ -161,9 +161,9 @@ def test_elements_of_flink_are_all_there(name: str, parallelism: int) -> None:
         modes = {state.name: state.mode for source in sources for state in source.states}
         assert len(streams) == (parallelism if sources else 0)
         for state, mode in modes.items():
-            found = everything(streams, state)
+            dealt = everything(streams, state)
             if mode is BROADCAST:
                 copies = stored(sources, state)
-                assert found == [copies[i % len(copies)] for i in range(parallelism)]
+                assert dealt == [copies[i % len(copies)] for i in range(parallelism)]
             else:
-                assert Counter(found) == Counter(stored(sources, state))
+                assert Counter(dealt) == Counter(stored(sources, state))

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.slot import Slot
-from rescale.planning.asked.operator_shapes import Shape
+from rescale.plan.new_streams import CopiedKeyGroups, TranslatedKeyGroups
+from rescale.plan.pieces import Literals, Piece, split
+from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_streams import KeyGroupPlanner
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.planning.values.new_streams import CopiedKeyGroups, TranslatedKeyGroups
-from rescale.planning.values.pieces import Literals, Piece, split
 from rescale.snapshot.findings import findings
 from rescale.snapshot.model import KeyedStream, Operator
+from rescale.text.errors import SnapshotError, UnsupportedError
 from support.snapshot_bytes import keyed_header, keyed_state
 from support.snapshots import names, opened
 from support.synthetic import GROUP_SIZE, keyed_stream, operator, own_stream, snapshot
@@ -36,7 +36,7 @@ ONE = header("one")
 
 
 class Planned:
-    """What becomes of the keyed streams of an operator, with the literals and id tables that go with them."""
+    """Planned keyed streams of an operator, with their literals and id tables."""
 
     def __init__(self, of: Operator, parallelism: int) -> None:
         self.literals = Literals()
@@ -82,15 +82,15 @@ def of_framing(framing: Framing, parallelism: int, max_parallelism: int) -> Oper
 def test_every_group_goes_to_the_subtask_that_owns_it(framing: Framing, old: int, new: int) -> None:
     of = of_framing(framing, old, 40)
     planned, expected = Planned(of, new), sources(of)
-    found: dict[int, tuple[Piece, ...]] = {}
+    planned_groups: dict[int, tuple[Piece, ...]] = {}
     for stream in planned.streams:
         own = key_group_range(40, new, stream.subtask)
         assert (stream.first_key_group, len(stream.key_groups)) == (own.first, len(own))
         assert stream.handle_tag == of.keyed[0].tag
         assert all(length == GROUP_SIZE for length in stream.key_groups)
-        found |= planned.groups(stream)
+        planned_groups |= planned.groups(stream)
     assert [stream.subtask for stream in planned.streams] == list(range(new))
-    assert found == {key_group: (piece,) for key_group, piece in expected.items()}
+    assert planned_groups == {key_group: (piece,) for key_group, piece in expected.items()}
     assert planned.id_tables == []
 
 
@@ -103,12 +103,14 @@ def test_a_layout_that_is_not_flinks_is_repaired_and_told() -> None:
     """Stored parallelism 4 with the streams of 2: Flink would not look, and drop half of them."""
     streams = tuple(own_stream(i, 2, 128, Framing.HEAP, ONE) for i in range(2))
     of = operator("counts", 4, keyed=streams)
-    told = findings(snapshot(of))
-    assert any("subtask 0 of 4 owns key groups 0-31 but its keyed state holds 0-63" in sentence for sentence in told)
+    sentences = findings(snapshot(of))
+    assert any(
+        "subtask 0 of 4 owns key groups 0-31 but its keyed state holds 0-63" in sentence for sentence in sentences
+    )
     planned = Planned(of, 4)
     assert [stream.subtask for stream in planned.streams] == [0, 1, 2, 3]
-    found = {key_group: run for stream in planned.streams for key_group, run in planned.groups(stream).items()}
-    assert found == {key_group: (piece,) for key_group, piece in sources(of).items()}
+    planned_groups = {key_group: run for stream in planned.streams for key_group, run in planned.groups(stream).items()}
+    assert planned_groups == {key_group: (piece,) for key_group, piece in sources(of).items()}
 
 
 def test_what_flink_lays_out_is_not_told() -> None:
@@ -125,12 +127,14 @@ def test_a_group_in_two_streams_is_refused() -> None:
     with pytest.raises(SnapshotError, match="key group 64 lies in two keyed streams") as caught:
         Planned(of, 3)
     assert (caught.value.operator, caught.value.found) == ("counts", "subtasks 0 and 1")
-    assert any("key group 64 lies in the keyed state of subtasks 0 and 1" in one for one in findings(snapshot(of)))
+    assert any(
+        "key group 64 lies in the keyed state of subtasks 0 and 1" in finding for finding in findings(snapshot(of))
+    )
 
 
 @pytest.mark.parametrize(("first", "last"), [(64, 128), (-1, 3)])
 def test_groups_beyond_the_max_parallelism_are_refused(first: int, last: int) -> None:
-    with pytest.raises(SnapshotError, match="declares key groups that cannot be"):
+    with pytest.raises(SnapshotError, match="declares key groups outside"):
         Planned(operator("counts", keyed=(stream_of(1, first, last),)), 3)
 
 
@@ -144,8 +148,8 @@ def test_a_subtask_whose_groups_lie_nowhere_gets_no_stream(framing: Framing) -> 
 def test_a_canonical_group_that_is_not_there_stays_away() -> None:
     groups = {3: 10, 60: 20}
     of = operator("counts", 1, 64, keyed=(keyed_stream(0, groups, Framing.CANONICAL, ONE, first=0, last=63),))
-    (one, two) = Planned(of, 2).streams
-    assert one.key_groups == (-1, -1, -1, 10, *[-1] * 28)
+    (first, two) = Planned(of, 2).streams
+    assert first.key_groups == (-1, -1, -1, 10, *[-1] * 28)
     assert two.key_groups == (*[-1] * 28, 20, -1, -1, -1)
 
 
@@ -166,13 +170,13 @@ def test_groups_of_heap_subtasks_without_a_stream_are_filled_in() -> None:
 def test_a_heap_gap_behind_an_unknown_serializer_is_refused() -> None:
     groups = dict.fromkeys(range(32), GROUP_SIZE)
     of = operator("counts", 4, keyed=(keyed_stream(0, groups, Framing.HEAP, b"unknown", first=0, last=31),))
-    with pytest.raises(UnsupportedError, match="hides how many states"):
+    with pytest.raises(UnsupportedError, match="hides the number of states"):
         Planned(of, 3)
     assert len(Planned(of, 4).streams) == 1
 
 
 def with_headers(framing: Framing, *headers: KeyedHeader | bytes) -> Operator:
-    streams = tuple(own_stream(i, len(headers), 128, framing, one) for i, one in enumerate(headers))
+    streams = tuple(own_stream(i, len(headers), 128, framing, header) for i, header in enumerate(headers))
     return operator("counts", len(headers), keyed=streams)
 
 
@@ -197,14 +201,14 @@ def test_only_where_streams_meet_are_ids_translated() -> None:
 
 def test_unknown_serializers_move_as_long_as_the_headers_are_equal() -> None:
     assert len(Planned(with_headers(Framing.CANONICAL, b"same", b"same"), 3).streams) == 3
-    with pytest.raises(UnsupportedError, match="not known hides which") as caught:
+    with pytest.raises(UnsupportedError, match="unknown serializer hides the state names") as caught:
         Planned(with_headers(Framing.CANONICAL, b"one", b"another"), 3)
     assert caught.value.operator == "counts"
 
 
 def test_heap_streams_with_other_states_are_refused_with_the_way_round() -> None:
     of = with_headers(Framing.HEAP, header("one", "two"), header("two", "one"))
-    with pytest.raises(UnsupportedError, match="heap framing does not tell") as caught:
+    with pytest.raises(UnsupportedError, match="does not tell where a state begins") as caught:
         Planned(of, 3)
     assert "canonical savepoint" in str(caught.value.advice)
     assert "subtask 1" in str(caught.value.found)
@@ -243,9 +247,9 @@ def test_groups_of_flink_are_planned_as_they_lie(name: str, parallelism: int) ->
             continue
         planned, expected = Planned(of, parallelism), sources(of)
         keyed = [stream for stream in planned.streams if stream.slot is Slot.KEYED]
-        found = {key_group: run for stream in keyed for key_group, run in planned.groups(stream).items()}
-        assert set(expected) <= set(found)
-        for key_group, run in found.items():
+        planned_groups = {key_group: run for stream in keyed for key_group, run in planned.groups(stream).items()}
+        assert set(expected) <= set(planned_groups)
+        for key_group, run in planned_groups.items():
             (piece,) = run
             if piece.file is not None:
                 assert piece._replace(ids=None) == expected[key_group]
@@ -270,10 +274,10 @@ def bytes_of(name: str, planned: Planned, piece: Piece) -> bytes:
 
 @pytest.mark.parametrize("name", ["1.20-lazy", "2-lazy", "1.20-lazy-compressed", "2-lazy-compressed"])
 def test_states_that_flink_registered_late_need_new_ids(name: str) -> None:
-    of = next(one for one in opened(name).operators if one.label == "states")
+    of = next(operator for operator in opened(name).operators if operator.label == "states")
     planned = Planned(of, 1)
     assert planned.id_tables
     (stream,) = planned.streams
     merged = read_keyed_header(planned.text(stream.pieces[0])[: stream.header_size], name)
-    known = {state.name: state.raw for one in of.keyed if one.parsed for state in one.parsed.states}
+    known = {state.name: state.raw for stream in of.keyed if stream.parsed for state in stream.parsed.states}
     assert {state.name: state.raw for state in merged.states} == known

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+import msgspec
 import pytest
 
+from rescale.airflow.question import question_markdown
 from rescale.cli.main import main
 from rescale.insight.cluster import VARIABLE, Cluster
-from rescale.orchestration.question import question_markdown
-from rescale.report.html_report import html_report
+from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.pages.plan_markdown import plan_markdown
 from rescale.report.pages.planned import plan_document, plan_text
-from rescale.report.report_document import report_document
+from rescale.report.report_page import html_report
 from support import snapshots
 from support.large_plans import large_plan
 from support.synthetic import operator, snapshot
@@ -22,45 +22,44 @@ TIGHT = Cluster(executors=40, cores=8, bandwidth=1_200_000_000, scratch=1 << 30)
 
 
 @pytest.fixture(scope="module")
-def summary() -> dict[str, Any]:
-    """Of a terabyte that is shuffled through small disks."""
+def summary() -> PlanDocument:
+    """Return the summary of a plan that shuffles a terabyte through small disks."""
     plan = large_plan(10**12, 100, subtasks=5, groups=128)
     document = plan_document(plan, snapshot(operator("big 0", 5)), (), TIGHT)
-    assert json.loads(json.dumps(document)) == document
+    assert msgspec.json.decode(msgspec.json.encode(document), type=PlanDocument) == document
     return document
 
 
-def test_the_text_says_what_it_takes_and_what_binds(summary: dict[str, Any]) -> None:
+def test_the_text_says_what_it_takes_and_what_binds(summary: PlanDocument) -> None:
     text = plan_text(summary)
     table = text[text.index("On paper: 40 executors of 8 cores and 1.2 GB/s") :]
     sizes = [line.split("  ")[0] for line in table.splitlines() if "$" in line]
-    assert sizes == ["1 TB", "1 TB", "10 TB", "100 TB"]
+    assert sizes == ["1 TB"]
     assert "the largest key group, which one core works through" in table
     assert "read and sort records" in table
-    assert "100 TB would not fit on this cluster" in table
 
 
-def test_what_does_not_fit_is_a_warning_before_anybody_says_yes(summary: dict[str, Any]) -> None:
+def test_what_does_not_fit_is_a_warning_before_anybody_says_yes(summary: PlanDocument) -> None:
     wanted = "of scratch space on each executor"
-    assert [wanted in line for line in summary["warnings"]].count(True) == 1
-    assert "1 TB would not fit on this cluster" in question_markdown(summary)
+    assert [wanted in line for line in summary.warnings].count(True) == 1
+    assert "1 TB of state does not fit on this cluster" in question_markdown(summary)
     assert wanted in plan_markdown(summary)
-    assert "warning: 1 TB would not fit on this cluster" in plan_text(summary)
+    assert "warning: 1 TB of state does not fit on this cluster" in plan_text(summary)
 
 
-def test_the_report_has_it(summary: dict[str, Any]) -> None:
-    assert b"On paper: 40 executors" in html_report(report_document(plan=summary))
+def test_the_report_has_it(summary: PlanDocument) -> None:
+    assert b"On paper: 40 executors" in html_report(ReportDocument(plan=summary))
 
 
 def test_without_a_cluster_nobody_hears_of_one() -> None:
     plan = large_plan(10**12, 100, subtasks=5, groups=128)
     document = plan_document(plan, snapshot(operator("big 0", 5)))
-    assert document["cluster"] is None
+    assert document.cluster is None
     assert "On paper" not in plan_text(document) + plan_markdown(document)
 
 
 @pytest.mark.parametrize(
-    ("said", "words", "expected"),
+    ("said", "arguments", "expected"),
     [
         ("", ["--executors", "40"], (40, 2)),
         ("executors=3 cores=4", [], (3, 4)),
@@ -69,7 +68,7 @@ def test_without_a_cluster_nobody_hears_of_one() -> None:
 )
 def test_the_command_line_and_the_environment_say_what_the_cluster_is(
     said: str,
-    words: list[str],
+    arguments: list[str],
     expected: tuple[int, int],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -77,7 +76,7 @@ def test_the_command_line_and_the_environment_say_what_the_cluster_is(
     monkeypatch.setenv(VARIABLE, said)
     source = snapshots.directory("2-canonical-rocksdb")
     plan = ["plan", str(source), "--target", "/nowhere/target", "--parallelism", "3", "--output", "json"]
-    assert main([*plan, *words]) == 0
+    assert main([*plan, *arguments]) == 0
     cluster = json.loads(capsys.readouterr().out)["cluster"]["cluster"]
     assert (cluster["executors"], cluster["cores"]) == expected
     assert main([*plan, "--executors", "none"]) == 2

@@ -1,10 +1,10 @@
-"""What a result lacks on request, or has otherwise, stands in every sentence about all of the state."""
+"""Declared changes of a result are in every sentence about all of the state."""
 
 from __future__ import annotations
 
 import pytest
 
-from rescale.report.pages.declared import except_what_is_otherwise
+from rescale.report.pages.declared import exceptions_clause
 from rescale.snapshot.dropped_states import DroppedState
 from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
 from rescale.snapshot.surgery import NO_SURGERY, Dropped, Renamed, Surgery
@@ -41,4 +41,4 @@ LEFT_OUT = ChangedPartition("orders", 2, 5, None, dropped=True)
     ],
 )
 def test_all_of_the_state_is_all_but_what_was_dropped_or_changed(surgery: Surgery, said: str) -> None:
-    assert except_what_is_otherwise(surgery.document()) == said
+    assert exceptions_clause(surgery) == said

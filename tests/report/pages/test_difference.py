@@ -1,8 +1,15 @@
-"""What a comparison says, as text."""
+"""Text of a comparison."""
 
 from __future__ import annotations
 
-from rescale.execution.diff.found import Amount, Difference, ListedShape, OperatorDiff, SnapshotDiff, StateDiff
+from rescale.execution.compare.diff.differences import (
+    Amount,
+    Difference,
+    OperatorDiff,
+    SnapshotDiff,
+    StateDiff,
+)
+from rescale.report.differences import ListedShape
 from rescale.report.pages.difference import difference_text
 
 SHAPES = (ListedShape(2, 128), ListedShape(3, 1000))

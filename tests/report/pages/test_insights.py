@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.insight.hand_picked_keys import HandPickedKeys, PickedKey
 from rescale.insight.insight import Insight, plan_insight, snapshot_insight
 from rescale.insight.unions import UnionList
-from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
+from rescale.planning.request.request import make_request
 from rescale.report.page import Page
-from rescale.report.pages.insights import insight_blocks, insight_document, restores_table, sentences, shapes_table
+from rescale.report.pages.insights import insight_blocks, restores_table, sentences, shapes_table
 from rescale.report.renderers.text import text_of
 from rescale.snapshot.model import Snapshot
 from support.synthetic import database, header_of, keyed_stream, operator, own_stream, snapshot
@@ -28,7 +27,7 @@ PICKED = HandPickedKeys(
 
 
 def said(insight: Insight) -> list[str]:
-    return sentences(insight_document(insight))
+    return sentences(insight)
 
 
 def of_snapshot(taken: Snapshot) -> list[str]:
@@ -43,7 +42,7 @@ def test_an_even_small_snapshot_needs_no_word() -> None:
 def test_why_one_and_a_half_times_costs_more_than_twice() -> None:
     taken = snapshot(operator("counts", 4, databases=tuple(database(i, 4, 128, 32_000) for i in range(4))))
     (why, ingest) = of_snapshot(taken)
-    assert why.startswith("4 → 6 costs Flink more than 4 → 8: 2 subtasks would lie between databases")
+    assert why.startswith("4 → 6 costs Flink more than 4 → 8: 2 subtasks would need several databases")
     assert "use-ingest-db-restore-mode" in ingest
 
 
@@ -56,43 +55,41 @@ def test_what_does_not_divide_and_what_is_hot() -> None:
     taken = snapshot(operator("counts", 4, 10, keyed=streams))
     (loss, hot) = of_snapshot(taken)
     assert "4 does not divide 10; 2 subtasks would own 3 key groups and the others 2, so 17% of" in loss
-    assert "As many key groups each have 2 and 5 subtasks (recommended: 5, with worst ÷ mean 4.32 of bytes)" in loss
+    assert "equally many key groups at 2 and 5 (recommended: 5, with worst ÷ mean 4.32 of bytes)" in loss
     assert "or take max parallelism 60, a multiple of 4 with many divisors" in loss
-    assert "hot key groups, which no parallelism can spread: 7 (85%)" in hot
-    table = shapes_table(insight_document(snapshot_insight(taken)))
+    assert "hot key groups, which no parallelism can split: 7 (85%)" in hot
+    table = shapes_table(snapshot_insight(taken))
     assert table.rows[0][2:] == ("2 or 5", "60")
 
 
 def test_a_shape_is_shown_once() -> None:
     """Twice one subtask are as many as one and a half times one."""
     taken = snapshot(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),)))
-    rows = restores_table(insight_document(snapshot_insight(taken))).rows
+    rows = restores_table(snapshot_insight(taken)).rows
     assert [row[0] for row in rows] == ["1 → 2 (twice)"]
     assert not [row for row in restores_table(of_plan(taken, "2")).rows if "twice" in str(row[0])]
 
 
-def of_plan(taken: Snapshot, parallelism: str) -> dict[str, Any]:
+def of_plan(taken: Snapshot, parallelism: str) -> Insight:
     plan = make_plan(taken, make_request("/source", "/target", [parallelism]))
-    return insight_document(plan_insight(plan, taken))
+    return plan_insight(plan, taken)
 
 
 def test_operators_whose_evenness_is_not_shown_are_counted() -> None:
     streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
     for number, said in ((10, False), (12, True)):
         taken = snapshot(*(operator(f"counts {i}", 4, keyed=streams) for i in range(number)))
-        text = text_of(Page(tuple(insight_blocks(insight_document(snapshot_insight(taken))))))
-        assert ("2 more operators: all in the JSON (--output json)" in text) is said
+        text = text_of(Page(tuple(insight_blocks(snapshot_insight(taken)))))
+        assert ("2 more operators: all in the JSON document" in text) is said
 
 
 def test_of_a_few_keys_nothing_is_said_but_that() -> None:
     few = tuple(keyed_stream(i, {32 * i: 1000}, Framing.CANONICAL, first=32 * i, last=32 * i + 31) for i in range(4))
     many = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
-    document = insight_document(
-        snapshot_insight(snapshot(operator("few", 4, keyed=few), operator("many", 4, keyed=many)))
-    )
+    document = snapshot_insight(snapshot(operator("few", 4, keyed=few), operator("many", 4, keyed=many)))
     assert [row[0] for row in shapes_table(document).rows] == ["many"]
     assert sentences(document) == [
-        "few: about 4 keys, so few that how evenly they lie is chance and says nothing yet about a shape"
+        "few: about 4 keys, so few that their distribution is chance and says nothing yet about a shape"
     ]
 
 
@@ -100,11 +97,11 @@ def test_keys_picked_by_hand() -> None:
     (what, ways) = said(replace(NOTHING, hand_picked_keys=(PICKED,)))
     assert "its 2 keys (7, 9; by chance in 9.0% of cases) are one for each of 4 subtasks" in what
     assert "With 6 subtasks (max parallelism 128) subtasks 1, 2 would get none, and 0 several" in what
-    assert "rescale virtual-keys --max-parallelism 128 --parallelism 6 --key-type int" in ways
+    assert "(5, 6, the smallest key that Flink sends to each subtask)" in ways
     assert "prepareSnapshotPreBarrier" in ways
     assert "(pending)" in ways
     (good,) = said(replace(NOTHING, hand_picked_keys=(replace(PICKED, idle=(), crowded=()),)))
-    assert "good for this shape only" in good
+    assert "in this shape only" in good
     (sure, _) = said(replace(NOTHING, hand_picked_keys=(replace(PICKED, chance=1e-9),)))
     assert "by chance in less than 0.1% of cases" in sure
 
@@ -125,18 +122,18 @@ def test_the_document_has_the_bytes_of_every_key_group() -> None:
         for i in range(2)
     )
     taken = snapshot(operator("counts", 2, 8, keyed=streams), operator("lists", 2))
-    (before,) = insight_document(snapshot_insight(taken))["key_groups"]
-    assert (before["label"], before["before"], before["exact"]) == ("counts", [10] * 4 + [11] * 4, True)
-    assert before["after"] is before["after_exact"] is None
-    for maximum, after, exact in (("8", before["before"], True), ("4", [21] * 4, False)):
+    (before,) = snapshot_insight(taken).key_groups
+    assert (before.label, before.before, before.exact) == ("counts", (10,) * 4 + (11,) * 4, True)
+    assert before.after is before.after_exact is None
+    for maximum, after, exact in (("8", before.before, True), ("4", (21,) * 4, False)):
         plan = make_plan(taken, make_request("/source", "/target", max_parallelism=[maximum]))
-        (moved,) = insight_document(plan_insight(plan, taken))["key_groups"]
-        assert (moved["before"], moved["after"], moved["after_exact"]) == (before["before"], after, exact)
+        (moved,) = plan_insight(plan, taken).key_groups
+        assert (moved.before, moved.after, moved.after_exact) == (before.before, after, exact)
 
 
 def test_a_job_without_keyed_state_has_no_tables() -> None:
     taken = snapshot(operator("lists", 4))
-    document = insight_document(plan_insight(make_plan(taken, make_request("/source", "/target", ["6"])), taken))
+    document = plan_insight(make_plan(taken, make_request("/source", "/target", ["6"])), taken)
     assert not restores_table(document).rows
     assert not shapes_table(document).rows
     assert len(sentences(document)) == 2

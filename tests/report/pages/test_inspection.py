@@ -1,17 +1,19 @@
-"""What `inspect` shows of snapshots of Flink."""
+"""Inspection of snapshots of Flink."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
+from msgspec import structs
 
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, IncrementalHandle, RelativeFileStream
 from rescale.flink.release_line import RELEASE_LINES
+from rescale.report.documents import InspectedOperator, InspectedState, Inspection
 from rescale.report.pages.inspection import inspection, inspection_page, inspection_text
 from rescale.report.renderers.markdown import markdown_of
 from rescale.snapshot.opening import open_snapshot
@@ -20,33 +22,35 @@ from support.snapshots import FIXTURES, directory, names, opened, uids
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
 
-def shown(name: str) -> dict[str, Any]:
+def shown(name: str) -> Inspection:
     return inspection(opened(name))
 
 
-def operator_of(document: dict[str, Any], label: str) -> dict[str, Any]:
-    return next(one for one in document["operators"] if one["label"] == label)
+def operator_of(document: Inspection, label: str) -> InspectedOperator:
+    return next(operator for operator in document.operators if operator.label == label)
 
 
 @pytest.mark.parametrize("name", names())
 def test_it_is_json_and_has_every_operator_that_flink_lists(name: str) -> None:
     document = shown(name)
-    assert json.loads(json.dumps(document)) == document
+    assert msgspec.json.decode(msgspec.json.encode(document), type=Inspection) == document
     expected = json.loads((FIXTURES / name / "expected.json").read_text())["metadata"]
-    assert document["checkpoint_id"] == expected["checkpoint_id"]
-    described = {id_: (one["parallelism"], one["max_parallelism"]) for id_, one in expected["operators"].items()}
-    found = {one["operator_id"]: (one["parallelism"], one["max_parallelism"]) for one in document["operators"]}
-    assert found == described
+    assert document.checkpoint_id == expected["checkpoint_id"]
+    described = {
+        id_: (operator["parallelism"], operator["max_parallelism"]) for id_, operator in expected["operators"].items()
+    }
+    shapes = {operator.operator_id: (operator.parallelism, operator.max_parallelism) for operator in document.operators}
+    assert shapes == described
 
 
 @pytest.mark.parametrize("name", names())
 def test_the_text_has_every_operator_and_every_state(name: str) -> None:
     document = shown(name)
     text = inspection_text(document)
-    for one in document["operators"]:
-        assert one["label"] in text
-        assert all(state["name"] in text for state in one["states"])
-    assert all(warning in text for warning in document["warnings"])
+    for shown_operator in document.operators:
+        assert shown_operator.label in text
+        assert all(state.name in text for state in shown_operator.states)
+    assert all(warning in text for warning in document.warnings)
 
 
 @pytest.mark.parametrize(
@@ -66,20 +70,20 @@ def test_the_text_has_every_operator_and_every_state(name: str) -> None:
 )
 def test_it_says_what_kind_of_snapshot_and_who_wrote_it(name: str, kind: str, written_by: str) -> None:
     document = shown(name)
-    assert (document["kind"], document["written_by"]) == (kind, written_by)
+    assert (document.kind, document.written_by) == (kind, written_by)
     assert f"{kind}, written by {written_by}, checkpoint " in inspection_text(document)
 
 
 @pytest.mark.parametrize(("known", "said"), [((), True), (uids("1.20-clicks"), False)])
 def test_operators_without_names_can_be_given_some(known: tuple[tuple[str, str], ...], said: bool) -> None:
     text = inspection_text(inspection(open_snapshot(directory("1.20-clicks"), uids=known)))
-    assert ("list their uids" in text) == said
+    assert ("give a list of their uids" in text) == said
 
 
 def test_keyed_states_have_their_types() -> None:
     states = operator_of(shown("2-lazy"), "states")
-    assert states["key"] == "String"
-    types = {state["name"]: (state["type"], state["content"]) for state in states["states"]}
+    assert states.key == "String"
+    types = {state.name: (state.type, state.content) for state in states.states}
     assert types["sum"] == ("REDUCING", "Long")
     assert types["kinds"] == ("MAP", "Map<String, String>")
     assert types["average"] == ("AGGREGATING", "Tuple2<Long, Long>")
@@ -90,43 +94,41 @@ def test_keyed_states_have_their_types() -> None:
 
 def test_operator_states_have_their_numbers() -> None:
     document = shown("1.20-raw")
-    types = {state["name"]: state["type"] for state in operator_of(document, "lists")["states"]}
+    types = {state.name: state.type for state in operator_of(document, "lists").states}
     assert types["offsets"] == "UNION"
     assert types["words"] == "SPLIT_DISTRIBUTE"
     assert types["rates"] == "BROADCAST"
     raw = operator_of(document, "raw")
-    assert raw["remark"] == "raw keyed state"
-    assert {state["type"] for state in raw["states"]} == {"raw SPLIT_DISTRIBUTE"}
+    assert raw.remark == "raw keyed state"
+    assert {state.type for state in raw.states} == {"raw SPLIT_DISTRIBUTE"}
 
 
 def test_timers_on_the_heap_are_states() -> None:
     operator = operator_of(shown("2-rocksdb-heap-timers"), "visits")
-    assert operator["remark"] == "timers as raw keyed state"
-    assert [state["name"] for state in operator["states"] if state["type"] == "TIMERS"] == [
+    assert operator.remark == "timers as raw keyed state"
+    assert [state.name for state in operator.states if state.type == "TIMERS"] == [
         "_timer_state/processing_user-timers",
         "_timer_state/event_user-timers",
     ]
 
 
 def test_it_is_said_where_entries_of_the_heap_cannot_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert operator_of(shown("2-heap-native"), "states")["remark"] == ""
+    assert operator_of(shown("2-heap-native"), "states").remark == ""
     monkeypatch.setattr("rescale.report.pages.inspection.tells_entries", lambda _: False)
-    said = "entries of the heap's own that cannot be told apart"
-    assert operator_of(shown("2-heap-native"), "states")["remark"] == said
+    said = "heap entries that cannot be told apart"
+    assert operator_of(shown("2-heap-native"), "states").remark == said
 
 
 def test_elements_and_bytes_of_all_subtasks_are_added_up() -> None:
     streams = tuple(element_stream(i, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2 - i)}) for i in range(2))
-    (one,) = inspection(snapshot(operator("lists", elements=streams)))["operators"]
-    assert one["operator_bytes"] == 30
-    assert one["states"] == [
-        {"name": "words", "type": "SPLIT_DISTRIBUTE", "content": "3 elements, 30 bytes", "bytes": 30}
-    ]
+    (lists,) = inspection(snapshot(operator("lists", elements=streams))).operators
+    assert lists.operator_bytes == 30
+    assert lists.states == (InspectedState("words", "SPLIT_DISTRIBUTE", "3 elements, 30 bytes", 30),)
 
 
 def test_what_every_subtask_holds_alike_are_copies() -> None:
-    states = operator_of(shown("2-clicks"), "revenue")["states"]
-    assert [state["content"] for state in states if state["type"] == "BROADCAST"] == ["4 copies, 292 bytes"]
+    states = operator_of(shown("2-clicks"), "revenue").states
+    assert [state.content for state in states if state.type == "BROADCAST"] == ["4 copies, 292 bytes"]
 
 
 @pytest.mark.parametrize(
@@ -139,24 +141,24 @@ def test_what_every_subtask_holds_alike_are_copies() -> None:
 )
 def test_what_is_special_about_an_operator_is_said(name: str, label: str, remark: str) -> None:
     document = shown(name)
-    assert remark in operator_of(document, label)["remark"].split(", ")
+    assert remark in operator_of(document, label).remark.split(", ")
     assert remark in inspection_text(document)
 
 
 def test_records_in_flight_are_said() -> None:
-    assert any("in flight" in one["remark"] for one in shown("1.20-unaligned")["operators"])
+    assert any("in flight" in operator.remark for operator in shown("1.20-unaligned").operators)
 
 
 def test_a_checkpoint_comes_with_a_warning() -> None:
-    assert any("this is a checkpoint" in warning for warning in shown("1.20-heap-checkpoint")["warnings"])
-    assert shown("1.20-heap-native")["warnings"] == []
+    assert any("this is a checkpoint" in warning for warning in shown("1.20-heap-checkpoint").warnings)
+    assert shown("1.20-heap-native").warnings == ()
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-lost-timers", "2-rocksdb-lost-timers"])
 def test_timers_that_flink_lost_are_missed(name: str) -> None:
     """Windows by time need some; those that count do not."""
     document = shown(name)
-    (warning,) = document["warnings"]
+    (warning,) = document.warnings
     named, _, rest = warning.partition(": ")
     assert set(named.split(", ")) == {"tumbling", "session", "all"}
     assert "there are no timers" in rest
@@ -166,7 +168,7 @@ def test_timers_that_flink_lost_are_missed(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in names() if "-rocksdb-" in name and "lost" not in name])
 def test_timers_that_are_there_are_not_missed(name: str) -> None:
-    assert [one for one in shown(name)["warnings"] if "this is a checkpoint" not in one] == []
+    assert [warning for warning in shown(name).warnings if "this is a checkpoint" not in warning] == []
 
 
 def test_files_that_flink_looks_for_in_the_wrong_place(tmp_path: Path) -> None:
@@ -177,78 +179,80 @@ def test_files_that_flink_looks_for_in_the_wrong_place(tmp_path: Path) -> None:
     for name in shared[:2]:
         (source / name).rename(tmp_path / name)
     document = inspection(open_snapshot(str(source)))
-    assert "CLAIM" in document["warnings"][0]
-    assert f"{min(shared[:2])}. Flink writes" in document["warnings"][0]
-    assert "such as" in document["warnings"][0]
-    assert all(any(name in warning for warning in document["warnings"][1:]) for name in shared[:2])
-    assert document["warnings"][0] in inspection_text(document)
+    assert "CLAIM" in document.warnings[0]
+    assert f"{min(shared[:2])}. Flink writes" in document.warnings[0]
+    assert "such as" in document.warnings[0]
+    assert all(any(name in warning for warning in document.warnings[1:]) for name in shared[:2])
+    assert document.warnings[0] in inspection_text(document)
     (tmp_path / shared[0]).rename(source / shared[0])
     (tmp_path / shared[1]).rename(source / shared[1])
-    assert not any("CLAIM" in warning for warning in inspection(open_snapshot(str(source)))["warnings"])
+    assert not any("CLAIM" in warning for warning in inspection(open_snapshot(str(source))).warnings)
 
 
 def shared_files(source: Path) -> set[str]:
-    found: set[str] = set()
+    paths: set[str] = set()
 
     def seen(handle: IncrementalHandle) -> IncrementalHandle:
-        found.update(file.stream.path for file in handle.shared if isinstance(file.stream, RelativeFileStream))
+        paths.update(file.stream.path for file in handle.shared if isinstance(file.stream, RelativeFileStream))
         return handle
 
     edit_databases(source, seen)
-    return found
+    return paths
 
 
 def test_databases_of_other_subtasks_are_said(tmp_path: Path) -> None:
     """At the stored parallelism, Flink gives every subtask the handle with its number and does not look."""
     source = relocated("2-rocksdb-native", tmp_path)
     edit_databases(source, lambda handle: replace(handle, first_key_group=8 - handle.first_key_group))
-    warnings = inspection(open_snapshot(str(source)))["warnings"]
-    assert any("subtask 0 of 2 owns key groups 0-7 but its keyed state holds 8-15" in one for one in warnings)
+    warnings = inspection(open_snapshot(str(source))).warnings
+    assert any("subtask 0 of 2 owns key groups 0-7 but its keyed state holds 8-15" in warning for warning in warnings)
     edit_databases(source, lambda handle: replace(handle, first_key_group=0))
-    warnings = inspection(open_snapshot(str(source)))["warnings"]
-    assert any("key group 0 lies in the keyed state of subtasks 0 and 1" in one for one in warnings)
-    assert any("8 key groups lie in no subtask's keyed state, such as 8" in one for one in warnings)
+    warnings = inspection(open_snapshot(str(source))).warnings
+    assert any("key group 0 lies in the keyed state of subtasks 0 and 1" in warning for warning in warnings)
+    assert any("8 key groups lie in no subtask's keyed state, such as 8" in warning for warning in warnings)
 
 
 def test_files_that_are_gone_are_named() -> None:
     streams = tuple(own_stream(i, 2, 128, Framing.HEAP) for i in range(2))
     gone = inspection(snapshot(operator("counts", keyed=streams), missing=("/source/2",)))
-    assert gone["warnings"] == ["files that the snapshot refers to are gone: /source/2"]
+    assert gone.warnings == ("files that the snapshot refers to are gone: /source/2",)
     many = inspection(snapshot(operator("counts", keyed=streams), missing=tuple(f"/source/{i}" for i in range(2000))))
-    assert many["warnings"][0].endswith("/source/3, /source/4 and 1,995 more")
-    assert len(many["missing"]) == 2000
+    assert many.warnings[0].endswith("/source/3, /source/4 and 1,995 more")
+    assert len(many.missing) == 2000
 
 
 def test_bytes_are_those_of_the_files() -> None:
     document = shown("2-canonical-hashmap")
     files = {Path(uri) for uri, _ in opened("2-canonical-hashmap").files[1:]}
-    assert document["files"] == len(files)
-    assert sum(one["keyed_bytes"] + one["operator_bytes"] for one in document["operators"]) == document["bytes"]
-    assert document["bytes"] >= sum(path.stat().st_size for path in files)
+    assert document.files == len(files)
+    assert sum(operator.keyed_bytes + operator.operator_bytes for operator in document.operators) == document.bytes
+    assert document.bytes >= sum(path.stat().st_size for path in files)
 
 
 def test_a_time_that_no_calendar_has_is_not_known() -> None:
     document = shown("2-clicks")
-    assert document["taken"] in inspection_text(document)
-    assert "its _metadata written at a time that is not known\n" in inspection_text(document | {"taken": None})
+    assert document.taken is not None
+    assert document.taken in inspection_text(document)
+    assert "its _metadata written at an unknown time\n" in inspection_text(structs.replace(document, taken=None))
 
 
 def test_what_another_flink_would_restore_is_said_where_it_is_asked_for() -> None:
-    assert shown("1.20-clicks")["for_flink"] is None
+    assert shown("1.20-clicks").for_flink is None
     consumer = open_snapshot(str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"))
-    (label,) = (one.label for one in consumer.operators if one.operator)
+    (label,) = (operator.label for operator in consumer.operators if operator.operator)
     document = inspection(consumer, line=RELEASE_LINES[-1])
-    judged = document["for_flink"]
-    assert json.loads(json.dumps(judged)) == judged
-    assert (judged["release"], judged["restores"], judged["reason"]) == ("2.3", "no", None)
-    (lost,) = (one for one in judged["operators"] if one["restores"] == "no")
-    (state,) = lost["states"]
-    assert (lost["label"], state["reason"]["flink_class"]) == (label, "FlinkKafkaConsumer")
+    judged = document.for_flink
+    assert judged is not None
+    assert (judged.release, judged.restores, judged.reason) == ("2.3", "no", None)
+    (lost,) = (operator for operator in judged.operators if operator.restores == "no")
+    (state,) = lost.states
+    assert state.reason is not None
+    assert (lost.label, state.reason.flink_class) == (label, "FlinkKafkaConsumer")
     text = inspection_text(document)
     assert "What Flink 2.3 would restore" in text
     assert "1 operator of 2 as they are" in text
-    assert f"no: {state['reason']['why']} (FlinkKafkaConsumer): {label} topic-partition-offset-states" in text
-    assert f"{state['reason']['way']}: {label}" in text
+    assert f"no: {state.reason.why} (FlinkKafkaConsumer): {label} topic-partition-offset-states" in text
+    assert f"{state.reason.way}: {label}" in text
     assert f"--target TARGET --drop {label}\n" in text
     assert "What Flink 2.3 would restore" in markdown_of(inspection_page(document))
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from rescale.planning.asked.request import Format, make_request
+from msgspec import structs
+
 from rescale.planning.planner import make_plan
+from rescale.planning.request.request import make_request
+from rescale.planning.request.result_files import Format
 from rescale.report.pages.plan_markdown import plan_markdown
 from rescale.report.pages.planned import plan_document
 from support.snapshots import directory, opened
@@ -29,7 +32,7 @@ def test_totals_the_largest_operators_and_all_warnings() -> None:
     assert all(f"* {warning}" in text for warning in plan.warnings)
     assert "* relocate: the max parallelism stays" in text
     assert "* worst ÷ mean: the keyed state of the fullest subtask" in text
-    assert "the job is down while" in text
+    assert "the job is down" in text
     assert plan.start.command in text
 
 
@@ -42,7 +45,7 @@ def test_what_flink_itself_would_do() -> None:
 
 def test_another_max_parallelism_flink_refuses() -> None:
     text = markdown("1.20-rocksdb-native", "3", "8", form=Format.CANONICAL)
-    assert "Flink itself cannot: it refuses a job that sets another max parallelism than the snapshot's, 16" in text
+    assert "Flink itself cannot do this" in text
     assert "as asked" not in text
     assert "Flink's own rescale" not in text
 
@@ -51,5 +54,5 @@ def test_a_label_does_not_break_the_table() -> None:
     summary = plan_document(
         make_plan(opened("2-lazy"), make_request(directory("2-lazy"), "/t", ["2"])), opened("2-lazy")
     )
-    summary["operators"][0]["label"] = "a|b"
-    assert "| a\\|b" in plan_markdown(summary)
+    operators = (structs.replace(summary.operators[0], label="a|b"), *summary.operators[1:])
+    assert "| a\\|b" in plan_markdown(structs.replace(summary, operators=operators))

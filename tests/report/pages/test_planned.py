@@ -1,14 +1,14 @@
-"""What a plan says."""
+"""Text of a plan."""
 
 from __future__ import annotations
 
-import json
-
+import msgspec
 import pytest
 
-from rescale.planning.asked.request import make_request
+from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.values.plan import Plan
+from rescale.planning.request.request import make_request
+from rescale.report.documents import PlanDocument
 from rescale.report.pages.planned import plan_document, plan_text
 from support.snapshots import directory, names, opened
 
@@ -24,11 +24,11 @@ def plan_of(name: str, *parallelism: str) -> Plan:
 def test_the_summary_is_json_and_adds_up(name: str) -> None:
     plan = plan_of(name)
     summary = plan_document(plan, opened(name))
-    assert json.loads(json.dumps(summary)) == summary
-    operators = summary["operators"]
-    assert sum(one["keyed_bytes"] + one["operator_bytes"] for one in operators) == summary["bytes_moved"]
-    for one in operators:
-        assert sum(share["bytes"] for share in one["subtasks"]) == one["keyed_bytes"] + one["operator_bytes"]
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=PlanDocument) == summary
+    operators = summary.operators
+    assert sum(operator.keyed_bytes + operator.operator_bytes for operator in operators) == summary.bytes_moved
+    for operator in operators:
+        assert sum(share.bytes for share in operator.subtasks) == operator.keyed_bytes + operator.operator_bytes
 
 
 def test_a_person_sees_what_moves_where() -> None:
@@ -51,12 +51,12 @@ def test_both_tables_say_the_same_of_evenness(shape: dict[str, list[str]]) -> No
     taken = opened("1.20-clicks")
     plan = make_plan(taken, make_request(directory("1.20-clicks"), "/target", ["3"], **shape), {})
     summary = plan_document(plan, taken)
-    planned = {one["operator_id"]: one for one in summary["operators"]}
-    for advised in summary["insight"]["shapes"]:
-        at = {candidate["parallelism"]: candidate["evenness"] for candidate in advised["candidates"]}
-        one = planned[advised["operator_id"]]
-        assert one["new_evenness"] == at[3]
-        assert one["evenness"] == (advised["now"] if shape else at[4]) > 1.2
+    planned = {operator.operator_id: operator for operator in summary.operators}
+    for advised in summary.insight.shapes:
+        at = {candidate.parallelism: candidate.evenness for candidate in advised.candidates}
+        operator = planned[advised.operator_id]
+        assert operator.new_evenness == at[3]
+        assert operator.evenness == (advised.now if shape else at[4]) > 1.2
 
 
 def test_an_operator_that_stays_has_no_arrow() -> None:
@@ -66,4 +66,4 @@ def test_an_operator_that_stays_has_no_arrow() -> None:
 
 
 def test_the_start_line_names_the_target() -> None:
-    assert "/target" in plan_document(plan_of("2-lazy", "2"), opened("2-lazy"))["start"]
+    assert "/target" in (plan_document(plan_of("2-lazy", "2"), opened("2-lazy")).start or "")

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.text.errors import SnapshotError, UnsupportedError
 from support.assembled import (
     STATES,
     Part,
@@ -34,7 +34,7 @@ from support.assembled import (
 from support.flinks_rocksdb import FlinksRocksdb
 from support.slow import slow, slow_but
 
-MADE_AND_READ = (("1.20", "1.20"), ("1.20", "2"), ("2", "2"))
+MADE_AND_READ = (slow("1.20", "1.20"), ("1.20", "2"), ("2", "2"))
 
 
 @pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
@@ -61,7 +61,7 @@ def joined(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_paralle
 
 @pytest.mark.parametrize(("made_by", "read_by"), MADE_AND_READ)
 def test_many_files_in_level_0(made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
-    """Of several databases, which count from 1 each: their sequence numbers and epochs would mix."""
+    """Several databases count from 1 each: their sequence numbers and epochs must not mix."""
     rng = random.Random(1)
     parts = []
     for subtask, key_groups in enumerate(ranges(128, 3)):
@@ -80,7 +80,7 @@ def test_many_files_in_level_0(made_by: str, read_by: str, libraries: dict[str, 
         assert len(family.files) > 12
         newest_first = sorted(family.files, key=lambda file: -file.largest_sequence)
         assert set(newest_first[:2]) == set(deleted)
-        assert all(one.smallest_sequence > other.largest_sequence for one, other in pairwise(newest_first))
+        assert all(newer.smallest_sequence > other.largest_sequence for newer, other in pairwise(newest_first))
         epochs = {file.number_in(FileTag.EPOCH_NUMBER) for file in family.files}
         assert epochs == {None} if made_by == "1.20" else len(epochs) == len(family.files)
     check(libraries[read_by], made)
@@ -100,7 +100,7 @@ FLINKS = [
 @pytest.mark.parametrize("name", slow_but(lambda name: name.endswith(("changing", "2to3")), FLINKS))
 @pytest.mark.parametrize("parallelism", [1, 3, slow(5)])
 def test_databases_of_flink(name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
-    """Those that Flink clipped are dirty: alone they do, joined with others they would hide what these hold."""
+    """Databases that Flink clipped are dirty: they are fine alone, but would hide rows of others if joined."""
     refused = done = 0
     for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
         for number, key_groups in enumerate(ranges(maximum, parallelism)):

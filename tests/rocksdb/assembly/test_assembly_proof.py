@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import IntegrityError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble
@@ -18,6 +17,7 @@ from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.rocksdb.sst.table import SstTable
+from rescale.text.errors import IntegrityError
 from support.assembled import flinks_parts, overlapping, random_parts, ranges
 from support.flinks_rocksdb import FlinksRocksdb
 from support.slow import slow
@@ -118,9 +118,9 @@ def without(name: str) -> Change:
 
 def swapped(files: dict[str, LiveFile]) -> None:
     """The two files of the second source in level 0."""
-    one, other = files["000013.sst"], files["000014.sst"]
-    ages = [(file.smallest_sequence, file.largest_sequence) for file in (one, other)]
-    files["000013.sst"] = replace(one, smallest_sequence=ages[1][0], largest_sequence=ages[1][1])
+    first, other = files["000013.sst"], files["000014.sst"]
+    ages = [(file.smallest_sequence, file.largest_sequence) for file in (first, other)]
+    files["000013.sst"] = replace(first, smallest_sequence=ages[1][0], largest_sequence=ages[1][1])
     files["000014.sst"] = replace(other, smallest_sequence=ages[0][0], largest_sequence=ages[0][1])
 
 
@@ -160,9 +160,9 @@ EPOCH_1 = ((FileTag.EPOCH_NUMBER, b"\1"),)
         (swapped, "not as old"),
         (older_than_the_first, "one after the other in age"),
         (older_by_epoch, "one after the other in age"),
-        (setting("000015.sst", level=6), "not as the MANIFEST tells"),
-        (setting("000015.sst", largest_sequence=99), "not as the MANIFEST tells"),
-        (setting("000015.sst", smallest_key=InternalKey(b"\2", 41, 15)), "not as the MANIFEST tells"),
+        (setting("000015.sst", level=6), "differs from its entry in the MANIFEST"),
+        (setting("000015.sst", largest_sequence=99), "differs from its entry in the MANIFEST"),
+        (setting("000015.sst", smallest_key=InternalKey(b"\2", 41, 15)), "differs from its entry in the MANIFEST"),
         (setting("000015.sst", fields=EPOCH_1), "older than rows"),
     ],
 )

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError, StoreError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
 from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.key_range import key_range
 from rescale.rocksdb.manifest.version_edit import FileTag
+from rescale.text.errors import SnapshotError, StoreError
 from support.assembled import (
     SMALL,
     Part,
@@ -67,11 +67,11 @@ def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_
 
 
 @pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
-@pytest.mark.parametrize(("made_by", "read_by"), [("1.20", "1.20"), ("1.20", "2"), ("2", "2")])
+@pytest.mark.parametrize(("made_by", "read_by"), [slow("1.20", "1.20"), ("1.20", "2"), slow("2", "2")])
 def test_dirty_databases_are_cleaned_and_joined(
     seed: int, made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
-    """What was assembled as it is, and lived on, is cleaned: files of foreign rows, and what hides them, are gone."""
+    """An assembled database that lived on is cleaned: foreign rows and the ranges that hide them are gone."""
     rng = random.Random(seed)
     max_parallelism = rng.choice([16, 128, 1000])
     parts = random_parts(rng, libraries[made_by], max_parallelism, rng.randint(1, 3), tmp_path)

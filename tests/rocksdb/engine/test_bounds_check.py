@@ -1,4 +1,4 @@
-"""What RocksDB writes has its keys where its MANIFEST tells; what tells less is refused, for RocksDB finds less."""
+"""Bounds of files in RocksDB's MANIFEST: narrower ones than the keys are refused, for RocksDB would miss rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.rocksdb.engine.bounds_check import check_bounds
 from rescale.rocksdb.engine.directory import DatabaseDirectory
 from rescale.rocksdb.engine.opened_directory import TABLES
@@ -16,8 +15,9 @@ from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import Manifest, read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.manifest.version_edit import LARGEST_SEQUENCE, RANGE_DELETION, VALUE, LiveFile
+from rescale.text.errors import SnapshotError
 from support.rocksdb_writer import MERGE, Writer, written
-from support.sst_file_writer import sst_file
+from support.sst_files import sst_file
 
 FIRST, LAST = b"\1key-0000", b"\1key-0999"
 ROWS = 1000
@@ -44,7 +44,7 @@ def checkpoint(writer: Writer, path: Path) -> tuple[DatabaseDirectory, Manifest]
 
 
 def changed(manifest: Manifest, change: Callable[[LiveFile], LiveFile]) -> Manifest:
-    families = (replace(one, files=tuple(map(change, one.files))) for one in manifest.column_families)
+    families = (replace(family, files=tuple(map(change, family.files))) for family in manifest.column_families)
     return replace(manifest, column_families=tuple(families))
 
 
@@ -74,7 +74,7 @@ def test_a_file_may_be_as_wide_as_its_rows_or_wider(
 
 
 @pytest.mark.parametrize(
-    ("change", "said", "expected", "found"),
+    ("change", "said", "expected", "actual"),
     [
         (begins(FIRST + b"\0", 1), "begin behind its first row", (FIRST, 1), (FIRST + b"\0", 1)),
         (begins(FIRST, 0), "begin behind its first row", (FIRST, 1), (FIRST, 0)),
@@ -87,7 +87,7 @@ def test_a_file_that_has_rows_outside_is_refused(
     change: Callable[[LiveFile], LiveFile],
     said: str,
     expected: tuple[bytes, int],
-    found: tuple[bytes, int],
+    actual: tuple[bytes, int],
     writer: Writer,
     tmp_path: Path,
 ) -> None:
@@ -95,8 +95,8 @@ def test_a_file_that_has_rows_outside_is_refused(
     (name,) = manifest.files
     with pytest.raises(SnapshotError, match=f"the MANIFEST has {name} {said}") as caught:
         check_bounds(directory, changed(manifest, change))
-    told = [f"{key.hex()} (number {number}, type 1)" for key, number in (expected, found)]
-    assert [caught.value.expected, caught.value.found] == told
+    descriptions = [f"{key.hex()} (number {number}, type 1)" for key, number in (expected, actual)]
+    assert [caught.value.expected, caught.value.found] == descriptions
     assert Path(caught.value.path or "").name.startswith("MANIFEST-")
     assert (caught.value.state, caught.value.advice) == ("state", "take another snapshot")
 

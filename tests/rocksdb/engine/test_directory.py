@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from rescale.errors import RescaleError, SnapshotError, StoreError
 from rescale.rocksdb.engine import directory
 from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.stored_files import StoredFile
 from rescale.storage.contract import Pin
 from rescale.storage.store import open_store
+from rescale.text.errors import RescaleError, SnapshotError, StoreError
 from support.databases import Stored, databases, read_file, read_rows
 from support.s3 import S3Server, somebodys_store
 

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.engine import framed_rows
 from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.engine.framed_rows import KeyGroupRows
 from rescale.rocksdb.engine.guarded_database import guarded_database
+from rescale.text.errors import SnapshotError
 from support.canonical import read_group
 from support.databases import Rows, Stored, databases, read_rows, with_canonical
 from support.rocksdb_writer import written
+from support.slow import pairs_in_turn
 
 
 def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
@@ -28,9 +29,9 @@ def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
             assert b"".join(bytes(piece) for _, piece in window.pieces) == data
             for key_group, piece in window.pieces:
                 groups[key_group] = groups.get(key_group, b"") + bytes(piece)
-            found = window.records
-            columns = (column.tolist() for column in (found.starts, found.limits, found.ends))
-            for start, limit, end, state, group in zip(*columns, found.states, found.groups, strict=True):
+            records = window.records
+            columns = (column.tolist() for column in (records.starts, records.limits, records.ends))
+            for start, limit, end, state, group in zip(*columns, records.states, records.groups, strict=True):
                 described[database.states[state], int(group), data[start:limit]] = data[limit + 4 : end]
     assert list(groups) == sorted(groups)
     rows: Rows = {}
@@ -43,8 +44,7 @@ def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
 
 
 @pytest.mark.usefixtures("new_children")
-@pytest.mark.parametrize("name", with_canonical())
-@pytest.mark.parametrize("small", [False, True], ids=["usual buffers", "small buffers"])
+@pytest.mark.parametrize(("name", "small"), pairs_in_turn(with_canonical(), [False, True], quick=1))
 def test_key_groups_hold_all_rows(name: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if small:
         monkeypatch.setattr(framed_rows, "_BUFFER_SIZE", 40)

@@ -16,7 +16,6 @@ from typing import Any
 import psutil
 import pytest
 
-from rescale.errors import SnapshotError, StoreError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly import compaction
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
@@ -25,6 +24,7 @@ from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine import child, guarded_database, open_database
 from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.engine.scan import StateRows
+from rescale.text.errors import SnapshotError, StoreError
 from support.databases import Rows, Stored, databases, read_file, read_rows
 from support.rocksdb_writer import written
 
@@ -59,15 +59,15 @@ def test_a_crash_of_rocksdb_is_a_sentence(
         broken.setattr(module, function, ends(number))
         with pytest.raises(SnapshotError, match="RocksDB does not survive") as caught:
             rows_of(stored, tmp_path)
-    found = caught.value.found or ""
-    assert number.name in found
-    named = {name for name in tables(stored) if name in found}
+    message = caught.value.found or ""
+    assert number.name in message
+    named = {name for name in tables(stored) if name in message}
     assert caught.value.path == next(file.uri for file in stored.files if file.name == "CURRENT")
     if function == "opened_database":
         assert (named, caught.value.state) == (tables(stored), None)
     else:
         manifest = checked_manifest(stored.files, read_file, stored.states)
-        (family,) = (one for one in manifest.column_families if one.name == stored.states[0])
+        (family,) = (family for family in manifest.column_families if family.name == stored.states[0])
         assert (named, caught.value.state) == ({file.name for file in family.files}, stored.states[0])
     assert not list(tmp_path.iterdir())
     assert rows_of(stored, tmp_path), "the next process was forked when nothing was broken"
@@ -111,7 +111,7 @@ def test_rocksdb_may_not_take_for_ever(
 def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(child, "_MEMORY_BYTES", 1 << 28)
     monkeypatch.setattr(guarded_database, "opened_database", lambda *_: bytearray(1 << 29))
-    with pytest.raises(StoreError, match="no more to give") as caught:
+    with pytest.raises(StoreError, match="ran out of a resource") as caught:
         rows_of(databases(NAME)[0], tmp_path)
     assert "MemoryError" in (caught.value.found or "")
 
@@ -134,14 +134,14 @@ def test_who_has_seen_enough_has_iterators_closed_before_the_database(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """RocksDB does not survive the other order, at times."""
-    stored, told = databases(NAME)[0], tmp_path / "closed"
+    stored, closed = databases(NAME)[0], tmp_path / "closed"
     opened, rows = guarded_database.opened_database, open_database.OpenDatabase.rows
 
     def telling(name: str, original: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Any]:
         @contextmanager
         def until_closed(*arguments: Any) -> Iterator[Any]:
             with ExitStack() as closing:
-                closing.callback(lambda: told.open("a").write(f"{name}\n"))
+                closing.callback(lambda: closed.open("a").write(f"{name}\n"))
                 yield closing.enter_context(original(*arguments))
 
         return until_closed
@@ -153,7 +153,7 @@ def test_who_has_seen_enough_has_iterators_closed_before_the_database(
         guarded_database.guarded_database(directory, stored.states) as database,
     ):
         assert next(database.read(StateRows(stored.max_parallelism, stored.states[0], 0, stored.key_groups)))
-    assert told.read_text().split() == ["rows", "database"]
+    assert closed.read_text().split() == ["rows", "database"]
 
 
 @pytest.mark.usefixtures("new_children")

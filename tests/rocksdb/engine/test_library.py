@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import UnsupportedError
 from rescale.rocksdb.engine import library
+from rescale.text.errors import UnsupportedError
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What RocksDB's way to open a directory is not asked for."""
+"""Directories that are not opened by RocksDB's own way."""
 
 from __future__ import annotations
 

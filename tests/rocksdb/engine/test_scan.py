@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -12,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.errors import UnsupportedError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks import records
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine import scan
 from rescale.rocksdb.manifest.manifest import ColumnFamily
+from rescale.text.errors import UnsupportedError
 from support.databases import Rows, canonical_rows, databases, read_file, read_rows, with_canonical
+from support.examples import examples
 from support.rocksdb_writer import MERGE, Writer, written
 
 ALL = KeyGroupRange(0, 127)
@@ -34,7 +36,7 @@ def of_model(writer: Writer, key_groups: KeyGroupRange = ALL) -> Rows:
 
 
 def families(name: str) -> list[ColumnFamily]:
-    """Of all databases of a snapshot."""
+    """Return the column families of all databases of a snapshot."""
     return [
         family
         for database in databases(name)
@@ -44,16 +46,16 @@ def families(name: str) -> list[ColumnFamily]:
 
 @pytest.mark.parametrize("name", with_canonical())
 def test_a_database_holds_what_a_canonical_savepoint_holds(name: str, tmp_path: Path) -> None:
-    found: Rows = {}
+    rows_read: Rows = {}
     states: set[str] = set()
     for database in databases(name):
         rows = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
-        assert not found.keys() & rows.keys()
-        found |= rows
+        assert not rows_read.keys() & rows.keys()
+        rows_read |= rows
         states |= set(database.states)
     expected = {row: value for row, value in canonical_rows(name).items() if row[0] in states}
-    assert found == expected
-    assert {row[0] for row in found} == states
+    assert rows_read == expected
+    assert {row[0] for row in rows_read} == states
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
@@ -95,14 +97,14 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(STEPS, max_size=25), st.integers(0, 7), st.integers(0, 7))
-def test_any_history(steps: list[tuple[str, ...]], one: int, other: int) -> None:
+def test_any_history(steps: list[tuple[str, ...]], bound: int, other: int) -> None:
     with tempfile.TemporaryDirectory() as folder, written(Path(folder, "db"), STATES) as writer:
         for step, *arguments in steps:
             getattr(writer, step)(*arguments)
         files = writer.checkpoint(Path(folder, "checkpoint"))
-        key_groups = KeyGroupRange(min(one, other), max(one, other))
+        key_groups = KeyGroupRange(min(bound, other), max(bound, other))
         assert read_rows(files, STATES, key_groups, 128, Path(folder)) == of_model(writer, key_groups)
 
 
@@ -111,9 +113,9 @@ def test_key_groups_of_two_bytes_to_the_last(tmp_path: Path) -> None:
         for group in (0, 127, 128, 255, 256, 32766, 32767):
             writer.put("state", group.to_bytes(2, "big") + b"key", b"value")
         files = writer.checkpoint(tmp_path / "checkpoint")
-    for first, last, found in ((0, 32767, 7), (128, 255, 2), (256, 32766, 2), (32767, 32767, 1), (300, 400, 0)):
+    for first, last, count in ((0, 32767, 7), (128, 255, 2), (256, 32766, 2), (32767, 32767, 1), (300, 400, 0)):
         rows = read_rows(files, ["state"], KeyGroupRange(first, last), 32768, tmp_path)
-        assert len(rows) == found
+        assert len(rows) == count
         assert all(first <= row[1] <= last for row in rows)
 
 
@@ -162,6 +164,9 @@ def test_a_row_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_the_compiled_loop_is_kept_for_other_processes(tmp_path: Path) -> None:
+    """This process keeps what it compiles, or has found it as another one does here."""
+    database = databases("2-rocksdb-native")[0]
+    rows = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
     program = (
         "import sys; from pathlib import Path; from support.databases import databases, read_rows;"
         "from rescale.rocksdb.engine import row_loop;"
@@ -169,9 +174,7 @@ def test_the_compiled_loop_is_kept_for_other_processes(tmp_path: Path) -> None:
         "rows = read_rows(d.files, d.states, d.key_groups, d.max_parallelism, Path(sys.argv[1]));"
         "print(len(rows), sum(row_loop.copy_rows.stats.cache_hits.values()))"
     )
-    places = ":".join(str(Path(__file__).parents[levels] / folder) for levels, folder in ((2, "."), (3, "jobs")))
-    environment = {"PYTHONPATH": places, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PATH": "/usr/bin:/bin"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", program, str(tmp_path)]
-    runs = [subprocess.run(command, env=environment, check=True, capture_output=True).stdout for _ in range(2)]
-    (first, compiled), (second, kept) = (run.split() for run in runs)
-    assert (first, compiled, kept) == (second, b"0", b"1")
+    printed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    assert printed.split() == [str(len(rows)), "1"]

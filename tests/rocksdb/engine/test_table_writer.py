@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rescale.errors import IntegrityError, SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
 from rescale.rocksdb.consistency import checked_manifest
@@ -23,11 +22,13 @@ from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, ChecksumType, unpacked
 from rescale.rocksdb.sst.table_entries import TableRow, entries
 from rescale.rocksdb.stored_files import CURRENT
+from rescale.text.errors import IntegrityError, SnapshotError
 from support.assembled import Part, check, check_our_reading, go_on
 from support.databases import read_file
+from support.examples import examples
 from support.flinks_rocksdb import FlinksRocksdb
 from support.rocksdb_writer import listed
-from support.sst_file_writer import sst_file
+from support.sst_files import sst_file
 
 CREATED = 1_700_000_000
 
@@ -103,20 +104,20 @@ def many_rows(draw: st.DrawFn) -> Pairs:
 
 
 def blocks_of(data: bytes) -> list[tuple[bytes, list[TableRow], bytes]]:
-    """Of each block the key in the index, its rows, and its bytes as they were before they were packed."""
+    """Return the key in the index, the rows, and the bytes before compression of each block."""
     table = opened(data)
-    found = []
+    blocks = []
     for separator, handle in table.index():
         stored = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
         content = unpacked(stored, ChecksumType.CRC32C, "some.sst", handle.offset)
-        found.append((separator, list(table.rows(handle)), content))
-    return found
+        blocks.append((separator, list(table.rows(handle)), content))
+    return blocks
 
 
 def properties_of(data: bytes) -> dict[str, bytes]:
     handle = opened(data).properties_handle
-    found = entries(data[handle.offset : handle.offset + handle.size], "some.sst", handle.offset)
-    return {name.decode().removeprefix("rocksdb."): value for name, value in found}
+    properties = entries(data[handle.offset : handle.offset + handle.size], "some.sst", handle.offset)
+    return {name.decode().removeprefix("rocksdb."): value for name, value in properties}
 
 
 def index_of(data: bytes) -> bytes:
@@ -143,7 +144,7 @@ def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> No
     assert len(mine) < 1.1 * len(other) + 1000
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(many_rows(), st.integers(1, 100))
 def test_blocks_are_those_of_rocksdb(tmp_path: Path, pairs: Pairs, at_once: int) -> None:
     batches = [pairs[i : i + at_once] for i in range(0, len(pairs), at_once)]
@@ -162,7 +163,7 @@ def test_files_are_cut_and_say_what_they_hold() -> None:
     pairs = random_rows(3000)
     tables = write([pairs[:1000], [], pairs[1000:1001], pairs[1001:]], table_bytes=50_000)
     assert [table.number for table in tables] == list(range(7))
-    found: Pairs = []
+    pairs_read: Pairs = []
     for table in tables:
         data = table.file.getvalue()
         whole = opened(data)
@@ -171,8 +172,8 @@ def test_files_are_cut_and_say_what_they_hold() -> None:
         assert read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum == ChecksumType.CRC32C
         assert whole.properties.global_sequence == 0
         assert (some[0][0], some[-1][0]) == (table.smallest, table.largest)
-        found += some
-    assert found == pairs
+        pairs_read += some
+    assert pairs_read == pairs
     sizes = [
         sum(len(key) + len(value) for key, value in pairs if table.smallest <= key <= table.largest) for table in tables
     ]

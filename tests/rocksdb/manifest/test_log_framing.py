@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.rocksdb.manifest.log_framing import BLOCK_SIZE, masked_crc32c, read_log
+from rescale.text.errors import SnapshotError, UnsupportedError
 from support.manifests import FIRST, FULL, LAST, MIDDLE, log, piece
 
 
@@ -84,7 +84,7 @@ def test_every_flipped_bit_is_noticed() -> None:
         (b"\1" + bytes(100), "padding"),
         (piece(FULL, b"a" * (BLOCK_SIZE - 10)) + b"\0\1\0", "behind the last record"),
         (piece(FULL, b"a" * (BLOCK_SIZE - 7)).replace(b"a", b"b", 1), "checksum"),
-        (piece(FULL, b"a" * BLOCK_SIZE) + bytes(100), "reaches over"),
+        (piece(FULL, b"a" * BLOCK_SIZE) + bytes(100), "reaches beyond"),
     ],
 )
 def test_damage_is_named(data: bytes, said: str) -> None:

@@ -6,11 +6,11 @@ from contextlib import suppress
 
 import pytest
 
-from rescale.errors import RescaleError, SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import Manifest, read_current, read_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 from support.manifests import (
     ADD_STATE,
     COMPARATOR,
@@ -38,7 +38,7 @@ FLINK_1_20 = bytes.fromhex(
 """Records of a MANIFEST of Flink 1.20.5 whose job has one state."""
 
 FIELDS = ((5, bytes.fromhex("dfad82d806")), (6, bytes.fromhex("dfad82d806")), (7, b""), (8, b"Unknown"))
-"""Of its only file: times, and a checksum that Flink does not have made."""
+"""Fields of the only file: times, and a checksum, which Flink does not let RocksDB compute."""
 
 FLINK_2_3 = (
     bytes.fromhex("052b284300000135403f88200001 011a6c6576656c64622e4279746577697365436f6d70617261746f72 89400101"),

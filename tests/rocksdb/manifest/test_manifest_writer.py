@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.log_framing import BLOCK_SIZE, read_log, write_log
 from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest, read_current, read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.text.errors import SnapshotError
 from support.databases import databases, read_file
 from support.manifests import log
 from support.snapshots import FIXTURES

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import RescaleError, SnapshotError
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.sst.footer import read_footer
 from rescale.rocksdb.sst.table_blocks import BlockHandle
 from rescale.rocksdb.sst.table_entries import IndexEntry, IndexFormat, entries, index_entries, rows
 from rescale.rocksdb.sst.table_properties import read_properties
+from rescale.text.errors import RescaleError, SnapshotError
 from support.databases import databases, read_file
 
 ONE_RESTART = bytes(4) + (1).to_bytes(4, "little")
@@ -78,6 +78,6 @@ def test_any_footer(at: int, data: bytes) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["data.size", "num.entries", "column.family.name"]), st.binary(max_size=12)))
-def test_any_properties(found: dict[str, bytes]) -> None:
+def test_any_properties(by_name: dict[str, bytes]) -> None:
     with pytest.raises(RescaleError):
-        read_properties({f"rocksdb.{name}".encode(): data for name, data in found.items()}, "", 0)
+        read_properties({f"rocksdb.{name}".encode(): data for name, data in by_name.items()}, "", 0)

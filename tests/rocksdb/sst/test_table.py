@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import RescaleError, SnapshotError, UnsupportedError
 from rescale.flink.key_groups import prefix_size
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
@@ -16,6 +15,7 @@ from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType
 from rescale.rocksdb.sst.table_entries import TableRow
 from rescale.rocksdb.stored_files import StoredFile
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 from support.databases import FIXTURES, Rows, databases, read_file, read_rows
 from support.rocksdb_writer import MERGE, Writer, written
 
@@ -34,7 +34,7 @@ def opened(data: bytes, path: str = "some.sst") -> SstTable:
 
 def rows_of(table: SstTable) -> list[TableRow]:
     """All rows, each in the block where the index has it; blocks lie end to end."""
-    found: list[TableRow] = []
+    all_rows: list[TableRow] = []
     before, end = b"", 0
     for separator, block in table.index():
         some = list(table.rows(block))
@@ -42,32 +42,32 @@ def rows_of(table: SstTable) -> list[TableRow]:
         assert some[-1].key <= separator
         assert block.offset == end
         before, end = separator, block.offset + block.size + 5
-        found += some
+        all_rows += some
     assert end == table.properties.data_size
-    return found
+    return all_rows
 
 
 def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
-    """What the file says of itself, and what the MANIFEST says of it, is what is in it."""
+    """Check that a file's properties and its entry in the MANIFEST agree with its rows, and return these."""
     table = opened(data, live.name)
-    found, properties = rows_of(table), table.properties
-    assert table.ends() == ((found[0], found[-1]) if found else None)
+    rows, properties = rows_of(table), table.properties
+    assert table.ends() == ((rows[0], rows[-1]) if rows else None)
     assert properties.column_family == family
-    assert len(found) == properties.entries - properties.range_deletions
-    assert [row.key for row in found] == sorted(row.key for row in found)
-    assert all(live.smallest <= row.key <= live.largest for row in found)
-    assert all(live.smallest_sequence <= row.sequence <= live.largest_sequence for row in found if row.sequence)
+    assert len(rows) == properties.entries - properties.range_deletions
+    assert [row.key for row in rows] == sorted(row.key for row in rows)
+    assert all(live.smallest <= row.key <= live.largest for row in rows)
+    assert all(live.smallest_sequence <= row.sequence <= live.largest_sequence for row in rows if row.sequence)
     if not properties.range_deletions:
-        assert (found[0].key, found[-1].key) == (live.smallest, live.largest)
-        assert sum(len(row.key) + 8 for row in found) == properties.raw_key_size
-        assert sum(len(row.value) for row in found) == properties.raw_value_size
-    return found
+        assert (rows[0].key, rows[-1].key) == (live.smallest, live.largest)
+        assert sum(len(row.key) + 8 for row in rows) == properties.raw_key_size
+        assert sum(len(row.value) for row in rows) == properties.raw_value_size
+    return rows
 
 
-def merged(found: Iterable[TableRow]) -> dict[bytes, bytes]:
-    """What is left of rows when the newer ones are applied to the older ones; ranges that were deleted are not."""
+def merged(unmerged: Iterable[TableRow]) -> dict[bytes, bytes]:
+    """Return the values left when newer rows are applied to older ones; deleted ranges are not."""
     values: dict[bytes, bytes] = {}
-    for row in sorted(found, key=lambda row: row.sequence):
+    for row in sorted(unmerged, key=lambda row: row.sequence):
         if row.kind in (DELETE, SINGLE_DELETE):
             values.pop(row.key, None)
         elif row.kind == MERGED and row.key in values:
@@ -92,27 +92,27 @@ def by_state(files: Iterable[StoredFile], states: list[str]) -> dict[str, dict[b
 
 @pytest.mark.parametrize("name", FLINK)
 def test_files_of_flink_hold_what_rocksdb_reads(name: str, tmp_path: Path) -> None:
-    """Those that Flink clipped hold more: rows that a deleted range hides."""
+    """Files that Flink clipped hold more: rows that a deleted range hides."""
     clipped = "2to3" in name or "imported" in name
     for database in databases(name):
         expected = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
         prefix = prefix_size(database.max_parallelism)
-        found: Rows = {
+        rows_by_key: Rows = {
             (state, int.from_bytes(key[:prefix], "big"), key[prefix:]): value
             for state, rows in by_state(database.files, database.states).items()
             for key, value in rows.items()
         }
         assert expected
-        assert {row: found[row] for row in expected} == expected
-        assert clipped or found.keys() == expected.keys()
+        assert {row: rows_by_key[row] for row in expected} == expected
+        assert clipped or rows_by_key.keys() == expected.keys()
 
 
 @pytest.mark.parametrize("name", FLINK)
 def test_rocksdb_of_flink_2_writes_a_checksum_of_its_own(name: str) -> None:
     """Which that of Flink 1 does not know: there is no way back."""
-    tables = [read_file(file) for one in databases(name) for file in one.files if file.name.endswith(".sst")]
-    found = {read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum for data in tables}
-    assert found == {ChecksumType.XXH3 if name.startswith("2") else ChecksumType.CRC32C}
+    tables = [read_file(file) for database in databases(name) for file in database.files if file.name.endswith(".sst")]
+    checksum_types = {read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum for data in tables}
+    assert checksum_types == {ChecksumType.XXH3 if name.startswith("2") else ChecksumType.CRC32C}
 
 
 def fill(writer: Writer) -> None:
@@ -152,8 +152,8 @@ def test_files_of_any_kind_that_is_read(table: str, compression: str, tmp_path: 
     with written(tmp_path / "db", STATES, options) as writer:
         fill(writer)
         files = writer.checkpoint(tmp_path / "checkpoint")
-        found = by_state(files, STATES)
-    assert found == writer.model
+        rows = by_state(files, STATES)
+    assert rows == writer.model
     sizes = [file.length for file in files if file.name.endswith(".sst")]
     assert max(sizes) > 20_000
 

@@ -24,38 +24,38 @@ def _logged(change: Callable[[list[Any]], list[Any]]) -> Plant:
     """The changes of a log, without what describes states, are others."""
 
     def changed(files: Any, sets: Any) -> Iterator[Any]:
-        found = list(logged_changes(files, sets))
-        yield from (one for one in found if one[0] == METADATA_GROUP)
-        yield from change([one for one in found if one[0] != METADATA_GROUP])
+        changes = list(logged_changes(files, sets))
+        yield from (logged for logged in changes if logged[0] == METADATA_GROUP)
+        yield from change([logged for logged in changes if logged[0] != METADATA_GROUP])
 
     return method(log_windows, "logged_changes", changed)
 
 
 def _first_set(files: Any, sets: Any) -> Iterator[Any]:
-    """What several subtasks share is read for the first of them."""
+    """Read for the first subtask alone what several subtasks share."""
     return logged_changes(files, sets[:1])
 
 
 def _applied(change: Callable[[Any], Any]) -> Plant:
     """Each change is another one, or None of them."""
 
-    def changed(self: ReplayedState, one: Any) -> None:
-        if (other := change(one)) is not None:
+    def changed(self: ReplayedState, logged: Any) -> None:
+        if (other := change(logged)) is not None:
             _apply(self, other)
 
     return method(ReplayedState, "apply", changed)
 
 
-def _never_cleared(one: Any) -> Any:
-    return None if one.operation == Operation.CLEAR else one
+def _never_cleared(logged: Any) -> Any:
+    return None if logged.operation == Operation.CLEAR else logged
 
 
-def _set_not_added(one: Any) -> Any:
-    return one._replace(operation=Operation.SET) if one.operation == Operation.ADD else one
+def _set_not_added(logged: Any) -> Any:
+    return logged._replace(operation=Operation.SET) if logged.operation == Operation.ADD else logged
 
 
 def _nothing_new(self: Overlay) -> Iterator[Any]:
-    """What was not there before."""
+    """Leave out the first row that is only in the changes."""
     yield from list(_rest(self))[1:]
 
 

@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from rescale.execution.validation import compare, directories, validation, verdict
+from rescale.execution.compare.validation import compare, directories, validation, verdict
 from rescale.execution.writers import new_handles
 from rescale.execution.writers.rocksdb import rows_writer
+from rescale.plan.pieces import piece_of
 from rescale.planning.streams import database_streams
 from rescale.planning.streams.database_streams import DatabasePlanner
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.planning.values.pieces import piece_of
 from rescale.rocksdb.assembly import assembly, compaction
 from rescale.rocksdb.assembly.assembly import _Assembly
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
+from rescale.runstate import certified_files, publication
 from rescale.snapshot.model import Database
-from rescale.target import certified_files, publication
 from simulation.bugs import planting
 from simulation.bugs.planting import Plant, after, both, method, nothing
 
@@ -45,7 +45,7 @@ def _manifest(change: Callable[[Manifest], Manifest]) -> Plant:
     def changed(manifest: Manifest, path: str) -> bytes:
         return write_manifest(change(manifest), path)
 
-    return reduce(both, (method(one, "write_manifest", changed) for one in (assembly, compaction, rows_writer)))
+    return reduce(both, (method(module, "write_manifest", changed) for module in (assembly, compaction, rows_writer)))
 
 
 def _families(change: Callable[[ColumnFamily], ColumnFamily]) -> Plant:
@@ -69,7 +69,9 @@ def _ends_early(file: LiveFile) -> LiveFile:
 def _ages_backwards(family: ColumnFamily) -> ColumnFamily:
     ages = [(file.smallest_sequence, file.largest_sequence) for file in reversed(family.files)]
     pairs = zip(family.files, ages, strict=True)
-    return replace(family, files=tuple(replace(one, smallest_sequence=a, largest_sequence=b) for one, (a, b) in pairs))
+    return replace(
+        family, files=tuple(replace(file, smallest_sequence=a, largest_sequence=b) for file, (a, b) in pairs)
+    )
 
 
 def _epochs_backwards(family: ColumnFamily) -> ColumnFamily:
@@ -78,12 +80,12 @@ def _epochs_backwards(family: ColumnFamily) -> ColumnFamily:
         return replace(file, fields=tuple(fields))
 
     newest = max((file.number_in(FileTag.EPOCH_NUMBER) or 0 for file in family.files), default=0)
-    files = ((one, newest + 1 - (one.number_in(FileTag.EPOCH_NUMBER) or 0)) for one in family.files)
-    return replace(family, files=tuple(with_epoch(one, epoch) for one, epoch in files))
+    files = ((file, newest + 1 - (file.number_in(FileTag.EPOCH_NUMBER) or 0)) for file in family.files)
+    return replace(family, files=tuple(with_epoch(file, epoch) for file, epoch in files))
 
 
 def _hidden(change: Callable[[LiveFile], LiveFile]) -> Plant:
-    """What hides foreign rows is another one."""
+    """Change the file of deleted ranges that hides foreign rows."""
 
     def changed(self: Any, *arguments: Any) -> Iterator[LiveFile]:
         return map(change, _deleted_ranges(self, *arguments))
@@ -114,9 +116,9 @@ def _of_a_neighbour(self: Any, assembled: Any, givers: Any) -> dict[str, Any]:
     files = dict(_files(self, assembled, givers))
     others = {file.name: file.extent for file in givers[-1].files if file.name.endswith(".sst")}
     return files | {
-        one.name: piece_of(others[one.source_name])
-        for one in assembled.taken
-        if one.source < len(givers) - 1 and one.source_name in others
+        file.name: piece_of(others[file.source_name])
+        for file in assembled.taken
+        if file.source < len(givers) - 1 and file.source_name in others
     }
 
 

@@ -18,12 +18,12 @@ from rescale.flink.keys.java_hash import key_groups_of_hashes
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import DistributionMode, KeyGroupsHandle, OperatorHandle
 from rescale.flink.redistribution import ElementRun, StateShare, redistribute
+from rescale.plan.pieces import joined, split
 from rescale.planning.streams import element_streams, key_group_streams
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.planning.values.pieces import joined, split
+from rescale.runstate import candidate
 from rescale.snapshot.element_layouts import elements_of
-from rescale.target import candidate
 from simulation.bugs.planting import Bug, Plant, after, function, method
 
 
@@ -89,7 +89,7 @@ def _all_to_the_first(old: Any, parallelism: int) -> Any:
 
 
 def _equal_ones_merged(share: Any, by_subtask: Any) -> Any:
-    """Of a state that is united: by length, as good as by content where lengths differ."""
+    """Merge equal elements of a UNION state: by length, as good as by content where lengths differ."""
     extents = elements_of(share, by_subtask)
     if share.mode is not DistributionMode.UNION:
         return extents
@@ -97,12 +97,12 @@ def _equal_ones_merged(share: Any, by_subtask: Any) -> Any:
 
 
 def _neighbours_in_any_file(some: Any) -> Any:
-    found = [piece for piece in some if piece.length]
-    for i in range(1, len(found)):
-        last, piece = found[i - 1], found[i]
+    pieces = [piece for piece in some if piece.length]
+    for i in range(1, len(pieces)):
+        last, piece = pieces[i - 1], pieces[i]
         if last.file is not None and piece.file is not None and last.start + last.length == piece.start:
-            found[i] = piece._replace(file=last.file)
-    return joined(found)
+            pieces[i] = piece._replace(file=last.file)
+    return joined(pieces)
 
 
 def _last_owner(operator: Any, sources: Any) -> Any:
@@ -160,7 +160,7 @@ def _offsets_late(handle: KeyGroupsHandle) -> KeyGroupsHandle:
 
 def _offsets_of_another(handle: OperatorHandle) -> OperatorHandle:
     states = zip(handle.states, reversed(handle.states), strict=True)
-    return replace(handle, states=tuple(replace(one, offsets=other.offsets) for one, other in states))
+    return replace(handle, states=tuple(replace(state, offsets=other.offsets) for state, other in states))
 
 
 def _all_split(handle: OperatorHandle) -> OperatorHandle:

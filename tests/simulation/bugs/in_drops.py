@@ -6,34 +6,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rescale.execution.validation import verdict
-from rescale.execution.validation.record_proof import record_proof
-from rescale.planning.asked import resolved
-from rescale.planning.asked.asked_surgery import asked_surgery
-from rescale.planning.asked.surgery_words import SurgeryWords
+from rescale.execution.compare.validation import verdict
+from rescale.execution.compare.validation.record_proof import record_proof
+from rescale.planning.request import resolution
+from rescale.planning.request.surgery import resolve_surgery
+from rescale.planning.request.surgery_request import SurgeryRequest
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.snapshot import dropped_states, surgery
 from rescale.snapshot.dropped_states import lost_states, state_names, without_states
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.surgery import NO_SURGERY, Surgery, what_is_lost
+from rescale.snapshot.surgery import NO_SURGERY, Surgery, as_dropped
 from simulation.bugs.planting import Bug, Plant, after, function, method
 
 _plan_header, _without, _certificate_of = HeaderPlanner.plan, dropped_states._without, verdict.certificate_of
 
 
 def _asked(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Plant:
-    """What is asked for is understood otherwise."""
+    """Misunderstand which operators and states the user drops."""
 
-    def changed(snapshot: Snapshot, words: SurgeryWords) -> Surgery:
-        return change(snapshot.operators, asked_surgery(snapshot, words))
+    def changed(snapshot: Snapshot, asked_for: SurgeryRequest) -> Surgery:
+        return change(snapshot.operators, resolve_surgery(snapshot, asked_for))
 
-    return method(resolved, "asked_surgery", changed)
+    return method(resolution, "resolve_surgery", changed)
 
 
 def _one_more_state(operators: Sequence[Operator], asked: Surgery) -> Surgery:
-    """Of an operator that loses some."""
+    """Drop one more state of an operator that loses some."""
     for operator in operators:
-        known = {one.name for one in asked.dropped_states if one.operator_id == operator.operator_id}
+        known = {state.name for state in asked.dropped_states if state.operator_id == operator.operator_id}
         others = [name for name in state_names(operator) if name not in known]
         if known and others:
             return replace(asked, dropped_states=(*asked.dropped_states, *lost_states(operator, others[0])))
@@ -42,21 +42,24 @@ def _one_more_state(operators: Sequence[Operator], asked: Surgery) -> Surgery:
 
 def _of_that_name(operators: Sequence[Operator], asked: Surgery) -> Surgery:
     """In whatever operator."""
-    names = dict.fromkeys(one.name for one in asked.dropped_states)
-    gone = {one.operator_id for one in asked.dropped}
-    staying = [one for one in operators if one.operator_id not in gone]
+    names = dict.fromkeys(state.name for state in asked.dropped_states)
+    gone = {dropped.operator_id for dropped in asked.dropped}
+    staying = [operator for operator in operators if operator.operator_id not in gone]
     return replace(
-        asked, dropped_states=tuple(lost for one in staying for name in names for lost in lost_states(one, name))
+        asked,
+        dropped_states=tuple(lost for operator in staying for name in names for lost in lost_states(operator, name)),
     )
 
 
 def _a_neighbour(operators: Sequence[Operator], asked: Surgery) -> Surgery:
     """The operator that stands behind the one that was named goes with it."""
     ids = [operator.operator_id for operator in operators]
-    places = [ids.index(one.operator_id) + 1 for one in asked.dropped]
-    touched = {one.operator_id for one in (*asked.renamed, *asked.dropped, *asked.dropped_states)}
-    others = [one for one in (operators[i % len(operators)] for i in places) if one.operator_id not in touched]
-    return replace(asked, dropped=(*asked.dropped, *map(what_is_lost, others)))
+    places = [ids.index(dropped.operator_id) + 1 for dropped in asked.dropped]
+    touched = {declared.operator_id for declared in (*asked.renamed, *asked.dropped, *asked.dropped_states)}
+    others = [
+        operator for operator in (operators[i % len(operators)] for i in places) if operator.operator_id not in touched
+    ]
+    return replace(asked, dropped=(*asked.dropped, *map(as_dropped, others)))
 
 
 def _first_subtask_only(operator: Operator, names: Any) -> Operator:
@@ -65,8 +68,8 @@ def _first_subtask_only(operator: Operator, names: Any) -> Operator:
 
 
 def _header_stays(stream: Any, names: Any) -> Any:
-    found = _without(stream, names)
-    return replace(found, header=stream.header, parsed=stream.parsed) if found is not None else None
+    shortened = _without(stream, names)
+    return replace(shortened, header=stream.header, parsed=stream.parsed) if shortened is not None else None
 
 
 def _untold(proof: Any) -> Any:

@@ -6,19 +6,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from rescale.errors import StoreError
-from rescale.execution.loop import Loop, LoopShuffle
+from rescale.execution.tasks.in_process import Loop, LoopShuffle
 from rescale.execution.writers import planned_streams
 from rescale.execution.writers.canonical import canonical_writer
 from rescale.execution.writers.canonical.parts_layout import stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts
-from rescale.execution.writers.copied import CopyingWriter
 from rescale.execution.writers.cuts import Cut
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.stream_units import StreamUnit, UnitWriter
-from rescale.execution.writers.stream_writer import stream_writer
-from rescale.planning.values.piece_bytes import piece_chunks
+from rescale.execution.writers.stream_writer import CopyingWriter, stream_writer
+from rescale.plan.piece_bytes import piece_chunks
 from rescale.storage.locations import name
+from rescale.text.errors import StoreError
 from simulation.bugs.planting import Bug, after, function, method
 
 _close, _put_part = StreamSink.close, StreamSink._put_part
@@ -34,7 +33,7 @@ def _tail_lost(self: StreamSink) -> Any:
 
 
 def _part_kept(self: StreamSink) -> None:
-    """What was put stays in the buffer."""
+    """Keep the bytes of a part in the buffer after the part is put."""
     kept = bytes(self._buffer[:50])
     _put_part(self)
     self._buffer += kept

@@ -4,17 +4,21 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from rescale.errors import RescaleError, StoreError
+from rescale.storage import scratch
 from rescale.storage.contract import Pin
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects
 from rescale.storage.s3.s3_errors import translated
 from rescale.storage.s3.s3_store import S3Store
+from rescale.text.errors import RescaleError, StoreError
 from simulation.bugs.planting import Bug, method
 
 _real = {**vars(PinnedObjects), **vars(S3Store)}
@@ -91,14 +95,18 @@ def _delete_the_first(self: S3Store, uris: Any) -> None:
 
 
 def _delete_if_sure(self: S3Store, uri: str) -> None:
-    """What is not there cannot be deleted, and that is taken for an error."""
+    """Take the deletion of a missing file for an error."""
     if self.stat(uri) is None:
         raise StoreError("not there", path=uri)
     _real["_delete"](self, uri)
 
 
-def _abort_one(self: S3Store, uri: str) -> None:
-    """Of several uploads that are open."""
+def _remove_by_name(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _abort_one(self: S3Store, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
+    """Abort one of several open uploads."""
     bucket, key = split_s3(uri)
     with translated(uri):
         pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
@@ -144,6 +152,7 @@ BUGS = [
     Bug("a listing ends with its first page", method(S3Store, "list", _first_page)),
     Bug("delete: only the first name", method(S3Store, "delete", _delete_the_first)),
     Bug("delete: what is gone is an error", method(S3Store, "_delete", _delete_if_sure)),
-    Bug("abort: nothing is aborted", method(S3Store, "abort_parts", lambda self, uri: None)),
+    Bug("abort: nothing is aborted", method(S3Store, "abort_parts", lambda self, uri, is_ours=None: None)),
     Bug("abort: one upload of several", method(S3Store, "abort_parts", _abort_one)),
+    Bug("scratch: a name is proof enough", method(scratch, "remove_if_left", _remove_by_name), native=True),
 ]

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rescale.execution.validation import validation
-from rescale.execution.validation.compare import ElementCheck, FileCheck, GroupCheck
-from rescale.execution.validation.stored_sums import proven_by_sums
-from rescale.execution.validation.validation import SnapshotPair, compared
+from rescale.execution.compare.validation import validation
+from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck
+from rescale.execution.compare.validation.stored_sums import proven_by_sums
+from rescale.execution.compare.validation.validation import SnapshotPair, compared
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.planning.values.proof import Proof
+from rescale.plan.proof import Proof
 from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects
@@ -26,22 +26,22 @@ _get = PinnedObjects._get
 
 
 def _versions(store: S3Store | PinnedObjects, uri: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of an object, or below a directory, each with its kind, the newest of each key first."""
+    """Yield the versions of an object, or below a directory, each with its kind, the newest of each key first."""
     bucket, key = split_s3(uri)
     with translated(uri):
         pages = list(store._client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=key))
     for page in pages:
         for kind in ("DeleteMarkers", "Versions"):
-            yield from ((kind, dict(one)) for one in page.get(kind, ()))
+            yield from ((kind, dict(version)) for version in page.get(kind, ()))
 
 
 def _of_key(store: S3Store | PinnedObjects, uri: str, kind: str) -> list[dict[str, Any]]:
     _, key = split_s3(uri)
-    return [one for which, one in _versions(store, uri) if which == kind and one["Key"] == key]
+    return [version for which, version in _versions(store, uri) if which == kind and version["Key"] == key]
 
 
 def _take_the_newest_away(self: S3Store, uri: str) -> None:
-    """What was put before is there again."""
+    """Delete the newest version, so that the one before it is there again."""
     bucket, key = split_s3(uri)
     head = self._objects.head(uri)
     version: Mapping[str, Any] = {"VersionId": head["VersionId"]} if head is not None and "VersionId" in head else {}
@@ -54,26 +54,26 @@ def _take_all_away(self: S3Store, uri: str) -> None:
     bucket, key = split_s3(uri)
     _real["_delete"](self, uri)
     for kind in ("Versions", "DeleteMarkers"):
-        for one in _of_key(self, uri, kind):
+        for version in _of_key(self, uri, kind):
             with translated(uri):
-                self._client.delete_object(Bucket=bucket, Key=key, VersionId=one["VersionId"])
+                self._client.delete_object(Bucket=bucket, Key=key, VersionId=version["VersionId"])
 
 
 def _delete_once(self: S3Store, uri: str) -> None:
-    """What has a marker is deleted, whether or not it was put again."""
+    """Delete nothing where there is a delete marker, whether or not the object was put again."""
     if not _of_key(self, uri, "DeleteMarkers"):
         _real["_delete"](self, uri)
 
 
 def _stat_of_any_version(self: S3Store, uri: str) -> Pin | None:
     """A marker is nobody's version."""
-    found = _real["stat"](self, uri)
-    if found is None and (hidden := _of_key(self, uri, "Versions")):
+    entry = _real["stat"](self, uri)
+    if entry is None and (hidden := _of_key(self, uri, "Versions")):
         bucket, key = split_s3(uri)
         with translated(uri):
             head = self._client.head_object(Bucket=bucket, Key=key, VersionId=hidden[0]["VersionId"])
         return Pin(head["ContentLength"], etag=head["ETag"])
-    return found  # type: ignore[no-any-return]
+    return entry  # type: ignore[no-any-return]
 
 
 def _put_where_nothing_was(self: S3Store, uri: str, data: bytes) -> bool:
@@ -85,9 +85,9 @@ def _list_all(self: S3Store, directory: str, begin: str = "") -> list[Entry]:
     """Also what is hidden by markers."""
     listed = {entry.uri: entry for entry in _real["list"](self, directory, begin)}
     bucket, _ = split_s3(directory)
-    for kind, one in _versions(self, f"{directory}/{begin}"):
+    for kind, version in _versions(self, f"{directory}/{begin}"):
         if kind == "Versions":
-            uri = f"s3://{bucket}/{one['Key']}"
+            uri = f"s3://{bucket}/{version['Key']}"
             listed.setdefault(uri, Entry(uri, Pin(1)))
     return [listed[uri] for uri in sorted(listed)]
 
@@ -102,12 +102,14 @@ def _get_what_was_seen_first(self: PinnedObjects, uri: str, *rest: Any, **named:
         return self._client.get_object(Bucket=bucket, Key=key, VersionId=versions[-1]["VersionId"])
 
 
-def _whatever_is_asked(source: Any, result: Any, key_hashes: Any, proof: Proof = Proof.RECORDS) -> SnapshotPair:
-    return compared(source, result, key_hashes, Proof.FILES)
+def _whatever_is_asked(
+    source: Any, result: Any, key_hashes: Any, proof: Proof = Proof.RECORDS, by_changes: Any = ()
+) -> SnapshotPair:
+    return compared(source, result, key_hashes, Proof.FILES, by_changes)
 
 
 def _believed(leaves_out: Callable[[Any], bool], *, small: bool = False) -> Any:
-    """What else is not read, without that the store has said anything of it."""
+    """Leave out more reads than the store's checksums prove."""
 
     def changed(source: Any, result: Any, checks: Any) -> Any:
         sums = proven_by_sums(source, result, checks)

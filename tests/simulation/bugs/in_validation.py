@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from rescale.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from rescale.execution import steps
+from rescale.execution.compare.validation import check_units, coverage, validation, verdict
+from rescale.execution.compare.validation.compare import Comparer
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders
+from rescale.execution.compare.validation.record_compare import RecordComparer
+from rescale.execution.compare.validation.validation import SnapshotPair, compared, validate_result
 from rescale.execution.sources import byte_digests
-from rescale.execution.validation import check_units, coverage, validation, verdict
-from rescale.execution.validation.compare import Comparer
-from rescale.execution.validation.headers import ElementHeaders, KeyedHeaders
-from rescale.execution.validation.record_compare import RecordComparer
-from rescale.execution.validation.validation import SnapshotPair, compared, validate_result
+from rescale.runstate.certified_files import CertifiedFile, certified_files
 from rescale.snapshot.opening import open_candidate
 from rescale.storage.locations import contains, name
-from rescale.target.certified_files import CertifiedFile, certified_files
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from simulation.bugs.planting import Bug, both, function, method, nothing
 
 _digests, _compare, _records = Comparer._group_digests, Comparer.__call__, RecordComparer.__call__
@@ -32,8 +32,8 @@ def _sources_twice(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
 
 def _first_of_a_run(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
     """Only that one is compared."""
-    for i, (expected, found) in enumerate(_digests(self, pairs)):
-        yield expected, found if i == 0 else expected
+    for i, (expected, actual) in enumerate(_digests(self, pairs)):
+        yield expected, actual if i == 0 else expected
 
 
 def _both_from_the_source(self: Comparer, check: Any) -> Any:
@@ -64,8 +64,8 @@ def _beginning(chunks: Any, seed: int = 0) -> int:
 
 
 def _pair_of_beginnings(chunks: Any, others: Any) -> tuple[int, int]:
-    one, two = b"".join(map(bytes, chunks)), b"".join(map(bytes, others))
-    return byte_digests.digest([one[:8]]), byte_digests.digest([two[:8]])
+    data, two = b"".join(map(bytes, chunks)), b"".join(map(bytes, others))
+    return byte_digests.digest([data[:8]]), byte_digests.digest([two[:8]])
 
 
 def _whatever_it_is_now(plan: Any) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from rescale.planning import planner
-from rescale.planning.asked import resolved
-from rescale.planning.asked.asked_surgery import asked_surgery
+from rescale.planning.request import resolution
+from rescale.planning.request.surgery import resolve_surgery
 from rescale.snapshot import opening
 from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import split_s3
@@ -43,7 +43,7 @@ _read = PinnedObjects.read
 
 
 def _operated(change: Callable[[Surgery], Surgery]) -> Plant:
-    return method(resolved, "asked_surgery", after(asked_surgery, change))
+    return method(resolution, "resolve_surgery", after(resolve_surgery, change))
 
 
 def _looked_at_once(work: Callable[[], Any], _: str | None = None) -> Any:

@@ -31,7 +31,7 @@ def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:
     @contextmanager
     def planted() -> Iterator[None]:
         with ExitStack() as ending:
-            for module in [one for name, one in sys.modules.items() if _is_on_trial(name)]:
+            for module in [module for name, module in sys.modules.items() if _is_on_trial(name)]:
                 for name, value in list(vars(module).items()):
                     if value is original:
                         ending.enter_context(patch.object(module, name, other))
@@ -46,10 +46,10 @@ def method(owner: type | object, name: str, other: Any) -> Plant:
     return lambda: patch.object(owner, name, other)
 
 
-def both(one: Plant, other: Plant) -> Plant:
+def both(plant: Plant, other: Plant) -> Plant:
     @contextmanager
     def planted() -> Iterator[None]:
-        with one(), other():
+        with plant(), other():
             yield
 
     return planted
@@ -70,9 +70,13 @@ def _assert_taken_alike(original: Any, other: Any) -> None:
         return
     asked, taken = inspect.signature(original), inspect.signature(other)
     for every in (False, True):
-        wanted = [one for one in asked.parameters.values() if every or one.default is one.empty]
-        named = {one.name: None for one in wanted if one.kind is one.KEYWORD_ONLY}
-        placed = [one.name for one in wanted if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+        wanted = [parameter for parameter in asked.parameters.values() if every or parameter.default is parameter.empty]
+        named = {parameter.name: None for parameter in wanted if parameter.kind is parameter.KEYWORD_ONLY}
+        placed = [
+            parameter.name
+            for parameter in wanted
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        ]
         try:
             taken.bind(*placed, **named)
         except TypeError as error:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.snapshot import snapshot_files
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.composite import keyed, timer, timers
 from support.databases import canonical_rows, with_canonical
@@ -23,9 +23,9 @@ from support.tables import Reads, snapshot_of
 ALL = KeyGroupRange(0, 127)
 
 
-def keys(found: KeySample) -> set[tuple[int, bytes]]:
-    places = zip(found.starts.tolist(), found.limits.tolist(), found.groups.tolist(), strict=True)
-    return {(group, found.data[start:limit].tobytes()) for start, limit, group in places}
+def keys(sampled: KeySample) -> set[tuple[int, bytes]]:
+    places = zip(sampled.starts.tolist(), sampled.limits.tolist(), sampled.groups.tolist(), strict=True)
+    return {(group, sampled.data[start:limit].tobytes()) for start, limit, group in places}
 
 
 def the_operator(snapshot: Snapshot) -> Operator:
@@ -41,9 +41,9 @@ def test_keys_are_those_of_the_records(name: str) -> None:
     assert header is not None
     leads = {state.name: lead for state, lead in zip(header.states, key_leads(header).tolist(), strict=True)}
     expected = {(group, key[leads[state] :]) for state, group, key in canonical_rows(name)}
-    found = keys(sample_keys(operator, snapshot.contents))
-    assert found >= expected, "all of so little; and what was deleted"
-    assert {group for group, _ in found} == {group for group, _ in expected}
+    sampled = keys(sample_keys(operator, snapshot.contents))
+    assert sampled >= expected, "all of so little; and what was deleted"
+    assert {group for group, _ in sampled} == {group for group, _ in expected}
 
 
 @pytest.mark.parametrize(
@@ -64,15 +64,15 @@ def test_little_is_read_of_much(
         listed = writer.checkpoint(tmp_path / "checkpoint")
     snapshot = snapshot_of(listed, keyed_header(keyed("value", VOID_NAMESPACE), key=LONG), ALL)
     monkeypatch.setattr(snapshot_files, "open_store", reads.open)
-    found = sample_keys(the_operator(snapshot), snapshot.contents)
+    sampled = sample_keys(the_operator(snapshot), snapshot.contents)
     assert sum(reads.lengths) <= SAMPLE_SIZE
-    assert 8 <= len(found.starts) <= 10_000 + 64 * 8
-    assert set((found.limits - found.starts).tolist()) == {9}, "eight bytes of key, one of namespace"
-    assert found.groups.max() - found.groups.min() > 100
+    assert 8 <= len(sampled.starts) <= 10_000 + 64 * 8
+    assert set((sampled.limits - sampled.starts).tolist()) == {9}, "eight bytes of key, one of namespace"
+    assert sampled.groups.max() - sampled.groups.min() > 100
 
 
 def test_states_have_leads_of_their_own(tmp_path: Path) -> None:
-    """What stands in front of a timer's key is a time; and a deleted row tells as much as any."""
+    """A time stands in front of a timer's key; and a deleted row shows as much as any other."""
     key, name = bytes(range(8)) + b"\0", "_timer_state/event_user-timers"
     with written(tmp_path / "db", ["value", name], f"{MERGE};block_based_table_factory={{format_version=5}}") as writer:
         writer.put("value", b"\5" + key, b"v")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.sst.table_blocks import BlockHandle
 from rescale.snapshot import snapshot_files
@@ -16,12 +15,13 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import with_key_group_sizes
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.composite import keyed
-from support.forged import with_index
 from support.pipeline import plan_rescale
 from support.rocksdb_writer import MERGE, Writer, written
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
+from support.sst_files import with_index
 from support.tables import Reads, snapshot_of
 
 HEADER = keyed_header(keyed("value", VOID_NAMESPACE), key=LONG)
@@ -128,11 +128,14 @@ def test_a_plan_tells_of_it(tmp_path: Path) -> None:
     source = snapshots.directory("2-rocksdb-2to3")
     plan, same = (plan_rescale(source, str(tmp_path / "target"), format="canonical") for _ in range(2))
     planned = [
-        database.key_group_sizes for one in plan.operators if one.rekeying for database in one.rekeying.databases
+        database.key_group_sizes
+        for operator in plan.operators
+        if operator.rekeying
+        for database in operator.rekeying.databases
     ]
     snapshot = with_key_group_sizes(with_tables(open_snapshot(source)))
     assert planned == [database.measured for operator in snapshot.operators for database in operator.databases]
-    assert any("is estimated" in warning for warning in plan.warnings)
+    assert any("are estimates" in warning for warning in plan.warnings)
     assert plan.digest == same.digest
 
 

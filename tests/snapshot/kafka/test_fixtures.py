@@ -10,8 +10,8 @@ import pytest
 
 from fixtures.table import KAFKA_FIXTURES, KafkaFixture
 from rescale.flink.kafka.position import owner
-from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
+from rescale.planning.request.request import make_request
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
@@ -38,7 +38,7 @@ def expected(fixture: KafkaFixture) -> dict[str, Any]:
 
 
 def test_the_table_is_what_is_committed() -> None:
-    assert {path.parent.name for path in FOLDER.glob("*/expected.json")} == {one.name for one in KAFKA_FIXTURES}
+    assert {path.parent.name for path in FOLDER.glob("*/expected.json")} == {fixture.name for fixture in KAFKA_FIXTURES}
     for fixture in KAFKA_FIXTURES:
         document = expected(fixture)
         assert (document["version"], document["connector"]) == (fixture.version, fixture.connector)
@@ -54,7 +54,7 @@ def test_the_next_record_of_every_partition(fixture: KafkaFixture) -> None:
 
 @pytest.mark.parametrize("fixture", KAFKA_FIXTURES, ids=lambda fixture: fixture.name)
 def test_a_stopped_consumers_offsets_are_those_of_the_last_checkpoint(fixture: KafkaFixture) -> None:
-    stale = any("[kafka-offsets-stale]" in one for one in findings(opened(fixture)))
+    stale = any("[kafka-offsets-stale]" in finding for finding in findings(opened(fixture)))
     assert stale == (fixture.kinds == ("checkpoint", "stop"))
 
 
@@ -79,7 +79,7 @@ def test_the_enumerator_knows_what_the_readers_hold(fixture: KafkaFixture) -> No
 
 def test_every_version_of_the_enumerator_but_the_oldest_is_there() -> None:
     coordinators = [operator.entry.coordinator for fixture in READ for operator in opened(fixture).operators]
-    versions = {int.from_bytes(one.data[4:8], "big") for one in coordinators if one is not None}
+    versions = {int.from_bytes(coordinator.data[4:8], "big") for coordinator in coordinators if coordinator is not None}
     assert versions == {1, 2, 3}
 
 
@@ -87,7 +87,7 @@ def test_an_old_consumer_that_was_stopped_with_a_savepoint() -> None:
     snapshot = opened(STOPPED)
     (label,) = missing_offsets(snapshot)
     assert only(STOPPED).held == ()
-    assert any(one.startswith(label) and "[kafka-offsets-missing]" in one for one in findings(snapshot))
+    assert any(finding.startswith(label) and "[kafka-offsets-missing]" in finding for finding in findings(snapshot))
     warnings = make_plan(snapshot, make_request(snapshot.directory, "/target", ["3"])).warnings
-    assert any("[kafka-offsets-missing]" in one for one in warnings)
+    assert any("[kafka-offsets-missing]" in warning for warning in warnings)
     assert all(missing_offsets(opened(fixture)) == () for fixture in READ)

@@ -1,19 +1,20 @@
-"""Who holds which Kafka partition before and after, and what is said about it."""
+"""Kafka partitions of subtasks before and after, and findings about them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from unittest.mock import patch
 
 import cramjam
+import msgspec
 import pytest
 
 from rescale.flink.kafka.position import StartAt, owner
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
-from rescale.planning.asked.request import make_request
 from rescale.planning.planner import make_plan
+from rescale.planning.request.request import make_request
+from rescale.report.documents import Inspection, KafkaPartition, PlanDocument
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.kafka import kafka_line
 from rescale.report.pages.plan_markdown import plan_markdown
@@ -23,7 +24,7 @@ from rescale.snapshot.kafka.audit import audit, spread
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Snapshot
-from support.kafka_bytes import (
+from support.kafka_state import (
     NO_STOP,
     consumer_element,
     dynamic_element,
@@ -68,10 +69,10 @@ def holding(
             data += element
         states = (ElementState(state, mode, tuple(extents)),)
         streams.append(ElementStream(subtask, Extent(0, start, len(data) - start), states, header, None))
-    one = operator("orders", len(subtasks), elements=tuple(streams))
+    source = operator("orders", len(subtasks), elements=tuple(streams))
     if coordinator is not None:
-        one = replace(one, entry=replace(one.entry, coordinator=InlineStream("coordinator", coordinator)))
-    return replace(snapshot(one), data=bytes(data))
+        source = replace(source, entry=replace(source.entry, coordinator=InlineStream("coordinator", coordinator)))
+    return replace(snapshot(source), data=bytes(data))
 
 
 def only(of: Snapshot) -> KafkaOffsets:
@@ -129,7 +130,7 @@ def test_compressed_elements_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("readers", "entries", "found"),
+    ("readers", "entries", "rule"),
     [
         ([["orders-0"], []], [("orders", 0, 0), ("orders", 1, 0)], "kafka-partition-unread"),
         ([["orders-0"], ["orders-0"]], [("orders", 0, 0)], "kafka-partition-twice"),
@@ -138,12 +139,12 @@ def test_compressed_elements_are_read() -> None:
     ],
 )
 def test_readers_and_enumerator_disagree(
-    readers: list[list[str]], entries: list[tuple[str, int, int]], found: str
+    readers: list[list[str]], entries: list[tuple[str, int, int]], rule: str
 ) -> None:
     elements = [[reader_element("orders", int(name[-1]), 5) for name in held] for held in readers]
     of = source(elements, enumerator(entries))
-    assert names(of) == [found]
-    assert any(f"[{found}]" in sentence for sentence in findings(of, kafka_offsets(of)))
+    assert names(of) == [rule]
+    assert any(f"[{rule}]" in sentence for sentence in findings(of, kafka_offsets(of)))
 
 
 def test_offsets_that_contradict_each_other() -> None:
@@ -158,15 +159,15 @@ def test_offsets_that_contradict_each_other() -> None:
 def test_a_partition_without_offset_in_the_old_consumers_union() -> None:
     (finding,) = audit(kafka_offsets(consumer([consumer_element("orders", i, 4) for i in (0, 2, 3)], [])))
     assert finding.name == "kafka-partition-missing"
-    assert "orders-1: read from the earliest record" in finding.sentence
+    assert "orders-1: these are read from their earliest record" in finding.sentence
 
 
 def test_a_damaged_number_of_a_partition_is_told_at_once() -> None:
-    """Of two thousand million gaps only the first ones are looked at."""
+    """Two thousand million gaps are not listed: only the first ones are."""
     elements = [consumer_element("orders", i, 4) for i in (0, 2, 2**31 - 1)] + [consumer_element("clicks", 1, 4)]
     (finding,) = audit(kafka_offsets(consumer(elements, [])))
     assert finding.name == "kafka-partition-missing"
-    assert "clicks-0, orders-1, orders-3, orders-4, orders-5 and 2,147,483,641 more: read" in finding.sentence
+    assert "clicks-0, orders-1, orders-3, orders-4, orders-5 and 2,147,483,641 more: these are read" in finding.sentence
 
 
 def test_an_old_consumer_without_any_offset() -> None:
@@ -212,9 +213,9 @@ def test_sources_of_other_systems_are_left_alone(readers: list[list[bytes]], coo
 def test_a_source_of_several_clusters_is_said_not_to_be_read(readers: list[list[bytes]], coordinator: bytes) -> None:
     of = source(readers, coordinator)
     kafka = kafka_offsets(of)
-    assert [one.kind for one in kafka] == [KafkaKind.DYNAMIC]
+    assert [offsets.kind for offsets in kafka] == [KafkaKind.DYNAMIC]
     assert names(of) == ["kafka-not-read"]
-    assert any("DynamicKafkaSource" in warning for warning in inspection(of, kafka)["warnings"])
+    assert any("DynamicKafkaSource" in warning for warning in inspection(of, kafka).warnings)
     plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
     assert "orders (DynamicKafkaSource)" in plan_text(plan_document(plan, of, kafka))
 
@@ -241,8 +242,10 @@ def test_what_is_not_read_is_said() -> None:
     damaged = source([[reader_element("orders", 0, 5), b"damaged"]], assigned("orders", 1))
     assert names(damaged) == ["kafka-not-read"]
     with patch("rescale.snapshot.kafka.offsets.STATE_LIMIT", 20):
-        assert "no more than 20 are read" in (only(consumer([consumer_element("orders", 0, 5)])).unread or "")
-    assert inspection(damaged, kafka_offsets(damaged))["kafka"][0]["not_read"]
+        assert "only states of up to 20 bytes are read" in (
+            only(consumer([consumer_element("orders", 0, 5)])).unread or ""
+        )
+    assert inspection(damaged, kafka_offsets(damaged)).kafka[0].not_read
 
 
 def test_a_source_that_starts_without_an_offset() -> None:
@@ -251,30 +254,28 @@ def test_a_source_that_starts_without_an_offset() -> None:
     waiting = i32(1) + versioned(
         3, i32(1, 0) + i32(len(split("orders", 0, 8))) + split("orders", 0, 8) + i32(1) + b"\1"
     )
-    document = inspection(source([[]], waiting), kafka_offsets(source([[]], waiting)))["kafka"][0]
-    assert document["unassigned"] == ["orders-0"]
-    assert NO_STOP not in document.values()
+    document = inspection(source([[]], waiting), kafka_offsets(source([[]], waiting))).kafka[0]
+    assert document.unassigned == ("orders-0",)
+    assert NO_STOP not in msgspec.to_builtins(document).values()
 
 
 def test_what_a_person_sees() -> None:
     of = source(placed("orders", 5, 2), assigned("orders", 5))
     kafka = kafka_offsets(of)
     document = inspection(of, kafka)
-    assert json.loads(json.dumps(document)) == document
+    assert msgspec.json.decode(msgspec.json.encode(document), type=Inspection) == document
     text = inspection_text(document)
     assert "orders (KafkaSource)" in text
     assert "0 to 40" in text
     assert "2, 3" in text
-    (line,) = map(kafka_line, document["kafka"])
+    (line,) = map(kafka_line, document.kafka)
     assert line == "orders (KafkaSource): 5 partitions of orders, next 0 to 40; by subtask 2, 3"
     plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
     summary = plan_document(plan, of, kafka)
-    assert json.loads(json.dumps(summary)) == summary
-    (shown,) = summary["kafka"]
-    assert shown["partitions"][2] == {
-        "topic": "orders", "partition": 0, "next": 0, "stop": None, "subtask": 1, "new_subtask": 1
-    }  # fmt: skip
-    assert shown["new_per_subtask"] == [2, 2, 1]
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=PlanDocument) == summary
+    (shown,) = summary.kafka
+    assert shown.partitions[2] == KafkaPartition("orders", 0, 0, None, subtask=1, new_subtask=1)
+    assert shown.new_per_subtask == (2, 2, 1)
     assert "2, 3 → 2, 2, 1" in plan_text(summary)
     assert f"* {line} → 2, 2, 1" in plan_markdown(summary)
     assert any("[kafka-discovery]" in warning for warning in plan.warnings)

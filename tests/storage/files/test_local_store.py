@@ -1,4 +1,4 @@
-"""What only local files have: temporary files, disks that fill up, mount points, file systems without links."""
+"""Local files alone: temporary files, disks that fill up, mount points, file systems without links."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import NoReturn
 
 import pytest
 
-from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Pin, Span
-from rescale.storage.files.durable_directories import device_of, force_to_disk
+from rescale.storage.files.durable_directories import force_to_disk, in_one_mount
 from rescale.storage.files.local_errors import is_absent
 from rescale.storage.files.local_store import LocalStore
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from support.disks import mounted_at
 
 
@@ -113,7 +113,7 @@ def test_a_directory_whose_parent_is_closed_holds_its_temporary_files(
 ) -> None:
     home.mkdir(parents=True)
     monkeypatch.setattr("os.access", lambda *_: False)
-    monkeypatch.setattr("os.link", lambda path, _: seen.append(Path(path)))
+    monkeypatch.setattr("rescale.storage.files.owned.link", lambda path, _: seen.append(path))
     seen: list[Path] = []
     LocalStore().put_if_absent(str(home / "claim"), b"")
     assert seen[0].parent == home
@@ -268,7 +268,7 @@ def test_what_is_no_file_is_not_replaced_by_one(home: Path) -> None:
     link.symlink_to("/dev/null")
     for path in (pipe, link):
         before = path.lstat()
-        with pytest.raises(RequestError, match="is no file"):
+        with pytest.raises(RequestError, match="a pipe or a device"):
             LocalStore().put(str(path), b"data")
         assert path.lstat() == before
     assert sorted(home.parent.rglob("*")) == [home, link, pipe]
@@ -339,7 +339,7 @@ def test_a_file_may_have_been_written_in_the_first_moment_of_1970(tmp_path: Path
     assert LocalStore().modified(str(path)) == datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def test_the_file_system_of_a_directory_that_comes_and_goes_is_that_of_the_one_above(home: Path) -> None:
+def test_a_directory_that_comes_and_goes_is_in_the_mount_of_the_one_above(home: Path) -> None:
     home.mkdir(parents=True)
     staging, done = home / "staging", threading.Event()
 
@@ -351,7 +351,27 @@ def test_the_file_system_of_a_directory_that_comes_and_goes_is_that_of_the_one_a
     other = threading.Thread(target=come_and_go)
     other.start()
     try:
-        assert {device_of(staging) for _ in range(20_000)} == {home.stat().st_dev}
+        assert {in_one_mount(staging, home) for _ in range(5_000)} == {True}
     finally:
         done.set()
         other.join()
+
+
+@pytest.mark.parametrize("patience", [0.0, 60.0], ids=["slow", "fast"])
+def test_pins_come_in_the_order_of_the_names(patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However fast the file system answers."""
+    monkeypatch.setattr("rescale.storage.files.local_store._PATIENCE", patience)
+    store, asked_by = LocalStore(), set[int]()
+    stat = store.stat
+
+    def seen(uri: str) -> Pin | None:
+        asked_by.add(threading.get_ident())
+        return stat(uri)
+
+    monkeypatch.setattr(store, "stat", seen)
+    names = [str(tmp_path / str(number)) for number in range(5)]
+    for number in (0, 2, 3):
+        Path(names[number]).write_bytes(b"x" * number)
+    assert [pin and pin.size for pin in store.stats(names)] == [0, None, 2, 3, None]
+    assert (threading.get_ident() in asked_by) is (patience > 0)
+    assert store.stats([]) == []

@@ -10,11 +10,11 @@ import pytest
 from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
-from rescale.errors import LockedError, RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.contract import Pin
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.s3.s3_store import S3Store
-from support.s3 import free_port
+from rescale.text.errors import LockedError, RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
+from support.s3 import S3Server, free_port
 
 _URI = "s3://bucket/key"
 _VERBS: dict[str, Callable[[S3Store], object]] = {
@@ -40,35 +40,124 @@ def store() -> S3Store:
 
 @pytest.mark.parametrize("operation", _VERBS)
 @pytest.mark.parametrize(
-    ("code", "status", "kind", "says"),
+    ("code", "status", "kind", "advises"),
     [
         ("AccessDenied", 403, RequestError, "AWS_ACCESS_KEY_ID"),
-        ("403", 403, RequestError, "AWS_ACCESS_KEY_ID"),
+        ("403", 403, RequestError, "AWS_REQUEST_PAYER"),
         ("XAdminUserNotFound", 404, RequestError, "AWS_ACCESS_KEY_ID"),
-        ("ExpiredToken", 400, RequestError, "they have expired"),
+        ("InvalidAccessKeyId", 403, RequestError, "AWS_ENDPOINT_URL"),
+        ("SignatureDoesNotMatch", 403, RequestError, "AWS_SECRET_ACCESS_KEY"),
+        ("InvalidToken", 400, RequestError, "AWS_SESSION_TOKEN"),
+        ("ExpiredToken", 400, RequestError, "get new ones"),
         ("RequestTimeTooSkewed", 403, RequestError, "set the clock"),
-        ("NoSuchBucket", 404, RequestError, "no such bucket"),
-        ("InvalidBucketName", 400, RequestError, "no bucket can have this name"),
+        ("InvalidObjectState", 403, RequestError, "restore-object"),
+        ("InvalidPayer", 403, RequestError, "credentials are not the cause"),
+        ("AllAccessDisabled", 403, RequestError, "state of the account"),
+        ("AccountProblem", 403, RequestError, "state of the account"),
+        ("NotSignedUp", 403, RequestError, "state of the account"),
+        ("InvalidRegion", 403, RequestError, "AWS_REGION"),
+        ("NoSuchBucket", 404, RequestError, "create it"),
+        ("NoSuchAccessPoint", 404, RequestError, "an access point"),
+        ("InvalidBucketName", 400, RequestError, "name another"),
         ("PermanentRedirect", 301, RequestError, "AWS_REGION"),
         ("AuthorizationHeaderMalformed", 400, RequestError, "AWS_REGION"),
-        ("SlowDown", 503, StoreError, "S3 says"),
-        ("InternalError", 500, StoreError, "S3 says"),
-        ("RequestTimeout", 400, StoreError, "S3 says"),
-        ("OperationAborted", 409, StoreError, "S3 says"),
-        ("BadRequest", 400, StoreError, "S3 says"),
-        ("KeyTooLongError", 400, RequestError, "of this length"),
+        ("KMS.DisabledException", 400, RequestError, "AWS_SSE_KMS_KEY_ID"),
+        ("InvalidEncryptionAlgorithmError", 400, RequestError, "AWS_SERVER_SIDE_ENCRYPTION"),
+        ("MethodNotAllowed", 405, RequestError, "AWS_ENDPOINT_URL"),
+        ("NotImplemented", 501, RequestError, "AWS_ENDPOINT_URL"),
+        ("EntityTooLarge", 400, RequestError, "limit"),
+        ("KeyTooLongError", 400, RequestError, "another place"),
+        ("QuotaExceeded", 403, StoreError, "quota"),
+        ("507", 507, StoreError, "free space"),
+        ("SlowDown", 503, StoreError, "wait"),
+        ("ThrottlingException", 403, StoreError, "wait"),
+        ("KMS.ThrottlingException", 400, StoreError, "wait"),
+        ("InternalError", 500, StoreError, "again"),
+        ("RequestTimeout", 400, StoreError, "again"),
+        ("BadDigest", 400, StoreError, "network"),
+        ("OperationAborted", 409, StoreError, "again"),
+        ("BadRequest", 400, StoreError, "again"),
     ],
 )
-def test_answers(store: S3Store, operation: str, code: str, status: int, kind: type[RescaleError], says: str) -> None:
+def test_answers(
+    store: S3Store, operation: str, code: str, status: int, kind: type[RescaleError], advises: str
+) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error(operation, code, "what S3 said", status)
         if (operation, code) == ("head_object", "403"):  # without a body: a GET asks for it
             stub.add_client_error("get_object", "AccessDenied", "what S3 said", status)
         error = _error_of(lambda: _VERBS[operation](store))
     assert type(error) is kind
-    assert says in str(error)
+    assert advises in (error.advice or "")
+    assert error.found in (code, "AccessDenied")
     assert "s3://bucket" in (error.path or "")
-    assert type(RescaleError.from_json(error.to_json())) is kind, "it is the same one in another process"
+    assert type(RescaleError.from_json(error.to_json())) is kind, "the class survives the way to another process"
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "status", "message", "advises"),
+    [
+        (
+            "get_object",
+            "InvalidRequest",
+            400,
+            "The object was stored using a form of Server Side Encryption. The correct parameters must be provided to "
+            "retrieve the object.",
+            "AWS_SSE_CUSTOMER_KEY_BASE64",
+        ),
+        (
+            "get_object",
+            "InvalidRequest",
+            400,
+            "The encryption parameters are not applicable to this object.",
+            "AWS_SSE_CUSTOMER_KEY_BASE64",
+        ),
+        (
+            "put_object",
+            "InvalidArgument",
+            400,
+            "Requests specifying Server Side Encryption with AWS KMS managed keys must be made over a secure link",
+            "AWS_SERVER_SIDE_ENCRYPTION",
+        ),
+        (
+            "get_object",
+            "AccessDenied",
+            403,
+            "User: arn:aws:iam::1:user/a is not authorized to perform: kms:Decrypt on resource: arn:aws:kms:::key/b "
+            "because no identity-based policy allows the kms:Decrypt action",
+            "kms:Decrypt",
+        ),
+        (
+            "put_object",
+            "AccessDenied",
+            403,
+            "User: arn:aws:iam::1:user/a is not authorized to perform: s3:PutObject with an explicit deny in a "
+            "resource-based policy",
+            "AWS_SERVER_SIDE_ENCRYPTION",
+        ),
+    ],
+)
+def test_the_message_of_a_general_code_tells_its_cause(
+    store: S3Store, operation: str, code: str, status: int, message: str, advises: str
+) -> None:
+    with Stubber(store._client) as stub:
+        stub.add_client_error(operation, code, message, status)
+        error = _error_of(lambda: _VERBS[operation](store))
+    assert type(error) is RequestError
+    assert advises in (error.advice or "")
+
+
+def test_an_archived_object_is_no_matter_of_keys(s3: S3Server) -> None:
+    bucket = s3.new_bucket("cold")
+    s3.client().put_object(Bucket=bucket, Key="sp/state", Body=b"state", StorageClass="GLACIER")
+    store = S3Store()
+    uri = f"s3://{bucket}/sp/state"
+    assert store.stat(uri) is not None, "S3 still tells what is there"
+    error = _error_of(lambda: store.read(uri, 0, 3))
+    assert type(error) is RequestError
+    assert (error.path, error.found) == (uri, "InvalidObjectState, storage class GLACIER")
+    assert "restore-object" in (error.advice or "")
+    assert "AWS_ACCESS_KEY_ID" not in (error.advice or "")
 
 
 @pytest.mark.parametrize(
@@ -228,10 +317,10 @@ def test_an_endpoints_password_is_not_told(monkeypatch: pytest.MonkeyPatch) -> N
     for endpoint in (f"http://user:pa@ss@127.0.0.1:{free_port()}", "user:pa@ss", "http://user:pa@ss@[nonsense"):
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         error = _error_of(lambda: S3Store().stat(_URI))
-        told = f"{error} {error.to_json()}"
-        assert "pa@" not in told
-        assert "ss@" not in told
-        assert "user" not in told
+        shown = f"{error} {error.to_json()}"
+        assert "pa@" not in shown
+        assert "ss@" not in shown
+        assert "user" not in shown
 
 
 @pytest.mark.parametrize("variable", ["AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"])

@@ -5,13 +5,11 @@ from __future__ import annotations
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from cryptography import x509
@@ -19,58 +17,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError
 from rescale.storage.contract import CopyRefused, Pin, Span
-from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_client import CONNECT_SECONDS, READ_SECONDS, RETRY_SECONDS, own_client
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
+from support.scripted_s3 import HANG_UP, SILENCE, Answer, ScriptedServer
 
 _URI = "s3://bucket/key"
 _PIN = Pin(4, etag='"abc"')
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the server says to one request; of `body` it sends only `sent` bytes, if that is given, and hangs up."""
-
-    status: int
-    body: bytes = b""
-    etag: str = '"abc"'
-    sent: int | None = None
-    chunked: bool = False
-
-
-_HANG_UP = Answer(0)
-
-
-@dataclass
-class ScriptedServer:
-    """Gives its answers in turn, the last one for ever, and keeps (method, If-Match, If-None-Match) of each request."""
-
-    answers: list[Answer] = field(default_factory=list)
-    requests: list[tuple[str, str | None, str | None]] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
-    of_copies: list[str | None] = field(default_factory=list)
-
-    listener: ThreadingHTTPServer | None = None
-
-    @property
-    def port(self) -> int:
-        assert self.listener is not None
-        return self.listener.server_port
-
-    def over(self, context: ssl.SSLContext) -> None:
-        """From now on it speaks TLS."""
-        assert self.listener is not None
-        self.listener.socket = context.wrap_socket(
-            self.listener.socket, server_side=True, do_handshake_on_connect=False
-        )
-
-    def next_answer(self, request: BaseHTTPRequestHandler) -> Answer:
-        self.requests.append((request.command, request.headers["If-Match"], request.headers["If-None-Match"]))
-        self.paths.append(request.path)
-        self.of_copies.append(request.headers["x-amz-copy-source-if-match"])
-        return self.answers[min(len(self.requests), len(self.answers)) - 1]
 
 
 def _certificate_of_this_machine() -> bytes:
@@ -85,51 +40,6 @@ def _certificate_of_this_machine() -> bytes:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return signed.public_bytes(serialization.Encoding.PEM) + kept
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
-    script = ScriptedServer()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def _answer(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"] or 0))
-            answer = script.next_answer(self)
-            self.close_connection = answer is _HANG_UP or answer.sent is not None
-            if answer is _HANG_UP:
-                return
-            self.send_response(answer.status)
-            if answer.chunked:
-                self.send_header("Transfer-Encoding", "chunked")
-            else:
-                self.send_header("Content-Length", str(len(answer.body)))
-            self.send_header("ETag", answer.etag)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(answer.body[: answer.sent])
-
-        do_GET = do_PUT = do_HEAD = _answer  # noqa: N815
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        request_queue_size = 64
-        """For all connections at once: who finds no room comes again after one second, after three, and after seven."""
-
-    with Server(("127.0.0.1", 0), Handler) as http:
-        script.listener = http
-        thread = Thread(target=http.serve_forever, args=(0.02,))
-        thread.start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{http.server_port}")
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
-        monkeypatch.setattr("time.sleep", lambda _: None)
-        yield script
-        http.shutdown()
-        thread.join()
 
 
 def test_a_server_that_is_busy_is_asked_again(server: ScriptedServer) -> None:
@@ -233,14 +143,14 @@ def test_bodies_in_chunks_alone(server: ScriptedServer) -> None:
     server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True)]
     assert S3Store().read(_URI, 0, 4) == b"1234"
     assert S3Store().read_all(_URI, 4) == (b"1234", _PIN)
-    with pytest.raises(SnapshotError, match="larger than it can be"):
+    with pytest.raises(SnapshotError, match="is too large"):
         S3Store().read_all(_URI, 3)
     with pytest.raises(StoreError, match="more of an object than was asked for"):
         S3Store().read(_URI, 0, 2)
 
 
 def test_a_body_in_chunks(server: ScriptedServer) -> None:
-    """Of which only boto3 makes one."""
+    """Only boto3 makes bodies in chunks."""
     server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]
     assert S3Store().read(_URI, 0, 4) == b"1234"
     server.answers = [Answer(503, b"4\r\nbusy\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]
@@ -250,7 +160,7 @@ def test_a_body_in_chunks(server: ScriptedServer) -> None:
 
 
 def test_requests_and_tries_of_reads_are_counted(server: ScriptedServer) -> None:
-    server.answers = [Answer(503), _HANG_UP, Answer(206, b"12", sent=1), Answer(206, b"12")]
+    server.answers = [Answer(503), HANG_UP, Answer(206, b"12", sent=1), Answer(206, b"12")]
     before, again = REQUESTS.by_kind, REQUESTS.tried_again
     S3Store().read(_URI, 0, 2)
     assert REQUESTS.by_kind - before == {"GetObject": 4}
@@ -270,6 +180,35 @@ def test_a_body_that_breaks_off_for_ever_is_a_transient_error(server: ScriptedSe
     with pytest.raises(StoreError):
         S3Store().read(_URI, 0, 4)
     assert len(server.requests) == 8
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda store: store.stat(_URI),
+        lambda store: store.read(_URI, 0, 4),
+        lambda store: store.put(_URI, b"x"),
+        lambda store: store.list(_URI),
+    ],
+)
+def test_a_store_that_stays_silent_is_given_up(
+    server: ScriptedServer, ask: Callable[[S3Store], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two attempts of a third of a second each, in place of eight; the real times are a hundred times longer."""
+    monkeypatch.setattr("rescale.storage.s3.s3_client.READ_SECONDS", READ_SECONDS / 100)
+    monkeypatch.setattr("rescale.storage.s3.s3_client.RETRY_SECONDS", RETRY_SECONDS / 100)
+    server.answers = [SILENCE]
+    store = S3Store()
+    before = time.monotonic()
+    with pytest.raises(StoreError):
+        ask(store)
+    assert time.monotonic() - before < 1.5
+    assert len(server.requests) == 2
+
+
+def test_silence_ends_within_two_minutes() -> None:
+    longest_pause = 20  # between two attempts of botocore's
+    assert RETRY_SECONDS + longest_pause + CONNECT_SECONDS + READ_SECONDS <= 120
 
 
 def test_a_listing_that_breaks_off_is_asked_for_again(server: ScriptedServer) -> None:
@@ -300,7 +239,7 @@ def test_a_store_that_ignores_if_none_match(server: ScriptedServer) -> None:
 
 
 def test_a_lost_answer_to_a_put_if_absent(server: ScriptedServer) -> None:
-    server.answers = [_HANG_UP, Answer(412), Answer(200, b"claim")]
+    server.answers = [HANG_UP, Answer(412), Answer(200, b"claim")]
     assert S3Store().put_if_absent(_URI, b"claim")
     assert [request[0] for request in server.requests] == ["PUT", "PUT", "GET"]
 

@@ -1,4 +1,4 @@
-{{/* What tells our tasks that steps are pods, what there is to do regularly, and what holds for all DAGs. */}}
+{{/* Variables with which tasks find the template of the driver's pod, the windows and the settings. */}}
 {{- define "rescale.airflow.env" -}}
 - name: RESCALE_DRIVER_POD
   value: /etc/rescale/airflow/driver.yaml
@@ -13,7 +13,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What all containers of our own Airflow have; ends with their volume mounts, so that more can follow. */}}
+{{/* Parts of all containers of the chart's own Airflow. The volume mounts come last, so that more can follow. */}}
 {{- define "rescale.airflow.container" -}}
 image: {{ include "rescale.image.airflow" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -59,7 +59,7 @@ volumeMounts:
   {{- include "rescale.more" .Values.airflow.volumeMounts | nindent 2 }}
 {{- end }}
 
-{{/* The probes of a component that serves nothing: is its heart, of which the api-server tells, still beating? */}}
+{{/* Probes of a component without a port, by its heartbeat in the health report of the api-server. */}}
 {{- define "rescale.airflow.probes" -}}
 {{- $probe := include "rescale.airflow.beats" . | fromYaml }}
 startupProbe: {{- merge (dict "periodSeconds" 10 "failureThreshold" 60 "timeoutSeconds" 20) $probe | toYaml | nindent 2 }}
@@ -74,9 +74,9 @@ exec:
     - |
       import json, sys, urllib.request
       try:
-          told = json.load(urllib.request.urlopen("http://localhost:8080/api/v2/monitor/health", timeout=10))
+          health = json.load(urllib.request.urlopen("http://localhost:8080/api/v2/monitor/health", timeout=10))
       except (OSError, ValueError):
           sys.exit()  # the api-server has probes of its own
-      sys.exit(told[sys.argv[1]]["status"] == "unhealthy")
+      sys.exit(health[sys.argv[1]]["status"] == "unhealthy")
     - {{ . | replace "-" "_" }}
 {{- end }}

@@ -1,1 +1,1 @@
-"""The commands, a file for each: its words, what it says of itself, and what it does."""
+"""The commands, one module each: arguments, help and execution."""

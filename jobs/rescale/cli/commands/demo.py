@@ -1,4 +1,4 @@
-"""`rescale demo`: the whole DAG on this machine, on a real savepoint."""
+"""`rescale demo`: run the whole DAG on this machine, on a real savepoint."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from importlib.util import find_spec
 
 from rescale.cli.output import Output
 from rescale.cli.termination import exit_code_of
-from rescale.errors import RequestError
+from rescale.text.errors import RequestError
 
-SUMMARY = "the whole DAG on this machine, on a real savepoint"
+SUMMARY = "run the whole DAG on this machine, on a real savepoint"
 DESCRIPTION = (
-    "Starts an S3 server and an Airflow on 127.0.0.1, runs the DAG on a savepoint that comes with the package, "
-    "and shows before and after. Everything is gone when it ends."
+    "Starts an S3 server and an Airflow on 127.0.0.1, runs the DAG on a savepoint that comes with the package, and "
+    "shows the state before and after. Removes everything when it ends."
 )
 EXAMPLE = "rescale demo --ui"
 
@@ -27,13 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     way.add_argument(
         "--flink",
         action="store_true",
-        help="let Flink restore the result too (fetches its jars from PyPI once, 240 MB; needs javac)",
+        help="let Flink restore the result, too (downloads its jars from PyPI once, 240 MB; needs javac)",
     )
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     if output.json:
-        raise RequestError("the demo is for people", advice="rescale run answers in JSON")
+        raise RequestError("the demo has no JSON output", advice="leave --output json out; rescale run answers in JSON")
     _check_machine(("java", "javac") if arguments.flink else ("java",))
     say = partial(print, flush=True)
     try:
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
 
             demo(say, with_flink=arguments.flink)
     except KeyboardInterrupt as how:
-        say("Interrupted: everything that was started is gone.")
+        say("Interrupted: everything that the demo started is removed.")
         return exit_code_of(how)
     return 0
 
@@ -55,9 +55,9 @@ def _check_machine(programs: tuple[str, ...]) -> None:
     packages = [name for name in ("airflow", "moto", "psutil", "pyspark") if find_spec(name) is None]
     if packages:
         raise RequestError(
-            "the demo needs more of the package than is installed",
+            "the demo needs optional dependencies that are not installed",
             found=f"no {', '.join(packages)}",
-            advice='pip install "rescale[airflow,demo,spark]"; in a checkout: uv sync --all-extras',
+            advice='pip install "flink-rescale[airflow,demo,spark]"; in a checkout: uv sync --all-extras',
         )
     missing = [name for name in programs if shutil.which(name) is None]
     if missing:

@@ -1,23 +1,24 @@
-"""`rescale discard`: remove what an unpublished run left."""
+"""`rescale discard`: remove the files that an unpublished run left."""
 
 from __future__ import annotations
 
 import argparse
 
 from rescale.cli.output import Output
-from rescale.planning.asked.request import target_place
-from rescale.report.units import counted
+from rescale.planning.request.request import target_place
+from rescale.report.answers import DiscardAnswer
+from rescale.runstate.removal import discard
 from rescale.storage.scratch import remove_all_left
-from rescale.target.removal import discard
+from rescale.text.units import counted
 
-SUMMARY = "remove what an unpublished run left"
-DESCRIPTION = "Removes files and claim of a run that did not publish. Never touches a published result, or other files."
+SUMMARY = "remove the files that an unpublished run left"
+DESCRIPTION = "Removes files and claim of a run that did not publish. Never removes a published result, or other files."
 EXAMPLE = "rescale discard s3://flink/new"
 
-_NOTHING = "there is nothing to remove: no run has left anything in this target, or beside it"
+_NOTHING = "there is nothing to remove: there are no files of an unpublished run in this target or beside it"
 
 RESUMES = True
-"""After it was interrupted, the same command goes on."""
+"""The same command resumes after an interruption."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     remove_all_left()
     discarded = discard(target_place(arguments.target))
-    document = {"removed": list(discarded.removed), "left": list(discarded.left)}
+    document = DiscardAnswer(tuple(discarded.removed), tuple(discarded.left))
     text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING]
     if discarded.left:
-        text.append(f"left {counted(len(discarded.left), 'file')} that are not ours, such as {discarded.left[0]}")
+        kept = counted(len(discarded.left), "file")
+        text.append(f"kept {kept} that Rescale did not write, such as {discarded.left[0]}")
     output.answer(document, lambda: "\n".join(text))

@@ -1,60 +1,78 @@
-"""`rescale inspect`: what is in a snapshot."""
+"""`rescale inspect`: show the contents of a snapshot."""
 
 from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_for_flink, add_source, add_uids, prefixes_of, release_line_of, uids_of
+from rescale.cli.arguments import (
+    add_for_flink,
+    add_request_options,
+    add_source,
+    given_uids,
+    moves_of,
+    prefixes_of,
+    release_line_of,
+)
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
-from rescale.errors import RequestError
-from rescale.names import printable_lines
-from rescale.planning.asked.kafka_words import FORMS, offsets_text
+from rescale.planning.request.kafka_offsets import FORMS, offsets_text
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.snapshot.kafka.offsets import kafka_offsets
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.opening import open_readable
 from rescale.storage.locations import normalise
+from rescale.text.errors import RequestError
+from rescale.text.names import printable_lines
 
-SUMMARY = "what is in a snapshot"
+SUMMARY = "show the contents of a snapshot"
 DESCRIPTION = (
-    "Shows kind, operators, states, sizes and oddities of a snapshot. Reads _metadata, headers, indexes of RocksDB "
-    "files, the offsets of Kafka sources, and few bytes more."
+    "Shows kind, operators, states, sizes and warnings of a snapshot. Reads only _metadata, headers, the indexes of "
+    "RocksDB files, and the offsets of Kafka sources. If the state of an operator cannot be read, the rest is shown, "
+    "and the exit code is that of the error."
     "\n\n"
-    "With --for-flink it also says, by operator and state, whether that release of Flink restores it, and why not. "
-    "Kryo changed its format with Flink 2, which reads other values without an error; POJOs with lists, maps or sets "
-    "got other serializers; classes of the Scala API and of old sinks are gone; and an older Flink does not read the "
-    "_metadata of a newer one. And what to do: what the job has to rewrite first, and what can be dropped. What the "
-    "bytes do not tell is unknown, and never yes."
+    "With --for-flink it also shows, by operator and state, whether that release of Flink restores it, and if not, why "
+    "and what to do: what the job has to rewrite first, and what can be dropped. Among the reasons: Flink 2 has a new "
+    "format of Kryo, and reads wrong values from the old one without an error; POJOs with lists, maps or sets have new "
+    "serializers; classes of the Scala API and of old sinks were removed; and an older Flink does not read the "
+    "_metadata of a newer one. If the snapshot does not show whether Flink restores a state, the answer is unknown, "
+    "never yes."
 )
 EXAMPLE = "rescale inspect s3://flink/savepoint-1a2b --for-flink 2.3"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
-    add_uids(parser)
+    add_request_options(parser, "inspect")
     add_for_flink(parser)
     parser.add_argument(
         "--kafka-offsets",
         choices=FORMS,
-        help="print the offsets of the Kafka sources instead, each partition a row, as plan, run, validate and diff "
-        "take them by --kafka-offsets FILE: write them to a file, change what shall be otherwise, leave out what stays "
-        "(with --output json: json alone)",
+        help="print the offsets of the Kafka sources instead, one row per partition, in the format that plan, run, "
+        "validate and diff read by --kafka-offsets FILE: write them to a file, change the rows that should differ, and "
+        "delete the others (with --output json: only json)",
     )
 
 
-def execute(arguments: argparse.Namespace, output: Output) -> None:
+def execute(arguments: argparse.Namespace, output: Output) -> int:
     if output.json and arguments.kafka_offsets not in (None, "json"):
         raise RequestError(
-            "the answer was asked for in two forms",
+            "the options ask for two output formats",
             found=f"--kafka-offsets {arguments.kafka_offsets} and --output json",
-            advice="leave --output json out, or say --kafka-offsets json; without --kafka-offsets the offsets are in "
-            "the document, under kafka",
+            advice="leave --output json out, or use --kafka-offsets json; without --kafka-offsets, the JSON document "
+            "has the offsets under kafka",
         )
     with waiting(f"reading {arguments.source}"):
-        snapshot = open_snapshot(normalise(arguments.source), prefixes_of(arguments), uids_of(arguments))
+        snapshot = open_readable(
+            normalise(arguments.source), prefixes_of(arguments), given_uids(arguments), moves=moves_of(arguments)
+        )
         kafka = kafka_offsets(snapshot)
         if arguments.kafka_offsets:
             print(printable_lines(offsets_text(kafka, arguments.kafka_offsets)))
-            return
+            return 0
         document = inspection(snapshot, kafka, release_line_of(arguments))
     output.answer(document, lambda: inspection_text(document))
+    unread = next((operator.unread for operator in snapshot.operators if operator.unread is not None), None)
+    if unread is None:
+        return 0
+    if output.json:  # the document has the errors of all operators
+        return unread.exit_code
+    raise unread

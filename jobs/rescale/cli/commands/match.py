@@ -1,31 +1,31 @@
-"""`rescale match`: which operators of a snapshot are which of a job's."""
+"""`rescale match`: match the operators of a snapshot with those of a changed job."""
 
 from __future__ import annotations
 
 import argparse
 from contextlib import suppress
 
-from rescale.cli.arguments import add_source, add_uids, prefixes_of, uids_of
+from rescale.cli.arguments import add_request_options, add_source, given_uids, moves_of, prefixes_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
-from rescale.errors import IntegrityError, RequestError
 from rescale.flink.job_graph import read_job_graph
 from rescale.planning.matching import Counterpart, match, of_graph, of_snapshot
-from rescale.report.pages.matched import matched, matched_text
+from rescale.report.pages.matched import match_document, matched_text
 from rescale.snapshot.discovery import METADATA, find_metadata
 from rescale.snapshot.given_names import unused_names
 from rescale.snapshot.opening import METADATA_LIMIT, open_snapshot
 from rescale.storage.locations import name, normalise
 from rescale.storage.store import open_store
+from rescale.text.errors import IntegrityError, RequestError
 
-SUMMARY = "which operators of a snapshot are which of a changed job's"
+SUMMARY = "match the operators of a snapshot with those of a changed job"
 DESCRIPTION = (
-    "For a job whose operators have got other ids; without a uid an id changes with every operator before it. Proposes "
-    "which operator of the snapshot is which of the job, and prints that as --rename options for plan and run. The job "
-    "is a second snapshot, of the changed job started without state, which is compared by names, states and "
-    "serializers; or what Flink's REST API tells of it: names, and the ids of the first operators of chains. What is "
-    "not unique is said, and not proposed. Writes nothing. Exit code 0: every operator with state has its place; 4: "
-    "some have none that is certain.\n\n"
+    "For a job whose operators have new ids: without a uid, an id changes with every operator before it. Proposes "
+    "which operator of the snapshot is which operator of the job, and prints the result as --rename options for plan "
+    "and run. The job is given as a second snapshot, of the changed job started without state, which is compared by "
+    "names, states and serializers; or as the answer of Flink's REST API, which has the names, and the ids of the "
+    "first operators of chains. Ambiguous matches are listed, but not proposed. Writes nothing. Exit code 0: every "
+    "operator with state has a match; 4: some have no certain match.\n\n"
     "  curl http://jobmanager:8081/jobs/JOB-ID > job.json"
 )
 EXAMPLE = "rescale match s3://flink/savepoint-1a2b --job job.json"
@@ -37,48 +37,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--job",
         metavar="GRAPH",
         required=True,
-        help="a file with what Flink's REST API tells of the job (/jobs/:id, or /jars/:id/plan of a program that does "
-        "not run yet), or a second savepoint or checkpoint",
+        help="a file with the answer of Flink's REST API for the job (/jobs/:id, or /jars/:id/plan for a program that "
+        "does not run yet), or a second savepoint or checkpoint",
     )
-    add_uids(parser)
+    add_request_options(parser, "match")
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
-    source, job, uids = normalise(arguments.source), normalise(arguments.job), uids_of(arguments)
+    source, job, uids = normalise(arguments.source), normalise(arguments.job), given_uids(arguments)
     with waiting(f"reading {arguments.source}"):
         prefixes = prefixes_of(arguments)
-        old = open_snapshot(source, prefixes, uids)
-        of_plan = name(job) != METADATA and open_store(job).stat(job) is not None
-        if not of_plan:
+        moves = moves_of(arguments)
+        old = open_snapshot(source, prefixes, uids, moves=moves)
+        is_graph = name(job) != METADATA and open_store(job).stat(job) is not None
+        if not is_graph:
             _refuse_nothing(job)
-        new = _of_plan(job, dict(uids)) if of_plan else of_snapshot(open_snapshot(job, prefixes, uids).operators)
-    there = of_snapshot(old.operators)
-    matching = match(there, new)
-    unused = unused_names(uids, {one.operator_id for one in (*there, *new)})
-    document = matched(old.directory, job, matching, of_plan=of_plan, unused_names=unused)
+        new = (
+            _read_graph(job, dict(uids))
+            if is_graph
+            else of_snapshot(open_snapshot(job, prefixes, uids, moves=moves).operators)
+        )
+    in_snapshot = of_snapshot(old.operators)
+    matching = match(in_snapshot, new)
+    unused = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new)})
+    document = match_document(old.directory, job, matching, of_plan=is_graph, unused_names=unused)
     output.answer(document, lambda: matched_text(document))
     return 0 if matching.certain else IntegrityError.exit_code
 
 
 def _refuse_nothing(uri: str) -> None:
-    """Whoever has misspelt the name of a file looks for no snapshot."""
+    """Raise `RequestError` if there is neither a file nor a snapshot; the user may have misspelt the name of a file."""
     try:
         find_metadata(uri)
     except RequestError as error:
         raise RequestError(
             error.what,
             path=uri,
-            expected="a file with what Flink's REST API tells of the job, or a snapshot's directory",
+            expected="a file with the answer of Flink's REST API for the job, or the directory of a snapshot",
             advice=error.advice if _holds_files(uri) else "curl http://jobmanager:8081/jobs/JOB-ID > job.json",
         ) from None
 
 
 def _holds_files(uri: str) -> bool:
-    with suppress(RequestError):  # it is a pipe or a device
+    with suppress(RequestError):  # a pipe or a device
         return bool(open_store(uri).list(uri))
     return False
 
 
-def _of_plan(uri: str, names: dict[str, str]) -> list[Counterpart]:
+def _read_graph(uri: str, names: dict[str, str]) -> list[Counterpart]:
     data, _ = open_store(uri).read_all(uri, METADATA_LIMIT)
     return of_graph(read_job_graph(data, uri), names)

@@ -1,24 +1,28 @@
-"""`rescale report`: what is known of a snapshot, a plan or a run, as a page to look at."""
+"""`rescale report`: write an HTML report on a snapshot, a plan or a run."""
 
 from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import add_allow_prefix, add_for_flink, add_uids, prefixes_of, release_line_of, uids_of
+from rescale.cli.arguments import add_for_flink, add_request_options, given_uids, moves_of, prefixes_of, release_line_of
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
-from rescale.errors import RequestError
-from rescale.names import printable
+from rescale.report.answers import WrittenReport
 from rescale.report.stored import report_of
-from rescale.report.units import human_bytes
-from rescale.storage.locations import contains, normalise, real
+from rescale.storage.locations import contains, join, normalise, parent, real
 from rescale.storage.store import open_store
+from rescale.text.errors import RequestError
+from rescale.text.names import printable
+from rescale.text.units import human_bytes
 
-SUMMARY = "a page to look at: of a snapshot, a plan or a run"
+SUMMARY = "write an HTML report on a snapshot, a plan or a run"
 DESCRIPTION = (
-    "Makes one HTML file with pictures of key groups, load, operator state, Kafka offsets and costs, and with the "
-    "certificate of a run. It needs no network and no scripts. A run puts one beside its target by itself."
+    "Writes one HTML file with charts of key groups, load, operator state, Kafka offsets and costs, and with the "
+    "certificate of a run. It needs no network and no scripts. A run writes such a report beside its target."
 )
+_POLICY = b"sha256-"
+"""Bytes near the beginning of every report: the start of a hash in its content security policy."""
+
 EXAMPLE = "rescale report s3://flink/new -o new.html"
 
 
@@ -33,10 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         metavar="FILE",
         default="report.html",
-        help="where to put it: a path or s3:// (default: %(default)s)",
+        help="file of the report: a path or s3:// (default: %(default)s)",
     )
-    add_allow_prefix(parser)
-    add_uids(parser)
+    add_request_options(parser, "report")
     add_for_flink(parser)
 
 
@@ -44,35 +47,35 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     of, place = normalise(arguments.of), normalise(arguments.out)
     _refuse_inside(of, place)
     if open_store(place).stat(place) is not None:
-        place = real(place)  # of a link to a file, the file; a pipe has none
+        place = real(place)  # for a link to a file, the file itself; not for a pipe
     with waiting(f"reading {arguments.of}"):
         line = release_line_of(arguments)
-        page = report_of(of, prefixes_of(arguments), uids_of(arguments), line)
+        page = report_of(of, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))
     _refuse_other_file(place, page)
     open_store(place).put(place, page)
-    answer = {"report": place, "bytes": len(page)}
-    output.answer(answer, lambda: f"{printable(place)}: {human_bytes(len(page))}")
+    output.answer(WrittenReport(place, len(page)), lambda: f"{printable(place)}: {human_bytes(len(page))}")
 
 
 def _refuse_inside(of: str, place: str) -> None:
-    """A snapshot is never written to, and Flink deletes a directory only if it finds nothing else in it."""
-    if contains(real(of.removesuffix("/_metadata")), real(place)):
+    """Raise `RequestError` for a report in a snapshot: Flink could not delete the snapshot's directory then."""
+    metadata = join(parent(real(place)), "_metadata")
+    if contains(real(of.removesuffix("/_metadata")), real(place)) or open_store(metadata).stat(metadata) is not None:
         raise RequestError(
-            "the report must not lie inside of what it is about",
+            "the report must not be inside a snapshot, nor inside its own subject",
             path=place,
-            expected=f"a file apart from {of}",
+            expected=f"a file outside {of}",
             advice="name another file: -o FILE",
         )
 
 
 def _refuse_other_file(place: str, page: bytes) -> None:
-    """A page takes the place of a page, and of nothing else that somebody may need."""
-    store, beginning = open_store(place), page[: len("<!doctype html>")]
+    """Raise `RequestError` if the report would overwrite a file that is not a report."""
+    store, beginning = open_store(place), page.partition(_POLICY)[0]
     there = store.stat(place)
     if there is not None and there.size and store.read(place, 0, min(there.size, len(beginning))) != beginning:
         raise RequestError(
-            "there is another file where the report shall lie",
+            "the report would overwrite another file",
             path=place,
             expected="no file yet, or a report",
-            advice="name another file: -o FILE; or if that one is not needed, delete it yourself",
+            advice="name another file: -o FILE; or delete that file yourself if it is not needed",
         )

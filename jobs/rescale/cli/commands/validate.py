@@ -1,27 +1,23 @@
-"""`rescale validate`: re-check a published result."""
+"""`rescale validate`: compare a published result with its source again."""
 
 from __future__ import annotations
 
 import argparse
 
-from rescale.cli.arguments import (
-    add_key_hash,
-    add_master,
-    add_proof,
-    add_source,
-    add_surgery,
-    declared_options,
-    proof_of,
-)
+import msgspec
+
+from rescale.cli.arguments import add_master, add_request_options, add_source
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
-from rescale.process import Step
+from rescale.options.command_line import arguments_of_step
 from rescale.report.pages.outcome import certificate_text
+from rescale.runstate.certificate import Certificate
+from rescale.runstate.step import Step
 from rescale.storage.locations import normalise
 
-SUMMARY = "re-check a published result"
+SUMMARY = "compare a published result with its source again"
 DESCRIPTION = (
-    "Compares the state of SOURCE and TARGET, as deep as --proof says, which may be deeper than the run did that "
+    "Compares the state of SOURCE and TARGET, as deep as --proof says, which may be deeper than in the run that "
     "published TARGET. Writes nothing."
 )
 EXAMPLE = "rescale validate s3://flink/savepoint-1a2b s3://flink/new"
@@ -30,15 +26,13 @@ EXAMPLE = "rescale validate s3://flink/savepoint-1a2b s3://flink/new"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     parser.add_argument("target", metavar="TARGET", help="a published result")
-    add_key_hash(parser)
-    add_surgery(parser, "What differs in TARGET on purpose; if nothing is said, what its certificate declares.")
-    add_proof(parser)
+    differences = "Intended differences in TARGET (default: those that its certificate declares)."
+    add_request_options(parser, "validate", differences)
     add_master(parser)
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    words = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
-    words += ["--proof", proof_of(arguments).value, *declared_options(arguments)]
-    words += [f"--key-hash={key_hash}" for key_hash in arguments.key_hash]
-    certificate = run_own_step(Step.VALIDATE, words, arguments.master)
-    output.answer(certificate, lambda: certificate_text(certificate))
+    places = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
+    places += arguments_of_step(arguments, "validate")
+    document = run_own_step(Step.VALIDATE, places, arguments.master)
+    output.answer(document, lambda: certificate_text(msgspec.convert(document, Certificate)))

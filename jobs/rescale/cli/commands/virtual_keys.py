@@ -1,4 +1,4 @@
-"""`rescale virtual-keys`: a smallest key for every subtask."""
+"""`rescale virtual-keys`: print the smallest key for every subtask."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import re
 from tabulate import tabulate
 
 from rescale.cli.output import Output
-from rescale.errors import RequestError
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.keys.smallest_keys import HASHES, virtual_keys
+from rescale.report.answers import SmallestKeys
+from rescale.text.errors import RequestError
 
-SUMMARY = "a smallest key for every subtask"
+SUMMARY = "print the smallest key for every subtask"
 DESCRIPTION = (
-    "For jobs that address subtasks by hand-picked keys: prints, for every subtask, the smallest number from 0 up that "
-    "keyBy sends there. The table is good for just this parallelism and max parallelism."
+    "For jobs that address subtasks by hand-picked keys: prints the smallest number, from 0 up, that keyBy sends to "
+    "each subtask. The table is valid only for this parallelism and max parallelism."
 )
 EXAMPLE = "rescale virtual-keys --max-parallelism 128 --parallelism 6 --key-type int"
 
@@ -26,14 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key-type",
         choices=tuple(HASHES),
-        help="the type of the key in Java; string: the number in decimal (default: all three)",
+        help="Java type of the key; string: the number in decimal (default: all three types)",
     )
 
 
 def _number(word: str) -> int:
-    """Of no more digits than say that it is too large."""
+    """Parse a number of at most nine digits; more would be too large anyway."""
     if not re.fullmatch("[0-9]{1,9}", word):
-        raise argparse.ArgumentTypeError(f"not a number from 1 to {UPPER_BOUND_MAX_PARALLELISM}: {word!r}")
+        raise argparse.ArgumentTypeError(f"{word!r} is not a number from 1 to {UPPER_BOUND_MAX_PARALLELISM}")
     return int(word)
 
 
@@ -41,12 +42,12 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     shape = (arguments.max_parallelism, arguments.parallelism)
     if not 1 <= arguments.parallelism <= arguments.max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
         raise RequestError(
-            "not a shape that a job can have",
+            "a job cannot have this shape",
             expected=f"1 ≤ parallelism ≤ max parallelism ≤ {UPPER_BOUND_MAX_PARALLELISM}",
             found=f"parallelism {arguments.parallelism}, max parallelism {arguments.max_parallelism}",
         )
     types = [arguments.key_type] if arguments.key_type else list(HASHES)
-    keys = {key_type: virtual_keys(key_type, *shape) for key_type in types}
-    document = {"max_parallelism": shape[0], "parallelism": shape[1], "keys": keys}
+    keys = {key_type: tuple(virtual_keys(key_type, *shape)) for key_type in types}
+    document = SmallestKeys(*shape, keys)
     rows = [(subtask, *(keys[key_type][subtask] for key_type in types)) for subtask in range(arguments.parallelism)]
     output.answer(document, lambda: tabulate(rows, headers=("subtask", *types)))

@@ -1,7 +1,7 @@
 """Records that get new key groups: read in batches, sorted into blocks, sent through a shuffle, written in order.
 
-A *block* is a run of records of one (operator, key group, state) as they will stand in the result: under their new key
-group, but without the marks that frame a group. On the sort side `sources` give records, whatever they are kept in, a
-class of work says where each goes, and blocks are made. On the write side each partition puts its blocks in order, and
-hands them to the writer of a kind, range by range. No kind is known here by name.
+A *block* is a run of records of one (operator, key group, state) as in the result: under their new key group, but
+without the marks that frame a group. The sort side reads records from `sources` of any kind, computes their new key
+groups and makes blocks. The write side orders the blocks of each partition and hands them to a writer, range by range.
+Nothing here depends on a kind of state.
 """

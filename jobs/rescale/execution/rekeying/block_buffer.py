@@ -1,23 +1,22 @@
-"""The blocks of one partition while they wait for their turn: in memory, and in a scratch file if they are too many."""
+"""Buffer for the blocks of one partition: in memory, or in a scratch file if they are too large."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 from types import TracebackType
 from typing import IO
 
 import numpy as np
 
-from rescale.errors import StoreError
 from rescale.flink.arrays import Bytes, Longs
-from rescale.storage.scratch import scratch_directory
+from rescale.storage.scratch import unnamed_file
+from rescale.text.errors import StoreError
 
 MEMORY = 128 * 1024 * 1024
 
 
 class BlockBuffer:
-    """Takes bytes and gives them back by their places; what does not fit into `MEMORY` bytes goes to a file."""
+    """Stores bytes and returns them by their places; more than `MEMORY` bytes go to a file."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -34,11 +33,11 @@ class BlockBuffer:
             self._scratch.close()
 
     def append(self, data: memoryview) -> int:
-        """The place where `data` lies from now on."""
+        """Store the data and return its place."""
         place = self.size
         try:
             if self._scratch is None and place + len(data) > len(self._memory):
-                self._scratch = tempfile.TemporaryFile(dir=scratch_directory())  # noqa: SIM115
+                self._scratch = unnamed_file()
                 self._scratch.write(self._memory[:place].data)
             if self._scratch is None:
                 self._memory[place : place + len(data)] = np.frombuffer(data, np.uint8)
@@ -50,7 +49,7 @@ class BlockBuffer:
         return place
 
     def load(self, places: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
-        """Bytes in memory, and where in them the blocks begin that lie at `places`; `StoreError` if they are gone."""
+        """Return bytes in memory, and where in them the blocks at `places` begin; `StoreError` if they are gone."""
         if self._scratch is None:
             return self._memory, places
         self._scratch.flush()
@@ -58,5 +57,5 @@ class BlockBuffer:
         loaded = memoryview(bytearray(int(sizes.sum())))
         for place, start, size in zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True):
             if os.preadv(self._scratch.fileno(), [loaded[start : start + size]], place) < size:
-                raise StoreError("a file of blocks in the scratch directory is not as long as it was")
+                raise StoreError("a file of blocks in the scratch directory was truncated")
         return np.frombuffer(loaded, np.uint8), starts

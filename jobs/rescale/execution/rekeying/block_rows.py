@@ -22,14 +22,14 @@ from rescale.flink.keyed.blocks.records import Records
 
 _HEAD = struct.Struct("<4I")
 ROW_SIZE = 256 * 1024
-"""Rows that are larger hold a single block: too small and too large ones both cost Spark time."""
+"""Target size of a row in bytes: a larger row holds a single block. Small and large rows both slow Spark down."""
 
 INDEX = np.dtype([("slot", "<u4"), ("size", "<u4"), ("last", "<u4")])
 Index = npt.NDArray[np.void]
 
 
 class BlockSorter:
-    """Sorts the records of batches into blocks for one operator; its buffers are used again for the next batch."""
+    """Sorts batches of records into blocks for one operator; its buffers are reused for the next batch."""
 
     def __init__(self, max_parallelism: int, number_of_states: int) -> None:
         self.slots = max_parallelism * number_of_states
@@ -40,7 +40,7 @@ class BlockSorter:
         self._out = np.empty(0, np.uint8)
 
     def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[Index, memoryview]:
-        """The index of the blocks in order of their slots, and their bytes, one behind the other."""
+        """Return the index of the blocks in the order of their slots, and their bytes end to end."""
         from rescale.execution.rekeying import sort_loop
 
         size = int((records.ends - records.starts).sum()) + len(records) * (4 + self._prefix)
@@ -70,7 +70,7 @@ class BlockSorter:
 def write_rows(
     operator: int, unit: int, batch: int, index: Index, blocks: memoryview, borders: Longs
 ) -> Iterator[tuple[int, bytes]]:
-    """Rows of blocks that lie between the same two of `borders`, given as (number of the border before them, row)."""
+    """Yield (number of the border before them, row) for rows of blocks that lie between the same two `borders`."""
     ends = np.cumsum(index["size"], dtype=np.int64)
     sections = np.searchsorted(borders, index["slot"].astype(np.int64), side="right") - 1
     first = 0
@@ -92,7 +92,7 @@ class BlockRow(NamedTuple):
 
 
 def read_row(data: bytes) -> BlockRow:
-    """The mirror of `write_rows`."""
+    """Read a row that `write_rows` made."""
     operator, unit, batch, count = _HEAD.unpack_from(data)
     index = np.frombuffer(data, INDEX, count, _HEAD.size)
     return BlockRow(operator, unit, batch, index, memoryview(data)[_HEAD.size + index.nbytes :])

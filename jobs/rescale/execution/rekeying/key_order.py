@@ -1,7 +1,7 @@
-"""Slots that do not fit into memory, for a writer that wants the records of a slot by the bytes of their keys.
+"""External sort of slots that do not fit into memory, for a writer that wants records by the bytes of their keys.
 
-A slot that fits is sorted by the writer itself as it is loaded. Of a larger one as many blocks as fit are sorted at
-once, and the runs that come of it are merged.
+The writer itself sorts a slot that fits when it loads it. For a larger slot, as many blocks as fit are sorted at once,
+and the sorted runs are merged.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ WINDOW = 8 * 1024 * 1024
 
 
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
-    """The same records; those of slots that are too large are in other blocks, whose bytes are put into the buffer."""
+    """Return the same records; slots that are too large are sorted into new blocks, stored in the buffer."""
     firsts, sizes = windows.slots(blocks)
     behind = np.append(firsts[1:], len(blocks))
-    found, at = [], 0
+    parts, at = [], 0
     for large in np.flatnonzero(sizes > windows.SLOT_MEMORY).tolist():
         first, last = int(firsts[large]), int(behind[large])
         slot = blocks.part(first, last)
-        runs = [_sorted(slot.part(*some)) for some in windows.windows(slot, windows.SLOT_MEMORY)]
-        found += [blocks.part(at, first), _merged(_joined(slot, runs))]
+        runs = [_sorted(slot.part(*window)) for window in windows.windows(slot, windows.SLOT_MEMORY)]
+        parts += [blocks.part(at, first), _merged(_joined(slot, runs))]
         at = last
-    return _joined(blocks, [*found, blocks.part(at, len(blocks))])
+    return _joined(blocks, [*parts, blocks.part(at, len(blocks))])
 
 
 def _sorted(blocks: SortedBlocks) -> SortedBlocks:
-    """Blocks of one slot as one."""
+    """Sort the records of some blocks of one slot into one block."""
     from rescale.execution.rekeying.key_order_loop import put_records
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
@@ -49,14 +49,14 @@ def _sorted(blocks: SortedBlocks) -> SortedBlocks:
 
 
 def _merged(slot: SortedBlocks) -> SortedBlocks:
-    """Of sorted runs of one slot."""
-    found = [(len(data), last, slot.buffer.append(data.data)) for data, last in _windows(slot)]
-    sizes, lasts, places = (np.array(column, np.int64) for column in zip(*found, strict=True))
-    return SortedBlocks(slot.number_of_states, np.full(len(found), slot.slots[0]), sizes, lasts, places, slot.buffer)
+    """Return the merged blocks of the sorted runs of a slot."""
+    merged = [(len(data), last, slot.buffer.append(data.data)) for data, last in _windows(slot)]
+    sizes, lasts, places = (np.array(column, np.int64) for column in zip(*merged, strict=True))
+    return SortedBlocks(slot.number_of_states, np.full(len(merged), slot.slots[0]), sizes, lasts, places, slot.buffer)
 
 
 def _windows(slot: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
-    """(bytes, where the last record begins) of all records of some sorted runs; overwritten by the next one."""
+    """Yield (bytes, where the last record begins) of the merged runs, a window at a time; the next overwrites it."""
     from rescale.execution.rekeying import key_order_loop as loop
 
     taken = np.zeros(len(slot), np.int64)

@@ -1,4 +1,4 @@
-"""The loops that bring records into the order of their keys; compiled, so their module is loaded late."""
+"""Loops that sort records by their keys; compiled, so their module is loaded only when needed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rescale.flink.keyed.blocks.record_walk import number
 
 @compiled
 def put_records(data: Bytes, starts: Longs, ends: Longs, order: Longs, out: Bytes) -> None:
-    """Writes whole records in an order, one behind the other."""
+    """Write whole records in the given order, end to end."""
     at = np.int64(0)
     for i in order:
         at = copy_bytes(data, starts[i] - 4, ends[i], out, at)
@@ -20,7 +20,7 @@ def put_records(data: Bytes, starts: Longs, ends: Longs, order: Longs, out: Byte
 
 @compiled
 def _record_end(data: Bytes, at: Long, end: Long) -> Long:
-    """Where the record ends that begins `at`; as far as one can tell, if it ends behind `end`."""
+    """Return where the record at `at` ends; a lower bound beyond `end` if it is not loaded completely."""
     if end - at < 4:
         return at + 4
     limit = at + 4 + number(data, at)
@@ -31,14 +31,14 @@ def _record_end(data: Bytes, at: Long, end: Long) -> Long:
 
 @compiled
 def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> tuple[Long, Long, int]:
-    """Writes the records of sorted runs in the order of their keys; of equal ones that of the first run comes first.
+    """Merge sorted runs by key into `out`; of equal keys, the record of the first run comes first.
 
-    What is loaded of run i is `data[at[i]:ends[i]]`, and `at` is moved behind what was taken; `left[i]` bytes of it are
-    not loaded. It ends when there is no more, when a run has not even its next record loaded, or when the next one
-    finds no room. Returns (bytes, where the last record begins, run that needs more or -1).
+    The loaded part of run i is `data[at[i]:ends[i]]`; `at` advances over merged records, and `left[i]` bytes of the run
+    are not loaded yet. The merge stops at the end of all runs, when the next record of a run is not loaded, or when it
+    does not fit. Returns (bytes, where the last record begins, run that must be loaded or -1).
     """
     size = last = np.int64(0)
-    words = np.empty(len(at), np.uint64)
+    key_words = np.empty(len(at), np.uint64)
     heap = np.empty(len(at), np.int64)
     count = 0
     for run in range(len(at)):
@@ -46,11 +46,11 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> 
             continue
         if _record_end(data, at[run], ends[run]) > ends[run]:
             return size, last, run
-        words[run] = _next_word(data, at[run])
+        key_words[run] = _next_word(data, at[run])
         heap[count] = run
         count += 1
     for place in range(count // 2 - 1, -1, -1):
-        _sink(data, at, words, heap, count, place)
+        _sink(data, at, key_words, heap, count, place)
     while count:
         run = heap[0]
         end = _record_end(data, at[run], ends[run])
@@ -65,29 +65,33 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, left: Longs, out: Bytes) -> 
         elif _record_end(data, end, ends[run]) > ends[run]:
             return size, last, run
         else:
-            words[run] = _next_word(data, end)
-        _sink(data, at, words, heap, count, 0)
+            key_words[run] = _next_word(data, end)
+        _sink(data, at, key_words, heap, count, 0)
     return size, last, -1
 
 
 @compiled
 def _next_word(data: Bytes, at: Long) -> np.uint64:
-    """The first eight bytes of the key of a record."""
+    """Return the first eight bytes of a record's key as a number."""
     return word_of_key(data, at + 4, at + 4 + number(data, at))
 
 
 @compiled
-def _sink(data: Bytes, at: Longs, words: Words, heap: Longs, count: int, place: int) -> None:
-    """Lets the run at a place of the heap sink until none below it comes first."""
+def _sink(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, place: int) -> None:
+    """Sift the run at a place of the heap down until no run below it comes first."""
     run = heap[place]
     while 2 * place + 1 < count:
         below = 2 * place + 1
         first = heap[below]
         if below + 1 < count:
-            other = heap[below + 1]
-            if words[other] < words[first] or (words[other] == words[first] and _comes_first(data, at, other, first)):
-                below, first = below + 1, other
-        if words[run] < words[first] or (words[run] == words[first] and _comes_first(data, at, run, first)):
+            sibling = heap[below + 1]
+            if key_words[sibling] < key_words[first] or (
+                key_words[sibling] == key_words[first] and _comes_first(data, at, sibling, first)
+            ):
+                below, first = below + 1, sibling
+        if key_words[run] < key_words[first] or (
+            key_words[run] == key_words[first] and _comes_first(data, at, run, first)
+        ):
             break
         heap[place] = first
         place = below
@@ -95,12 +99,12 @@ def _sink(data: Bytes, at: Longs, words: Words, heap: Longs, count: int, place: 
 
 
 @compiled
-def _comes_first(data: Bytes, at: Longs, one: Long, other: Long) -> bool:
-    """Whether the next record of a run is written before that of another, where their words are equal."""
-    begin, other_begin = at[one] + 4, at[other] + 4
-    size, other_size = number(data, at[one]), number(data, at[other])
+def _comes_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
+    """Whether the next record of a run comes before that of another run, if their words are equal."""
+    begin, other_begin = at[run] + 4, at[other_run] + 4
+    size, other_size = number(data, at[run]), number(data, at[other_run])
     for i in range(min(size, other_size)):
         byte, other_byte = data[np.uint64(begin + i)], data[np.uint64(other_begin + i)]
         if byte != other_byte:
             return bool(byte < other_byte)
-    return bool(one < other) if size == other_size else bool(size < other_size)
+    return bool(run < other_run) if size == other_size else bool(size < other_size)

@@ -1,4 +1,4 @@
-"""The loop that sorts records into blocks; compiled, so its module is loaded late."""
+"""Loop that sorts records into blocks; compiled, so its module is loaded only when needed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def sort_records(
     lasts: Longs,
     out: Bytes,
 ) -> None:
-    """Writes the records into `out` in the order of their slots, each with its new key group in front of its key.
+    """Write the records into `out` in the order of their slots, each with its new key group in front of its key.
 
-    `places` and `lasts` have an element for every slot that there is, and come back with where its records end, and
-    where the last of them begins.
+    `places` and `lasts` have an element for every slot; the loop sets where the slot's records end, and where the last
+    record begins.
     """
     places[:] = 0
     for i in range(len(slots)):

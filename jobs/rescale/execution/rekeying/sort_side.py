@@ -1,4 +1,4 @@
-"""The sort side: records are read, get their new key groups, and leave as blocks for those who write them."""
+"""The sort side: reads records, computes their new key groups, and sends blocks to the write side."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from itertools import groupby
 
 import numpy as np
 
-from rescale.errors import RescaleError
 from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
 from rescale.execution.rekeying.read_units import ReadUnit
 from rescale.execution.rekeying.totals import Receipt, packed
-from rescale.execution.sources.planned_records import PlannedOperator, planned_operator
+from rescale.execution.sources.planned_records import RekeyedOperator, rekeyed_operator
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.keyed.header import LEFT_OUT
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.rekeying import Rekeying
+from rescale.plan.plan import Plan
+from rescale.plan.rekeying import Rekeying
+from rescale.text.errors import RescaleError
 
 BATCHES = 8
-"""As many as are read, sorted and sent at once."""
+"""Number of batches that are read, sorted and sent at once."""
 
 
 @dataclass(frozen=True)
 class SortSide:
-    """Reads units and gives (partition, row) for those who write, and to one who adds up packed receipts or an error.
+    """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
 
-    `done` is told how many bytes of the source were read.
+    `receipts` is the partition whose task adds receipts up. `done` is called with the bytes of the source read so far.
     """
 
     plan: Plan
@@ -37,12 +37,14 @@ class SortSide:
     done: Callable[[int], None]
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
-        of_task = (unit for some in units for unit in some)
+        of_task = (unit for run in units for unit in run)
         for number, mine in groupby(of_task, lambda unit: unit.operator):
             operator = self.plan.operators[number]
             try:
-                planned = planned_operator(self.plan, operator, self.rekeyings[number])
-                sorter = _OperatorSorter(planned, number, [one for one in self.ranges if one.operator == number])
+                planned = rekeyed_operator(self.plan, operator, self.rekeyings[number])
+                sorter = _OperatorSorter(
+                    planned, number, [write_range for write_range in self.ranges if write_range.operator == number]
+                )
                 for unit in mine:
                     yield from sorter.rows(unit)
                     self.done(unit.size)
@@ -55,22 +57,22 @@ class SortSide:
 
 
 class _OperatorSorter:
-    """Sorts units of one operator, whose new streams are cut into `ranges`."""
+    """Sorts units of one operator, whose new streams are split into `ranges`."""
 
-    def __init__(self, planned: PlannedOperator, number: int, ranges: Sequence[WriteRange]) -> None:
+    def __init__(self, planned: RekeyedOperator, number: int, ranges: Sequence[WriteRange]) -> None:
         self._planned = planned
         self._number = number
         self._sorter = BlockSorter(planned.operator.new_max_parallelism, planned.number_of_states)
-        self._partitions = [one.partition for one in ranges]
-        self._borders = np.array([one.first * planned.number_of_states for one in ranges], np.int64)
+        self._partitions = [write_range.partition for write_range in ranges]
+        self._borders = np.array([write_range.first * planned.number_of_states for write_range in ranges], np.int64)
         self._reader = SourceReader(planned.plan.contents, times=BATCHES)
         self._sizes = np.zeros(self._sorter.slots, np.int64)
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
         source, new_ids = self._planned.source(unit.source, unit.first, unit.last)
         some_are_left_out = LEFT_OUT in new_ids
-        for batch, found in enumerate(self._reader.batches(source)):
-            records = replace(found, states=new_ids[found.states])
+        for batch, batch_records in enumerate(self._reader.batches(source)):
+            records = replace(batch_records, states=new_ids[batch_records.states])
             if some_are_left_out:
                 records = records.only(records.states != LEFT_OUT)
             new_groups, _ = self._planned.key_groups.of(records)
@@ -80,6 +82,6 @@ class _OperatorSorter:
                 yield self._partitions[section], row
 
     def receipt(self) -> Receipt:
-        """Of all that was read."""
+        """Return the totals of everything that was read."""
         slots = np.flatnonzero(self._sizes)
         return Receipt(self._number, slots, self._sizes[slots])

@@ -20,7 +20,7 @@ _BLOCK = np.dtype(
 
 @dataclass(frozen=True)
 class SortedBlocks:
-    """Those of an operator, as a writer takes them (`Blocks`); their bytes lie at `places` of the buffer."""
+    """Blocks of an operator for a writer (`Blocks`); their bytes are at `places` of the buffer."""
 
     number_of_states: int
     slots: Longs
@@ -54,7 +54,7 @@ class PartitionBlocks:
     buffer: BlockBuffer
 
     def of_range(self, wanted: WriteRange, number_of_states: int) -> SortedBlocks:
-        """Those of the key groups of a range."""
+        """Return the blocks of the key groups of a range."""
         mine = self.index[self.index["operator"] == wanted.operator]
         first = np.searchsorted(mine["slot"], wanted.first * number_of_states)
         behind = np.searchsorted(mine["slot"], (wanted.last + 1) * number_of_states)
@@ -65,7 +65,7 @@ class PartitionBlocks:
 
 
 def take_in(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
-    """Puts the blocks of rows, which come in no order, into the buffer."""
+    """Put the blocks of rows, which come in any order, into the buffer and sort them."""
     parts = [np.empty(0, _BLOCK)]
     for data in rows:
         row = read_row(data)

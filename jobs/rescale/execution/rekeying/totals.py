@@ -1,4 +1,4 @@
-"""What all units together held: from the receipts to the exact size of the blocks of every new key group."""
+"""Totals of all units: from the receipts to the exact size of the blocks of every new key group."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.errors import RescaleError
 from rescale.flink.arrays import Longs
+from rescale.text.errors import RescaleError
 
 _FAST = 1
 
 
 class Receipt(NamedTuple):
-    """What a task read of an operator: the bytes of its blocks, by slot."""
+    """Receipt of a task for an operator: the bytes of its blocks, by slot."""
 
     operator: int
     slots: Longs
@@ -24,19 +24,19 @@ class Receipt(NamedTuple):
 
 
 def packed(receipt: Receipt | RescaleError) -> bytes:
-    """One task reads those of all: numbers of eight bytes that are small, for every slot that there is."""
+    """Compress a receipt or an error: one task reads all receipts, which hold a small number for every slot."""
     return zlib.compress(pickle.dumps(receipt), _FAST)
 
 
 def add_up(receipts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dict[int, Longs] | RescaleError:
-    """By operator the bytes of all blocks, a row for each key group and a column for each state; or the first error.
+    """Return the bytes of all blocks by operator, with a row for each key group and a column for each state.
 
-    `shapes` says (number of key groups, number of states) by operator.
+    Returns an error if there is one. `shapes` has (number of key groups, number of states) by operator.
     """
     totals = {operator: np.zeros(shape, np.int64) for operator, shape in shapes.items()}
     errors = []
-    for one in receipts:
-        receipt: Receipt | RescaleError = pickle.loads(zlib.decompress(one))
+    for packed_receipt in receipts:
+        receipt: Receipt | RescaleError = pickle.loads(zlib.decompress(packed_receipt))
         if isinstance(receipt, RescaleError):
             errors.append(receipt)
             continue

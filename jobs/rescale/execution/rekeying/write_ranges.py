@@ -1,9 +1,9 @@
-"""Who writes what: every new stream is cut into write ranges, which are dealt to the partitions of the shuffle.
+"""Assignment of the new streams' write ranges to the partitions of the shuffle.
 
-A large stream has many ranges, so that the work is not bound to the number of subtasks; many small ones share a
-partition. How the cuts lie changes no byte, but where a stream's file is put in parts they are its parts, and its ETag
-tells them. So they depend on the plan alone: who goes on with fewer cores, or was thought lost, puts the same file. How
-many ranges a partition has is a matter of the cores that there are.
+A large stream has many ranges, so that the number of subtasks does not limit the number of tasks; many small streams
+share a partition. The cuts between ranges change no byte of a file, but they become its parts, on which its ETag
+depends. So cuts depend on the plan alone: a run that resumes with fewer cores, or that was thought lost, writes the
+same files. Only the number of ranges in a partition depends on the cores.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.plan import Plan
+from rescale.plan.rekeying import Rekeying
 from rescale.planning.task_sizes import MOST_PARTITIONS, RANGE_SIZE
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.rekeying import Rekeying
 
 _RANGES = 256
-"""Into how many ranges the state is cut at least, if these then have as many bytes as a part."""
+"""Smallest number of ranges that the state is split into, if each then has at least the bytes of a part."""
 
 _TASKS_PER_CORE = 2
 
@@ -26,7 +26,7 @@ _TASKS_PER_CORE = 2
 def plan_write_ranges(
     plan: Plan, rekeyings: Mapping[int, Rekeying], range_size: Callable[[OperatorPlan, int], int | None], cores: int
 ) -> list[WriteRange]:
-    """The ranges of all their streams, in order of operator and key group; `rekeyings` are by the operator's number."""
+    """Return the ranges of all streams, in the order of operator and key group; `rekeyings` are by operator number."""
     total = sum(rekeying.bytes for rekeying in rekeyings.values())
     cut = min(RANGE_SIZE, max(plan.part_size, total // _RANGES))
     size = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)
@@ -46,7 +46,7 @@ def plan_write_ranges(
 
 
 def _cuts(operator: OperatorPlan, subtask: int, sizes: Sequence[int], size: int | None) -> list[tuple[int, int, int]]:
-    """(first, last, bytes to expect) of runs of key groups that have about `size` bytes each; None: of one run."""
+    """Return (first, last, expected bytes) of runs of key groups of about `size` bytes each; one run if it is None."""
     own = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
     expected = sizes[own.first : own.last + 1]
     if size is None:

@@ -1,4 +1,4 @@
-"""The write side: the task of a partition takes in all its blocks, and has its ranges written in order."""
+"""The write side: the task of a partition collects all its blocks and writes its ranges in order."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from rescale.errors import RescaleError
 from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.key_order import in_key_order
 from rescale.execution.rekeying.sorted_blocks import take_in
 from rescale.execution.writers.protocol import KeyedWriter, RecordOrder, Result, Work
-from rescale.planning.values.plan import Plan
+from rescale.plan.plan import Plan
+from rescale.text.errors import RescaleError
 
 
 @dataclass(frozen=True)
 class WriteSide(Generic[Work, Result]):
-    """Writes the ranges of a partition from its rows; final errors are returned in place of what was written.
+    """Writes the ranges of a partition from its rows; yields a final error in place of a result.
 
-    `works` are those of each partition, pickled: of a hundred thousand a task needs a few. `states` says how many
-    states an operator has.
+    `works` has the pickled works of each partition: a task unpickles only its own. `states` has the number of states by
+    operator.
     """
 
     plan: Plan

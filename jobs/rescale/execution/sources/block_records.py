@@ -1,20 +1,20 @@
-"""The records of key groups that are not canonical, read from storage: of raw keyed timers, and the heap's own."""
+"""Records of key groups that are not canonical, read from storage: raw keyed timers and heap state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.sources.spans import group_runs, span
 from rescale.flink.keyed.blocks.records import Records
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class BlockReader(Protocol):
-    """Reads (key group, its bytes in chunks), each to its last byte, as the records that canonical state has."""
+    """Reads (key group, its bytes in chunks), each to its last byte, as the records of canonical state."""
 
     def read(self, key_groups: Iterable[tuple[int, Iterable[Chunk]]], /) -> Iterator[Records]: ...
 
@@ -38,7 +38,7 @@ class BlockRecords:
             raise error.located(path=self._files.uri(self._extent)) from None
 
     def check_all_read(self, accounted: int) -> None:
-        """The reader does."""
+        """Nothing to do: the reader reads each key group to its last byte."""
 
     def _blocks(self) -> Iterator[tuple[int, Iterator[Chunk]]]:
         for run in group_runs(self._groups):

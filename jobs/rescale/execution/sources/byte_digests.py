@@ -1,6 +1,6 @@
-"""Checksums of runs of bytes: 128-bit XXH3, added up mod 2^128 so that they do not depend on any order.
+"""Checksums of runs of bytes: 128-bit XXH3, added mod 2^128 so that sums do not depend on the order.
 
-Of those that fit it is the fastest, and the one that lets other threads run meanwhile.
+XXH3 is the fastest suitable hash, and its library releases Python's lock.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ MODULUS = 1 << 128
 
 
 def digest(chunks: Iterable[Chunk], seed: int = 0) -> int:
+    """Return the digest of the bytes in all chunks."""
     hasher = xxhash.xxh3_128(seed=seed)
     for chunk in chunks:
         hasher.update(chunk)
@@ -22,10 +23,10 @@ def digest(chunks: Iterable[Chunk], seed: int = 0) -> int:
 
 
 def digest_pair(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> tuple[int, int]:
-    """The digests of two runs of bytes. Both are computed: that takes less time than to see that they are the same."""
+    """Return the digests of two runs of bytes. Computing both is faster than comparing the bytes in Python."""
     return digest(chunks), digest(others)
 
 
 def run_digests(chunks: Iterator[bytes], lengths: Sequence[int]) -> Iterator[int]:
-    """The digest of each of the consecutive runs of `lengths` bytes that `chunks` hold end to end."""
+    """Yield the digest of each of the consecutive runs of `lengths` bytes that `chunks` hold end to end."""
     return map(digest, runs(chunks, lengths))

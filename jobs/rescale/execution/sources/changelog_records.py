@@ -1,6 +1,6 @@
-"""The records of a changelog: what was materialised, with the changes since replayed over it.
+"""Records of a changelog: its materialised state, with the later changes replayed over it.
 
-So whoever asks for records gets those that Flink would have after a restore, and need not know of any log.
+The result is what Flink would have after a restore, so that callers need not know about logs.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.execution.sources.log_windows import LogWindows
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import Records
@@ -16,15 +15,16 @@ from rescale.flink.keyed.changelog.overlay import Overlay
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.snapshot.model import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 Windows = Sequence[KeyGroupRange]
 InWindows = Generator[Iterator[Records], None, None]
 BaseParts = Callable[[Windows], Sequence[InWindows]]
-"""Of each part of what was materialised the records of some windows, each of which is used up before the next one."""
+"""Returns, for each part of the materialised state, the records of each window; each is read before the next one."""
 
 
 class ChangelogRecords:
-    """The state ids are those of `header`, which lists all states."""
+    """Reads a changelog's records; their state ids are those of `header`, which lists all states."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ChangelogRecords:
         self._base = base
 
     def __iter__(self) -> Iterator[Records]:
-        """Errors name the file: of changes the first one of the log."""
+        """Yield batches of records; errors name the file, for changes the first one of the log."""
         windows = LogWindows(self._files, self._changes, self._header, self._key_groups)
         with ExitStack() as stack:
             cut = stack.enter_context(windows.cut())
@@ -57,7 +57,7 @@ class ChangelogRecords:
                 yield from self._of(overlay.rest())
 
     def check_all_read(self, accounted: int) -> None:
-        """What was materialised is checked as it is read, and a log says itself where it ends."""
+        """Nothing to do: materialised state is checked as it is read, and a log marks its end."""
 
     def _of(self, overlaid: Iterator[Records]) -> Iterator[Records]:
         with self._named():
@@ -65,7 +65,7 @@ class ChangelogRecords:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """In the block, errors are the log's."""
+        """Attribute errors in the block to the log."""
         try:
             yield
         except (SnapshotError, UnsupportedError) as error:

@@ -8,7 +8,7 @@ Chunk = bytes | memoryview
 
 
 def runs(chunks: Iterator[bytes], lengths: Iterable[int]) -> Iterator[Iterator[memoryview]]:
-    """Consecutive runs of `lengths` bytes, each in chunks of its own; a run is used up before the next one begins."""
+    """Split the bytes into consecutive runs of `lengths` bytes; each run is read before the next one."""
     rest = memoryview(b"")
 
     def run(length: int) -> Iterator[memoryview]:

@@ -1,4 +1,4 @@
-"""The records of a RocksDB directory, fetched to the scratch directory of this machine and read there."""
+"""Records of a RocksDB directory, which is fetched to the local scratch directory and read there."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ from rescale.storage.scratch import scratch_directory
 
 
 class DatabaseRecords:
-    """Reads all rows that a directory speaks for, state after state in the order of its header.
+    """Reads all rows in a directory's key groups, state by state in the order of its header.
 
-    `files` are those of the snapshot; `named` says where each file of the directory lies in them. Batches have `times`
-    the usual size.
+    `named` has the extent of each file of the directory in the snapshot's `files`. Batches have `times` the usual size.
     """
 
     def __init__(
@@ -47,7 +46,7 @@ class DatabaseRecords:
             yield from records
 
     def in_ranges(self, ranges: Iterable[KeyGroupRange]) -> Iterator[Iterator[Records]]:
-        """The rows of each of these ranges of its key groups; each is used up before the next one begins."""
+        """Yield the rows of each range of key groups; each is read before the next one."""
         with database_of_snapshot(self._files, self._named, self._header) as database:
             for key_groups in ranges:
                 yield self._rows(database, key_groups.intersection(self._key_groups))
@@ -59,14 +58,14 @@ class DatabaseRecords:
                 yield from database.read(reading)
 
     def check_all_read(self, accounted: int) -> None:
-        """RocksDB does: it says where it ends for another reason than that there is no more."""
+        """Nothing to do: RocksDB reports when it stops before the last row."""
 
 
 @contextmanager
 def database_of_snapshot(
     files: SnapshotFiles, named: Sequence[tuple[str, Extent]], header: KeyedHeader
 ) -> Iterator[GuardedDatabase]:
-    """The database whose files, by name, lie at these extents of `files`; open until the block ends."""
+    """Open the database whose files, by name, lie at these extents of `files`, until the block ends."""
     states = [state.name for state in header.states]
     with (
         fetched_database(listed_files(files, named), Path(scratch_directory())) as directory,

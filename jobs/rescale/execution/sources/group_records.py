@@ -1,4 +1,4 @@
-"""The records of consecutive key groups of a stream, read from storage."""
+"""Records of consecutive key groups of a canonical stream, read from storage."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rescale.errors import IntegrityError, SnapshotError, UnsupportedError
 from rescale.execution.sources.chunks import Chunk
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.keyed.blocks.record_marks import ID_SIZE
 from rescale.flink.keyed.blocks.records import RecordReader, Records
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 
 _NOT_YET = np.iinfo(np.int64).max
 
 
 class GroupRecords:
-    """Reads the records of (key group, extent)s of `files` that lie end to end."""
+    """Reads the records of key groups of `files`, given as (key group, extent), that lie end to end."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class GroupRecords:
         self._starts = np.full(len(groups), _NOT_YET, np.int64)
 
     def __iter__(self) -> Iterator[Records]:
-        """Errors name the file and the place in it."""
+        """Yield batches of records; errors name the file and the place in it."""
         numbers = np.array([key_group for key_group, _ in self._groups], np.int64)
         first = self._groups[0][1]
         try:
@@ -49,17 +49,17 @@ class GroupRecords:
             raise error.located(path=self._files.uri(first)) from None
 
     def check_all_read(self, accounted: int) -> None:
-        """Whoever skipped some records would find as few on both sides, and other bytes than he read."""
+        """`IntegrityError` unless all bytes were records: a reader that skips records would do so on both sides."""
         accounted += ID_SIZE * len(self._groups)
         if self._size != accounted:
             raise IntegrityError(
-                "not every byte of the key groups was accounted for",
+                "the records and their framing do not add up to the bytes of the key groups",
                 expected=f"{self._size} bytes",
                 found=f"{accounted} bytes of records and their framing",
             )
 
     def _chunks(self) -> Iterator[Chunk]:
-        """The bytes of all groups; says where each begins when it comes to it."""
+        """Yield the bytes of all groups; set the start of each group in `_starts` before its bytes."""
         if not self._compressed:
             first = self._groups[0][1]
             self._starts[:] = [extent.start - first.start for _, extent in self._groups]

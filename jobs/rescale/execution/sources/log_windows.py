@@ -1,7 +1,7 @@
-"""The changes of a log by key groups, a bounded number of bytes at a time.
+"""Changes of a log by key groups, a bounded number of bytes at a time.
 
-A log is in the order of time. As long as it is small it is held as a whole; otherwise it is counted first, then cut
-into windows of consecutive key groups, each of which waits in a scratch file for its turn.
+A log is ordered by time. A small log is held in memory. A larger one is counted first, then split into windows of
+consecutive key groups, each in its own scratch file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from rescale.errors import SnapshotError, StoreError, UnsupportedError
 from rescale.flink.advice import MATERIALISED
 from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import KeyGroupRange
@@ -24,23 +23,26 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.snapshot.changelogs import logged_changes
 from rescale.snapshot.model import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.files import owned
 from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_folder
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import SnapshotError, StoreError, UnsupportedError
 
 WINDOW = 32 * 1024 * 1024
-"""Bytes of changes that are replayed at once; what they become takes several times as many."""
+"""Bytes of changes that are replayed at once; replayed, they take several times as many."""
 
 MOST = 512 * 1024 * 1024
-"""Of one key group."""
+"""Largest size of one key group's changes, in bytes."""
 
 _BESIDE = 64
-"""What a change costs beside its bytes."""
+"""Memory overhead of a change, in bytes."""
 
 _HEAD = struct.Struct("<3I")
 _BUFFERED = 8 * 1024 * 1024
 
 
 class LogWindows:
-    """Of the changes in `sets` that are of `key_groups`; state ids are those of `header`, which lists all states."""
+    """Windows of the changes in `sets` that lie in `key_groups`; state ids are those of `header`, with all states."""
 
     def __init__(
         self, files: SnapshotFiles, sets: Sequence[ChangeSet], header: KeyedHeader, key_groups: KeyGroupRange
@@ -52,7 +54,7 @@ class LogWindows:
 
     @contextmanager
     def cut(self) -> Iterator[list[tuple[KeyGroupRange, Iterator[ParsedChange]]]]:
-        """Windows that have all key groups between them, in order; in the block, each can be read once."""
+        """Yield windows that cover all key groups, in order; each can be read once, inside the block."""
         sizes = np.zeros(len(self._key_groups), np.int64)
         held: list[ParsedChange] = []
         total = 0
@@ -77,26 +79,26 @@ class LogWindows:
             raise StoreError(f"no room for a changelog in the scratch directory: {error}") from None
 
     def _changes(self) -> Iterator[ParsedChange]:
-        """Ids are the log's own, and may be given anew at every description of a state."""
+        """Yield the changes with the header's state ids; a log may reassign its own ids at each state description."""
         ids: dict[int, int] = {}
         for key_group, change in logged_changes(self._files, self._sets):
             if key_group == METADATA_GROUP:
                 state = read_logged_state(change)
                 if state.info.name not in self._ids:
                     raise SnapshotError(
-                        "a changelog describes a state that was not there when it was first read",
+                        "a changelog describes a state that its header does not have",
                         path=self._files.uri(self._sets[0].extent),
                         state=state.info.name,
                         expected=", ".join(self._ids),
                         found=state.info.name,
-                        advice="run the same command again: it was misread, or the source has changed",
+                        advice=Advice(SAME_COMMAND, ": it was misread, or the source has changed"),
                     )
                 ids[state.id] = self._ids[state.info.name]
             elif key_group in self._key_groups:
                 _, state_id = read_change_head(change)
                 if state_id not in ids:
                     raise SnapshotError(
-                        "a changelog has a change of a state that it has not described",
+                        "a changelog has a change of a state before the state's description",
                         path=self._files.uri(self._sets[0].extent),
                         expected=f"one of {sorted(ids)}",
                         found=state_id,
@@ -109,7 +111,7 @@ class LogWindows:
         for key_group, size in enumerate(sizes.tolist(), first):
             if size > MOST:
                 raise UnsupportedError(
-                    f"the changes of key group {key_group} are more than can be replayed at once",
+                    f"key group {key_group} has more changes than can be replayed at once",
                     path=self._files.uri(self._sets[0].extent),
                     expected=f"at most {MOST} bytes",
                     found=f"{size} bytes",
@@ -136,7 +138,7 @@ class LogWindows:
 
 def _append(buffers: Sequence[bytearray], places: Sequence[Path]) -> None:
     for buffer, place in zip(buffers, places, strict=True):
-        with place.open("ab") as file:
+        with owned.append(place) as file:
             file.write(buffer)
         buffer.clear()
 

@@ -1,17 +1,19 @@
-"""The records whose new key groups a plan wants: their sources, and what must be known of the operator as a whole."""
+"""Sources of the records that get new key groups in a plan, and their operator's header and hash rule."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rescale.errors import IntegrityError
+from rescale.execution.sources.change_records import ChangePlace, ChangeSide
 from rescale.execution.sources.record_sources import (
     ChangelogPlace,
     DatabasePlace,
     GroupPlace,
     HeapPlace,
+    RecordPlace,
     RecordSource,
     TimerPlace,
 )
@@ -22,21 +24,23 @@ from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, understood
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.serializers.snapshot import UnknownSerializer
-from rescale.planning.values.new_streams import RekeyedHeapGroups
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.piece_bytes import read_piece
-from rescale.planning.values.pieces import Piece, extent_of
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.rekeying import RekeyedChangelog, Rekeying
+from rescale.plan.continuation import ChangedDatabase, ChangedSide
+from rescale.plan.new_streams import RekeyedHeapGroups
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import read_piece
+from rescale.plan.pieces import Piece, extent_of
+from rescale.plan.plan import Plan
+from rescale.plan.rekeying import RekeyedChangelog, RekeyedDatabase, RekeyedSource, Rekeying
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ChangeSet
+from rescale.text.errors import IntegrityError
 
 
 @dataclass(frozen=True)
-class PlannedOperator:
-    """An operator, and those of its records that get new key groups in one `rekeying`.
+class RekeyedOperator:
+    """An operator, and its records that get new key groups in one `rekeying`.
 
-    `header` is that of the result, None if it is not understood.
+    `header` is the result's header, None if it is not understood.
     """
 
     plan: Plan
@@ -47,39 +51,50 @@ class PlannedOperator:
     key_groups: NewKeyGroups
 
     def source(self, number: int, first: int, last: int) -> tuple[RecordSource, Longs]:
-        """Source `number` of the rekeying, its key groups at the places `first` to `last`.
+        """Return source `number` of `Rekeying.in_reading_order`, and the new ids of its states.
 
-        With it the new ids of its states. Databases and changelogs come first, and are read as a whole.
+        Of a key-group stream, the source has the key groups `first` to `last`, numbered from the stream's first one.
         """
-        rekeying = self.rekeying
-        of = self.operator.max_parallelism
-        if number < len(rekeying.databases):
-            database = rekeying.databases[number]
-            files = tuple((name, extent_of(piece)) for name, piece in database.files)
-            header = read_header(self.plan, database.header)
-            return RecordSource(DatabasePlace(files, database.key_groups), of, None, header), self.new_ids(database.ids)
-        if number < len(rekeying.read_whole):
-            changelog = rekeying.changelogs[number - len(rekeying.databases)]
-            place = self._changelog(changelog)
-            header = read_header(self.plan, changelog.header)
-            return RecordSource(place, of, None, header), self.new_ids(changelog.ids)
-        stream = rekeying.sources[number - len(rekeying.read_whole)]
+        match self.rekeying.in_reading_order[number]:
+            case ChangedDatabase() as changed:
+                passed = tuple((file.state, extent_of(file.piece)) for file in changed.passed)
+                changes = ChangePlace(self._side(changed.before), self._side(changed.after), changed.key_groups, passed)
+                return self._source(changes, self.header), self.new_ids(None)
+            case RekeyedDatabase() as database:
+                place = DatabasePlace(_extents(database.files), database.key_groups)
+                return self._source(place, read_header(self.plan, database.header)), self.new_ids(database.ids)
+            case RekeyedChangelog() as changelog:
+                header = read_header(self.plan, changelog.header)
+                return self._source(self._changelog(changelog), header), self.new_ids(changelog.ids)
+            case RekeyedSource() as stream:
+                return self._stream(stream, first, last), self.new_ids(stream.ids)
+
+    def _stream(self, stream: RekeyedSource, first: int, last: int) -> RecordSource:
         groups = tuple(
             (stream.first_key_group + i, Extent(stream.file, *group))
             for i, group in enumerate(stream.groups[first : last + 1], first)
             if group is not None
         )
-        ids = self.new_ids(stream.ids)
         if stream.timers is not None:
-            return RecordSource(TimerPlace(groups), of, None, read_header(self.plan, stream.timers)), ids
+            return self._source(TimerPlace(groups), read_header(self.plan, stream.timers))
         if stream.heap is not None:
-            heap = HeapPlace(groups, whole_entries=isinstance(rekeying.streams[0], RekeyedHeapGroups))
-            return RecordSource(heap, of, None, read_header(self.plan, stream.heap)), ids
-        number_of_states = None if self.header is None else len(ids)
-        return RecordSource(GroupPlace(rekeying.compressed, groups), of, number_of_states, None), ids
+            place = HeapPlace(groups, whole_entries=self.rekeying.stream_type is RekeyedHeapGroups)
+            return self._source(place, read_header(self.plan, stream.heap))
+        number_of_states = None if self.header is None else len(self.new_ids(stream.ids))
+        return self._source(GroupPlace(self.rekeying.compressed, groups), None, number_of_states)
+
+    def _source(
+        self, place: RecordPlace, header: KeyedHeader | None, number_of_states: int | None = None
+    ) -> RecordSource:
+        return RecordSource(place, self.operator.max_parallelism, number_of_states, header)
+
+    def _side(self, side: ChangedSide | None) -> ChangeSide | None:
+        if side is None:
+            return None
+        states = tuple(state.name for state in understood(read_header(self.plan, side.files.header)).states)
+        return ChangeSide(_extents(side.files.files), states, frozenset(side.own))
 
     def _changelog(self, changelog: RekeyedChangelog) -> ChangelogPlace:
-        of = self.operator.max_parallelism
         base: list[RecordSource] = []
         for stream in changelog.streams:
             groups = (
@@ -90,27 +105,33 @@ class PlannedOperator:
             header = understood(read_header(self.plan, stream.header))
             for run in group_runs(groups):
                 place = HeapPlace(tuple(run)) if stream.heap else GroupPlace(header.compressed, tuple(run))
-                base.append(RecordSource(place, of, len(header.states), header))
+                base.append(self._source(place, header, len(header.states)))
         for database in changelog.databases:
-            files = tuple((name, extent_of(piece)) for name, piece in database.files)
             header = understood(read_header(self.plan, database.header))
-            base.append(RecordSource(DatabasePlace(files, database.key_groups), of, None, header))
-        changes = tuple(ChangeSet(extent_of(one.file), one.offset) for one in changelog.changes)
+            base.append(self._source(DatabasePlace(_extents(database.files), database.key_groups), header))
+        changes = tuple(ChangeSet(extent_of(change_set.file), change_set.offset) for change_set in changelog.changes)
         return ChangelogPlace(tuple(base), changes, changelog.key_groups, changelog.log_size)
 
     def new_ids(self, ids: int | None) -> Longs:
-        """By state id of a source, whose table of ids has the number `ids`."""
+        """Return the new state ids by the state id of a source, from the table with the number `ids`."""
         return np.array(range(self.number_of_states) if ids is None else self.operator.id_tables[ids], np.int64)
 
 
-def planned_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> PlannedOperator:
+def _extents(files: Sequence[tuple[str, Piece]]) -> tuple[tuple[str, Extent], ...]:
+    return tuple((name, extent_of(piece)) for name, piece in files)
+
+
+def rekeyed_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> RekeyedOperator:
+    """Read the operator's new header, and prepare the rule by which its keys get key groups."""
     header = read_header(plan, rekeying.header)
     keys = None
     if rekeying.key_hash is not None:
         if header is None:
-            raise IntegrityError("a hash of keys whose serializer is not known", operator=operator.label)
+            raise IntegrityError(
+                "the plan has a hash rule for keys with an unknown serializer", operator=operator.label
+            )
         keys = composite_keys(header, rekeying.key_hash)
-    return PlannedOperator(
+    return RekeyedOperator(
         plan,
         operator,
         rekeying,
@@ -121,6 +142,7 @@ def planned_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> 
 
 
 def read_header(plan: Plan, piece: Piece) -> KeyedHeader | None:
+    """Read a keyed header; None if it has an unknown serializer."""
     path, data = read_piece(plan, piece)
     try:
         return read_keyed_header(data, path)

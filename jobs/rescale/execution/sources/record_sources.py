@@ -1,7 +1,7 @@
-"""Where the records of an operator lie, in parts that a task reads at once, whatever kind of state they are kept in.
+"""Sources of an operator's records, in parts that a task reads at once, whatever the kind of state.
 
-A *kind* is a sort of place, and a class that reads the records in one. Both are chosen here and nowhere else: whoever
-needs records asks a `SourceReader` for those of a `RecordSource`, and gets batches.
+A *kind* of state has a place class and a class that reads the records there. Only this module chooses between kinds:
+callers ask a `SourceReader` for the batches of a `RecordSource`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from rescale.errors import SnapshotError
 from rescale.execution.meter import METER
 from rescale.execution.sources.block_records import BlockRecords
+from rescale.execution.sources.change_records import ChangePlace, ChangeReader, ChangeRecords
 from rescale.execution.sources.changelog_records import ChangelogRecords, InWindows, Windows
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
@@ -29,6 +29,8 @@ from rescale.flink.keyed.timers.timer_reader import TimerReader
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Changelog, ChangeSet, Database, KeyedHolder, KeyedStream
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import SnapshotError
 
 
 class GroupPlace(NamedTuple):
@@ -43,7 +45,7 @@ class GroupPlace(NamedTuple):
 
 
 class DatabasePlace(NamedTuple):
-    """A RocksDB directory by its files, which speaks for the key groups from first to last."""
+    """A RocksDB directory by its files, which holds the key groups from first to last."""
 
     files: tuple[tuple[str, Extent], ...]
     key_groups: tuple[int, int]
@@ -75,7 +77,7 @@ class HeapPlace(NamedTuple):
 
 
 class ChangelogPlace(NamedTuple):
-    """What was materialised, where that lies, and the changes since: of the key groups from first to last.
+    """A changelog of the key groups from first to last: sources of the materialised state, and the later changes.
 
     `log_size` counts the bytes of the changes.
     """
@@ -90,14 +92,17 @@ class ChangelogPlace(NamedTuple):
         return self.log_size + sum(part.size for part in self.base)
 
 
-class RecordSource(NamedTuple):
-    """Records of an operator with that `max_parallelism`.
+RecordPlace = GroupPlace | DatabasePlace | TimerPlace | HeapPlace | ChangelogPlace | ChangePlace
 
-    `header` names their states. It is None where it is not understood; of a canonical stream nothing but the
-    `number_of_states` is needed then, as far as that is known.
+
+class RecordSource(NamedTuple):
+    """Records of an operator with the given `max_parallelism`.
+
+    `header` names their states, None if it is not understood. A canonical stream can be read without a header; it only
+    needs the `number_of_states`, if that is known.
     """
 
-    place: GroupPlace | DatabasePlace | TimerPlace | HeapPlace | ChangelogPlace
+    place: RecordPlace
     max_parallelism: int
     number_of_states: int | None
     header: KeyedHeader | None
@@ -109,12 +114,12 @@ class RecordSource(NamedTuple):
 
     @property
     def key_groups_counted(self) -> int:
-        """Key groups, of places where it is said which of them have records."""
+        """Number of key groups with records, 0 for places that do not list them."""
         return len(self.place.groups) if isinstance(self.place, GroupPlace) else 0
 
     @property
     def states(self) -> tuple[list[str], list[bool]]:
-        """By state id the names of the states, and whether they are maps; numbers where they are not known."""
+        """Names of the states by state id, numbered where unknown, and whether each is a map."""
         if self.header is None:
             return [f"state {i}" for i in range(MOST_UNKNOWN_STATES)], [False] * MOST_UNKNOWN_STATES
         states = self.header.states
@@ -122,17 +127,17 @@ class RecordSource(NamedTuple):
 
 
 class RecordBatches(Protocol):
-    """The records of a source, in order; each batch is overwritten by the next one."""
+    """Records of a source, in order; each batch is overwritten by the next one."""
 
     def __iter__(self) -> Iterator[Records]:
-        """Errors name the file and the place in it."""
+        """Yield batches; errors name the file and the place in it."""
 
     def check_all_read(self, accounted: int) -> None:
-        """When all were read: `IntegrityError` if records of `accounted` bytes, with their framing, are not all."""
+        """After reading all batches: `IntegrityError` unless `accounted` counts the bytes of all records, framed."""
 
 
 class _Counted:
-    """Batches, whose records are counted on their way."""
+    """Batches whose records the meter counts."""
 
     def __init__(self, batches: RecordBatches) -> None:
         self._batches = batches
@@ -147,9 +152,9 @@ class _Counted:
 
 
 class SourceReader:
-    """Reads sources of the snapshot with these `files`; `UnsupportedError` where records cannot be told apart.
+    """Reads sources of the snapshot with these `files`; `UnsupportedError` where the records' boundaries are unknown.
 
-    One is read after the other, with the same buffers. Batches have `times` the usual size.
+    Sources are read one after the other, with the same buffers. Batches have `times` the usual size.
     """
 
     def __init__(self, files: SnapshotFiles, *, times: int = 1) -> None:
@@ -160,6 +165,7 @@ class SourceReader:
         self._heap: tuple[tuple[int, KeyedHeader, bool], HeapReader] | None = None
 
     def batches(self, source: RecordSource) -> RecordBatches:
+        """Return the batches of a source, to be read before the next source's."""
         return _Counted(self._batches(source))
 
     def _batches(self, source: RecordSource) -> RecordBatches:
@@ -177,32 +183,37 @@ class SourceReader:
                 header = understood(source.header)
                 parts = partial(self._base_parts, base, header)
                 return ChangelogRecords(header, source.max_parallelism, self._files, changes, key_groups, parts)
+            case ChangePlace():
+                max_parallelism = source.max_parallelism
+                return ChangeRecords(
+                    ChangeReader(max_parallelism, self._files, source.place, understood(source.header)), max_parallelism
+                )
 
     def _base_parts(self, base: Sequence[RecordSource], header: KeyedHeader, windows: Windows) -> list[InWindows]:
         return [self._in_windows(part, header, windows) for part in base]
 
     def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> InWindows:
-        """What was materialised, under the ids that its states have in `header`."""
+        """Yield the materialised records of each window, with the state ids of `header`."""
         numbers = {state.name: i for i, state in enumerate(header.states)}
         states = [state.name for state in understood(part.header).states]
         if unknown := [state for state in states if state not in numbers]:
             raise SnapshotError(
-                "what was materialised of a changelog has a state that was not there when its header was first read",
+                "the materialised part of a changelog has a state that the changelog's header does not have",
                 state=unknown[0],
                 expected=", ".join(numbers),
                 found=", ".join(states),
-                advice="run the same command again: it was misread, or the source has changed",
+                advice=Advice(SAME_COMMAND, ": it was misread, or the source has changed"),
             )
         ids = np.array([numbers[state] for state in states], np.int64)
         if isinstance(part.place, DatabasePlace):
-            found = self._rows(part, part.place.files, part.place.key_groups).in_ranges(windows)
+            batches_by_window = self._rows(part, part.place.files, part.place.key_groups).in_ranges(windows)
         else:
-            found = (self._in_window(part, own) for own in windows)
-        for batches in found:
+            batches_by_window = (self._in_window(part, own) for own in windows)
+        for batches in batches_by_window:
             yield (replace(records, states=ids[records.states]) for records in batches)
 
     def _in_window(self, part: RecordSource, own: KeyGroupRange) -> Iterator[Records]:
-        """Of a part that lies in key groups of a stream."""
+        """Yield the records of a part of a stream that lie in the given key groups."""
         assert isinstance(part.place, GroupPlace | HeapPlace)
         groups = tuple(group for group in part.place.groups if group[0] in own)
         if not groups:
@@ -241,7 +252,7 @@ class SourceReader:
 
 
 def sources_of(holder: KeyedHolder, max_parallelism: int) -> Iterator[RecordSource]:
-    """Of what holds keyed state or timers in a snapshot."""
+    """Yield the sources of a holder of keyed state or timers in a snapshot."""
     number_of_states = None if holder.parsed is None else len(holder.parsed.states)
     if isinstance(holder, Changelog):
         base = tuple(source for part in holder.base for source in sources_of(part, max_parallelism))

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def bounded_runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Items each of which `follows` the one before, in runs that a task reads at once."""
+    """Group items, each of which `follows` the one before, into runs that a task reads at once."""
     run: list[T] = []
     total = 0
     for item in items:
@@ -29,18 +29,20 @@ def bounded_runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Call
 
 
 def extent_runs(extents: Iterable[Extent]) -> Iterator[list[Extent]]:
+    """Group extents that lie end to end into bounded runs."""
     return bounded_runs(extents, adjacent, lambda extent: extent.length)
 
 
 def group_runs(groups: Iterable[tuple[int, Extent]]) -> Iterator[list[tuple[int, Extent]]]:
-    """Of key groups with their numbers."""
+    """Group numbered key groups that lie end to end into bounded runs."""
     return bounded_runs(groups, lambda last, group: adjacent(last[1], group[1]), lambda group: group[1].length)
 
 
 def adjacent(last: Extent, extent: Extent) -> bool:
+    """Whether `extent` begins where `last` ends."""
     return last.file == extent.file and last.start + last.length == extent.start
 
 
 def span(extents: Sequence[Extent]) -> Extent:
-    """The extent of a run."""
+    """Return the extent that a run of adjacent extents covers."""
     return Extent(extents[0].file, extents[0].start, sum(extent.length for extent in extents))

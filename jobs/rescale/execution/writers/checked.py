@@ -1,26 +1,26 @@
-"""Compressed elements of operator state, each looked into on its way.
+"""Writer of compressed elements of operator state that checks each element as it copies it.
 
-Flink 1.18.0 and 1.18.1 wrote offsets into the middle of chunks (FLINK-34063): such elements cannot move.
+Flink 1.18.0 and 1.18.1 wrote offsets into the middle of chunks (FLINK-34063): such elements cannot be moved.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rescale.errors import SnapshotError
 from rescale.execution.sources.chunks import runs
 from rescale.execution.writers.sink import Sink
 from rescale.flink.advice import WRONG_OFFSETS
 from rescale.flink.encoding.snappy import FramedDecompressor
-from rescale.planning.values.new_streams import CheckedElements
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.piece_bytes import piece_chunks
-from rescale.planning.values.plan import Plan
+from rescale.plan.new_streams import CheckedElements
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import piece_chunks
+from rescale.plan.plan import Plan
+from rescale.text.errors import SnapshotError
 
 
 @dataclass(frozen=True)
 class CheckedWriter:
-    """Copies a stream, making sure that every element is whole snappy chunks."""
+    """Copies a stream and checks that every element consists of whole snappy chunks."""
 
     plan: Plan
     operator: OperatorPlan

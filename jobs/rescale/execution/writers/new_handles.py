@@ -1,4 +1,4 @@
-"""The handles of new streams, as they will stand in `_metadata`."""
+"""Handles of new streams, as `_metadata` will have them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.writer import write_keyed_handle, write_operator_handle
 from rescale.flink.slot import Slot
-from rescale.planning.values.new_streams import (
+from rescale.plan.new_streams import (
     META_STREAM,
     CheckedElements,
     CompactedRows,
@@ -36,17 +36,17 @@ from rescale.planning.values.new_streams import (
     RekeyedTimers,
     TranslatedKeyGroups,
 )
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.pieces import extent_of
-from rescale.planning.values.plan import Plan
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.pieces import extent_of
+from rescale.plan.plan import Plan
+from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.locations import is_s3
-from rescale.target.written_handles import WrittenHandle
 
 _PLACE_NAMESPACE = uuid.UUID("f7d7a0f4-5a86-5a6f-9c1e-0d1f0c3c8b52")
 
 
 class WrittenStream(NamedTuple):
-    """What came of a new stream: its size, the lengths of its key groups, and its content if it lies inline."""
+    """A new stream as it was written: its size, the lengths of its key groups, and its content if it is inline."""
 
     stream: NewStream
     size: int
@@ -55,7 +55,7 @@ class WrittenStream(NamedTuple):
 
 
 def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> WrittenHandle:
-    """The handle of a stream that is one file; a file of a directory has none of its own."""
+    """Return the handle of a stream that is one file; files of a directory have no handle of their own."""
     stream, at = written.stream, _at(plan, operator, written)
     match stream:
         case CopiedKeyGroups() | TranslatedKeyGroups() | RekeyedKeyGroups() | RekeyedTimers() | RekeyedHeapGroups():
@@ -72,7 +72,7 @@ def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -
 class DirectoryFile(NamedTuple):
     """A file of a RocksDB directory as it was written: `stored` is its name in the target.
 
-    `refused` is why the store did not copy what it might have.
+    `refused` is the reason why the store refused to copy it, if it did.
     """
 
     local_name: str
@@ -89,7 +89,7 @@ class DirectoryFile(NamedTuple):
 def written_database(
     plan: Plan, operator: OperatorPlan, database: NewDatabase, files: Mapping[str, WrittenStream]
 ) -> WrittenHandle:
-    """The handle of a RocksDB directory of `files`, by their names there, and of those that it refers to."""
+    """Return the handle of a RocksDB directory with `files`, by local name, and files of the source by reference."""
     by_name = {local_name: _at(plan, operator, written) for local_name, written in files.items()}
     for local_name, piece in database.referred:
         by_name[local_name] = FileStream(_as_flink_spells(plan.contents.uri(extent_of(piece))), piece.length)
@@ -99,7 +99,7 @@ def written_database(
 def directory_handle(
     plan: Plan, operator: OperatorPlan, stream: RekeyedRows | CompactedRows, files: Iterable[DirectoryFile]
 ) -> WrittenHandle:
-    """The handle of a RocksDB directory whose files are known now."""
+    """Return the handle of a RocksDB directory with the files that were written."""
     by_name = {file.local_name: file.stream for file in files}
     return _database_handle(plan, operator, stream.subtask, stream.covers, by_name)
 
@@ -107,7 +107,7 @@ def directory_handle(
 def _database_handle(
     plan: Plan, operator: OperatorPlan, subtask: int, covers: KeyGroupRange, files: Mapping[str, Stream]
 ) -> WrittenHandle:
-    """All files are private to the directory, so that no later checkpoint refers to them."""
+    """Return the handle of a directory, with all files private to it, so that no later checkpoint refers to them."""
     handle = IncrementalHandle(
         tag=HandleTag.INCREMENTAL_V2,
         checkpoint_id=plan.checkpoint_id,
@@ -124,7 +124,7 @@ def _database_handle(
 
 
 def _as_flink_spells(uri: str) -> str:
-    """A local path has a scheme: without one it would be one of Flink's default file system."""
+    """Add the scheme to a local path: without one, Flink would look in its default file system."""
     return uri if is_s3(uri) else f"file:{uri}"
 
 
@@ -134,7 +134,7 @@ def _at(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> Stream:
 
 
 def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *more: str) -> str:
-    """A UUID that is another one for every place of every plan, and the same whenever it is asked for."""
+    """Return a UUID that differs for every place of every plan and is always the same for one place."""
     place = "/".join([plan.digest, operator.operator_id, slot, str(subtask), *more])
     return str(uuid.uuid5(_PLACE_NAMESPACE, place))
 

@@ -1,8 +1,7 @@
-"""All planned streams of some slots, from end to end, on the driver: units out, receipts in, files completed.
+"""Writing of planned streams, on the driver: sends units to tasks, collects receipts, completes files.
 
-A file that is there with its planned size was put there by this plan (its name and the claim say so) and whole (files
-appear at once), so it is not written again. Whether it holds what it should is for validation to say, whose certificate
-names the version of every file that it saw.
+A file that exists with its planned size is not written again: its name and the claim show that this plan wrote it, and
+files appear only when complete. Validation checks its content, and the certificate names the version of every file.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from functools import partial
 from itertools import zip_longest
 from typing import NamedTuple
 
-from rescale.execution.progress import Progress
-from rescale.execution.tasks import Tasks, Weighed
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.protocol import Tasks, Weighed
 from rescale.execution.writers.cuts import Cut, cuts, whole_file
 from rescale.execution.writers.files import begun_in_parts, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
@@ -24,22 +23,22 @@ from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot
+from rescale.plan.new_streams import CopiedFile, PlannedStream
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.plan import Plan
 from rescale.planning.little_work import is_little
 from rescale.planning.task_sizes import MOST_UNITS
-from rescale.planning.values.new_streams import CopiedFile, PlannedStream
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.plan import Plan
+from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.locations import is_s3, name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
-from rescale.target.written_handles import WrittenHandle
 
 _FILES_AT_ONCE = 16
-"""That threads write to by turns; no more, so that of a run that ends early few are begun in vain."""
+"""Number of files that threads write to by turns; few, so that an interrupted run leaves few incomplete files."""
 
 
 class _Place(NamedTuple):
-    """Of a stream in the plan, by the numbers of both."""
+    """Numbers of an operator in the plan, and of a stream in the operator."""
 
     operator: int
     stream: int
@@ -48,7 +47,7 @@ class _Place(NamedTuple):
 def write_planned_streams(
     plan: Plan, slots: Sequence[Slot], tasks: Tasks, says: str, there: Mapping[str, int]
 ) -> list[WrittenHandle]:
-    """Writes them all; returns their handles. `there` are the target's files by name, with their sizes."""
+    """Write all planned streams in the slots; return their handles. `there` has the target's file sizes by name."""
     places = [
         _Place(i, j)
         for i, operator in enumerate(plan.operators)
@@ -57,15 +56,15 @@ def write_planned_streams(
     ]
     size = sum(_stream(plan, place)[1].size for place in places)
     listed = side_by_side(partial(_units, plan, there, -(-size // MOST_UNITS)), places)
-    weighed = [(unit.length, unit) for some in listed for unit in some]
+    weighed = [(unit.length, unit) for units_of_stream in listed for unit in units_of_stream]
     in_threads = _threads_will_do(plan, weighed)
     units = list(_taking_turns(listed)) if in_threads else [unit for _, unit in weighed]
-    progress = Progress(says, sum(unit.length for unit in units))
+    progress = Progress(says, sum(unit.length for unit in units), ByteAction.WRITTEN)
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
     weighed = [(unit.length, unit) for unit in units]
     for result in tasks.run(UnitWriter(plan), weighed, progress, threads_will_do=in_threads):
         results[result.operator, result.stream].append(result)
-    tell_of_refusals(progress, (result.refused for some in results.values() for result in some))
+    tell_of_refusals(progress, (result.refused for units_of_stream in results.values() for result in units_of_stream))
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
     written = side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
@@ -75,7 +74,7 @@ def write_planned_streams(
 
 
 def _threads_will_do(plan: Plan, units: Weighed[StreamUnit]) -> bool:
-    """Whether nearly all of it is copied from file to file, which the system does; S3's client is Python."""
+    """Whether threads suffice: nearly all bytes are copied between local files by the system, not by Python."""
     if is_s3(plan.source) or is_s3(plan.target):
         return False
 
@@ -86,7 +85,7 @@ def _threads_will_do(plan: Plan, units: Weighed[StreamUnit]) -> bool:
 
 
 def _taking_turns(listed: Sequence[Sequence[StreamUnit]]) -> Iterator[StreamUnit]:
-    """Units of some files by turns: on a disk, who writes to a file waits for another one that does."""
+    """Yield units of different files by turns: writers to the same local file block each other."""
     streams = [units for units in listed if units]
     for first in range(0, len(streams), _FILES_AT_ONCE):
         for turn in zip_longest(*streams[first : first + _FILES_AT_ONCE]):
@@ -94,20 +93,20 @@ def _taking_turns(listed: Sequence[Sequence[StreamUnit]]) -> Iterator[StreamUnit
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:
-    """One for every stream, but one for all files of a directory."""
+    """Return a handle for every stream, but a single one for all files of a directory."""
     files: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
     handles = []
-    for one in written:
-        if isinstance(one.stream, CopiedFile):
-            files[one.stream.subtask][one.stream.local_name] = one
+    for stream in written:
+        if isinstance(stream.stream, CopiedFile):
+            files[stream.stream.subtask][stream.stream.local_name] = stream
         else:
-            handles.append(written_handle(plan, operator, one))
+            handles.append(written_handle(plan, operator, stream))
     databases = {database.subtask: database for database in operator.databases}
     return handles + [written_database(plan, operator, databases[i], named) for i, named in files.items()]
 
 
 def _units(plan: Plan, there: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
-    """What there is to do for a stream; its units have `least` bytes, or the smallest number of parts that do."""
+    """Return the units of a stream, none if its file is complete; a unit has as few parts as make `least` bytes."""
     operator, stream = _stream(plan, place)
     uri = stream_uri(plan, operator, stream)
     writer = stream_writer(plan, operator, stream)
@@ -121,7 +120,7 @@ def _units(plan: Plan, there: Mapping[str, int], least: int, place: _Place) -> l
 
 
 def _runs(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterator[StreamUnit]:
-    """The parts of a stream, as many in a unit as have `least` bytes."""
+    """Group the parts of a stream into units of at least `least` bytes."""
     first = length = 0
     for behind, cut in enumerate(parts, 1):
         length += cut.length
@@ -131,7 +130,7 @@ def _runs(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterat
 
 
 def _completed(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
-    """What came of a stream, after its parts (if it has any) became a file."""
+    """Complete the file of a stream that was written in parts; return the written stream."""
     operator, stream = _stream(plan, place)
     whole = next((result for result in results if not result.part), None)
     if whole is not None:

@@ -1,18 +1,18 @@
-"""What a class of work asks of the writer of a kind of keyed state, and all that it knows of it.
+"""The protocol between rekeying and the writer of a kind of keyed state.
 
-Records that get new key groups are sorted into blocks. A writer makes new streams of them, by four verbs:
+Records that get new key groups are sorted into blocks. A writer makes new streams of them with four methods:
 
-    range_size   how much of a stream should a task write, if it may be cut at all?
-    lay_out      what has every write range to do? Nothing, for a stream that an earlier try has completed
-    write        in a task: the sorted blocks of a range are written, and it is said what was
-    finish       what the ranges have written becomes files, and these handles
+    range_size   returns how much of a stream a task should write, if the stream may be cut
+    lay_out      returns the work of every write range; no work for a stream that an earlier attempt has completed
+    write        in a task: writes the sorted blocks of a range and returns the result
+    finish       makes files of the ranges' results, and handles of the files
 
-A *write range* is a run of key groups of one new stream that one task writes. How a stream is cut into ranges must not
-be seen in what is written, or depend on the plan alone. A range may become parts of a file, whose sizes are then laid
-out beforehand, or whole files, of whatever sizes: what a work and its result are is the writer's own business. It also
-says in which `order` it wants the records of a key group and state.
+A *write range* is a run of key groups of one new stream that one task writes. The cuts between ranges must either not
+show in the written bytes, or depend on the plan alone. A range may become parts of a file, whose sizes are laid out
+beforehand, or whole files of any size: each writer defines its own work and result. It also defines in which `order` it
+needs the records of a key group and state.
 
-A writer travels to the tasks as it is, so it holds the plan and nothing that is open.
+A writer is pickled into the tasks, so it holds the plan and no open resource.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol, TypeVar
 
-from rescale.execution.tasks import Tasks
+from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.arrays import Bytes, Longs
-from rescale.planning.values.new_streams import RekeyedStream
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.rekeying import Rekeying
-from rescale.target.written_handles import WrittenHandle
+from rescale.plan.new_streams import RekeyedStream
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.runstate.written_handles import WrittenHandle
 
 
 class RecordOrder(Enum):
-    """How the records of one key group and state lie one behind the other."""
+    """Order of the records of one key group and state."""
 
     SOURCE = "source"
-    """As in the source: by the order of its files, and in it."""
+    """The order of the source's files, and of the records in each."""
 
     KEY = "key"
-    """By the bytes of their keys, without signs; but a slot that fits into memory at once the writer sorts itself."""
+    """The order of the keys' unsigned bytes; the writer itself sorts a slot that fits into memory."""
 
 
 class WriteRange(NamedTuple):
@@ -51,11 +50,11 @@ class WriteRange(NamedTuple):
 
 
 class Blocks(Protocol):
-    """Sorted blocks of one operator: each a run of records of one slot, one behind the other.
+    """Sorted blocks of one operator, each a run of records of one slot, end to end.
 
-    A slot is key group × `number_of_states` + state id. Blocks are in the order of their slots; those of one slot, and
-    the records in each, in the order that the writer wants. A record is (key length: 4 bytes, key with its new key
-    group in front, value length: 4 bytes, value), big endian, without any mark of a framing.
+    A slot is key group × `number_of_states` + state id. Blocks are in the order of their slots. Blocks of one slot, and
+    the records in each, are in the writer's order. A record is (key length: 4 bytes, key with its new key group in
+    front, value length: 4 bytes, value), big endian, without marks of a framing.
     """
 
     @property
@@ -73,30 +72,30 @@ class Blocks(Protocol):
         """Where in each block its last record begins."""
 
     def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
-        """Bytes in memory, and where in them the blocks from `first` to before `last` begin.
+        """Return bytes in memory, and where in them the blocks `first` to `last` (exclusive) begin.
 
-        They may lie in a file so far: ask for a bounded number of bytes at once.
+        The blocks may be loaded from a file: load a bounded number of bytes at a time.
         """
 
     def __len__(self) -> int:
-        """How many blocks there are."""
+        """Number of blocks."""
 
     def part(self, first: int, last: int) -> Blocks:
-        """The blocks from `first` to before `last`, by their numbers."""
+        """Return the blocks with the numbers `first` to `last` (exclusive)."""
 
     def of_state(self, state: int) -> Blocks:
-        """Those of the state with that id."""
+        """Return the blocks of the state with this id."""
 
 
 class RangeWork(Protocol):
-    """What the task of a range has to do; made by `lay_out`, understood by `write`."""
+    """Work of a range's task; made by `lay_out`, done by `write`."""
 
     @property
     def range(self) -> WriteRange: ...
 
     @property
     def size(self) -> int:
-        """Bytes that it writes, for what is told of the progress; an estimate if they are not known."""
+        """Bytes that it writes, for the progress; an estimate if unknown."""
 
 
 Work = TypeVar("Work", bound=RangeWork)
@@ -105,9 +104,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StreamToWrite:
-    """Stream number `number` of a rekeying of operator number `operator`, and its write ranges in order.
+    """Stream `number` in the rekeying of operator number `operator`, with its write ranges in order.
 
-    `blocks` are the bytes of its blocks: a row for each of its key groups, a column for each state.
+    `blocks` has the bytes of its blocks: a row for each of its key groups, a column for each state.
     """
 
     operator: int
@@ -118,36 +117,36 @@ class StreamToWrite:
 
 
 class KeyedWriter(Protocol[Work, Result]):
-    """The writer of one kind, for all streams of that kind in a plan."""
+    """Writer of streams of one type, for all streams of that type in a plan."""
+
+    @property
+    def stream_type(self) -> type[RekeyedStream]: ...
 
     @property
     def order(self) -> RecordOrder: ...
 
-    def rekeying(self, operator: OperatorPlan) -> Rekeying | None:
-        """The one of the operator that makes streams of this kind of sorted blocks; None if there is none."""
-
     def range_size(self, operator: OperatorPlan, good: int) -> int | None:
-        """Bytes that a write range of the operator's streams should have; None if each is to be one range.
+        """Return the bytes that a write range of the operator's streams should have; None if a stream is one range.
 
-        `good` would be good for the number of tasks that there are.
+        `good` is a size that suits the amount of state.
         """
 
     def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[Work]:
-        """What there is to do for the ranges of the streams. `there` are the target's files by name, with their sizes.
+        """Return the works of the streams' ranges. `there` has the sizes of the target's files by name.
 
-        Asked once on the driver, when every record has been read and checked.
+        Called once on the driver, when every record has been read and checked.
         """
 
     def write(self, work: Work, blocks: Blocks) -> Result:
-        """Writes a range, in a task, and makes it durable.
+        """Write a range, in a task, and make it durable.
 
-        Nothing of it can be seen before `finish`, or it is a whole file. There may be no blocks.
+        The range is a whole file, or stays invisible until `finish`. There may be no blocks.
         """
 
     def finish(
         self, tasks: Tasks, streams: Sequence[StreamToWrite], works: Sequence[Work], results: Sequence[Result]
     ) -> list[WrittenHandle]:
-        """The handles of all streams, whose files then are complete; on the driver.
+        """Complete the files of all streams, on the driver; return their handles.
 
-        `works` are what was laid out, `results` what came of them, in no order.
+        `works` is the result of `lay_out`, `results` has the results of `write`, in any order.
         """

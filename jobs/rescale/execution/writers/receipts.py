@@ -1,6 +1,6 @@
-"""The receipts of parts on their way to the driver, which has those of a whole state at once: a million and more.
+"""Compressed receipts of parts: the driver holds a million and more at once.
 
-As objects of Python's they would take five times what they are, in ETags of hexadecimal digits twice as much again.
+As Python objects, they would take five times the memory, and their hexadecimal ETags twice as much again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ _FAST = 1
 
 
 def packed(receipts: Sequence[str]) -> bytes:
+    """Pack receipts for the driver."""
     return zlib.compress(_BETWEEN.join(receipts).encode(), _FAST)
 
 
 def unpacked(receipts: bytes) -> list[str]:
-    """The mirror of `packed`, of at least one receipt."""
+    """Unpack at least one receipt that `packed` has packed."""
     return zlib.decompress(receipts).decode().split(_BETWEEN)

@@ -1,4 +1,4 @@
-"""What is said where the store does not copy."""
+"""Message about a store that refuses to copy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from rescale.execution.progress import Progress
 
 
 def tell_of_refusals(progress: Progress, refused: Iterable[str]) -> None:
-    """Said once, whoever met it; `refused` are the store's words, empty ones where it copied."""
-    if words := sorted({one for one in refused if one}):
-        progress.say(f"the store does not copy by itself, so bytes pass through here: {words[0]}")
+    """Report refused copies once; `refused` has the store's reasons, empty where it copied."""
+    if reasons := sorted({reason for reason in refused if reason}):
+        progress.say(f"the store does not copy objects itself, so the tasks read and write them: {reasons[0]}")

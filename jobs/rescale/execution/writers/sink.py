@@ -1,4 +1,4 @@
-"""Where a task writes a stream of unknown length: one object if it stays small, parts if it grows."""
+"""Sinks for streams of unknown length: one object if the stream stays small, parts if it grows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rescale.storage.store import open_store
 
 
 class Sink(Protocol):
-    """Takes the bytes of a stream; `size` is how many so far."""
+    """Receives the bytes of a stream; `size` counts them."""
 
     size: int
 
@@ -17,9 +17,9 @@ class Sink(Protocol):
 
 
 class StreamSink:
-    """Collects a stream and holds at most `part_size` bytes of it; an inline one is handed back by `close`.
+    """Writes a stream and buffers at most `part_size` bytes of it; `close` returns the content of an inline stream.
 
-    All parts but the last have `part_size` bytes, so the result does not depend on how it was written.
+    All parts but the last have `part_size` bytes, so the parts do not depend on the sizes of the writes.
     """
 
     def __init__(self, uri: str, staging: str, part_size: int, *, inline: bool) -> None:
@@ -45,7 +45,7 @@ class StreamSink:
         self._buffer += rest
 
     def close(self) -> bytes | None:
-        """Makes the stream durable; returns its content if it is an inline one."""
+        """Make the stream durable; return its content if it is inline."""
         if self._inline:
             return bytes(self._buffer)
         if self._token is None:

@@ -1,4 +1,4 @@
-"""What a task does with a planned stream, or a part of one: writes it, or hands it back if it lies inline."""
+"""Work of a task that writes a planned stream or some of its parts, or returns an inline stream's content."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.receipts import packed
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.stream_writer import stream_writer
-from rescale.planning.values.new_streams import PlannedStream
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.piece_bytes import piece_chunks
-from rescale.planning.values.pieces import split
-from rescale.planning.values.plan import Plan
+from rescale.plan.new_streams import PlannedStream
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import piece_chunks
+from rescale.plan.pieces import split
+from rescale.plan.plan import Plan
+from rescale.runstate.places import places_of
 from rescale.storage.contract import CopyRefused
 from rescale.storage.store import open_store
-from rescale.target.places import places_of
 
 
 class StreamUnit(NamedTuple):
-    """Bytes `start` to `start + length` of one planned stream: so many `parts` of it from `part` on, or (`part` 0) all.
+    """Bytes `start` to `start + length` of one planned stream: `parts` parts from number `part` on, or all (`part` 0).
 
-    `token` names the upload that parts belong to.
+    `token` names the upload that the parts belong to.
     """
 
     operator: int
@@ -37,10 +37,10 @@ class StreamUnit(NamedTuple):
 
 
 class UnitResult(NamedTuple):
-    """What came of a unit: the receipts of its parts, packed, or all about a whole stream.
+    """Result of a unit: the packed receipts of its parts, or the facts about a whole stream.
 
-    `data` is the content of an inline stream, `key_groups` are the lengths as written, `refused` is why the store did
-    not copy what it might have.
+    `data` is the content of an inline stream, `key_groups` has the lengths as written, `refused` is the reason why the
+    store refused to copy, if it did.
     """
 
     operator: int
@@ -55,7 +55,7 @@ class UnitResult(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitWriter:
-    """Writes units of one plan; travels to the tasks as it is."""
+    """Writes units of one plan; pickled into the tasks."""
 
     plan: Plan
 
@@ -75,7 +75,7 @@ class UnitWriter:
     def _part(
         self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, number: int, cut: Cut
     ) -> tuple[str, str]:
-        """Its receipt, and why the store did not copy what it might have."""
+        """Write a part; return its receipt, and the reason if the store refused to copy it."""
         _, pieces = split(stream.pieces, cut)
         uri = stream_uri(self.plan, operator, stream)
         store, part = open_store(uri), (uri, unit.token, number, cut.start)

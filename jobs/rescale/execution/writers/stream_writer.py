@@ -1,14 +1,14 @@
-"""How a planned stream is written, by its sort: what a sort asks for is decided here and nowhere else."""
+"""Writers of planned streams, by the type of the stream."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 from rescale.execution.writers.checked import CheckedWriter
-from rescale.execution.writers.copied import CopyingWriter
 from rescale.execution.writers.sink import Sink
 from rescale.execution.writers.translated import TranslatingWriter
-from rescale.planning.values.new_streams import (
+from rescale.plan.new_streams import (
     CheckedElements,
     CopiedElements,
     CopiedFile,
@@ -16,8 +16,9 @@ from rescale.planning.values.new_streams import (
     PlannedStream,
     TranslatedKeyGroups,
 )
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.plan import Plan
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import piece_chunks
+from rescale.plan.plan import Plan
 
 
 class StreamWriter(Protocol):
@@ -25,17 +26,37 @@ class StreamWriter(Protocol):
 
     @property
     def size(self) -> int | None:
-        """Bytes that it will write; None if that is known only when they are written."""
+        """Bytes that it will write; None if unknown before they are written."""
 
     @property
     def may_be_cut(self) -> bool:
-        """Whether it may write any range of the stream's bytes alone."""
+        """Whether any range of the stream's bytes may be written on its own."""
 
     def write(self, sink: Sink) -> tuple[int, ...]:
-        """Writes all of it; returns the lengths of its key groups as written, -1 for those that are absent."""
+        """Write the whole stream; return the lengths of its key groups as written, -1 for absent ones."""
+
+
+@dataclass(frozen=True)
+class CopyingWriter:
+    """Writer of streams that are runs of bytes of the source, end to end."""
+
+    plan: Plan
+    stream: CopiedKeyGroups | CopiedElements | CopiedFile
+
+    may_be_cut = True
+
+    @property
+    def size(self) -> int:
+        return self.stream.size
+
+    def write(self, sink: Sink) -> tuple[int, ...]:
+        for chunk in piece_chunks(self.plan, self.stream.pieces):
+            sink.write(chunk)
+        return self.stream.key_groups
 
 
 def stream_writer(plan: Plan, operator: OperatorPlan, stream: PlannedStream) -> StreamWriter:
+    """Return the writer of a planned stream."""
     match stream:
         case CopiedKeyGroups() | CopiedElements() | CopiedFile():
             return CopyingWriter(plan, stream)

@@ -1,25 +1,25 @@
-"""Key groups with other state ids: read, translated and written from end to end."""
+"""Writer of key groups whose state ids change: it reads, translates and writes them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rescale.errors import SnapshotError
 from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.writers.sink import Sink
 from rescale.flink.encoding.snappy import compressed, decompressed
 from rescale.flink.keyed.blocks.canonical import translated
-from rescale.planning.values.new_streams import TranslatedKeyGroups
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.piece_bytes import piece_chunks
-from rescale.planning.values.pieces import Piece, split
-from rescale.planning.values.plan import Plan
+from rescale.plan.new_streams import TranslatedKeyGroups
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import piece_chunks
+from rescale.plan.pieces import Piece, split
+from rescale.plan.plan import Plan
+from rescale.text.errors import SnapshotError
 
 
 @dataclass(frozen=True)
 class TranslatingWriter:
-    """Compressed key groups come out with other lengths, so their size is not known beforehand."""
+    """Translates key groups; compressed ones change their lengths, so the stream's size is not known beforehand."""
 
     plan: Plan
     operator: OperatorPlan
@@ -48,7 +48,7 @@ class TranslatingWriter:
         return tuple(lengths)
 
     def _with_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """One key group with the ids that its piece asks for."""
+        """Return one key group with the ids that its piece asks for."""
         if not pieces or pieces[0].ids is None:
             return chunks
         table = self.operator.id_tables[pieces[0].ids]

@@ -1,6 +1,7 @@
-"""Writers of streams whose key groups say how many records they have, in front of these.
+"""Writers of streams whose key groups begin with the number of their records.
 
-Of blocks only the bytes are known: so how long a key group is, is known when it is written, and a stream is one range.
+Only the bytes of blocks are known beforehand, not the number of records, so a key group's length is only known once it
+is written, and a stream is one range.
 """
 
 from __future__ import annotations
@@ -9,31 +10,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from rescale.execution.sources.chunks import Chunk
-from rescale.execution.tasks import Tasks
+from rescale.execution.sources.planned_records import read_header
+from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.files import stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.windows import windows
-from rescale.flink.keyed.timers.timer_writer import Run
-from rescale.planning.values.new_streams import RekeyedStream
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.piece_bytes import piece_chunks
-from rescale.planning.values.pieces import Piece
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.rekeying import Rekeying
-from rescale.target.places import places_of
-from rescale.target.written_handles import WrittenHandle
+from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.heap.heap_writer import HeapWriter
+from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
+from rescale.plan.new_streams import RekeyedHeapGroups, RekeyedStream, RekeyedTimers
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import piece_chunks
+from rescale.plan.pieces import Piece
+from rescale.plan.plan import Plan
+from rescale.runstate.places import places_of
+from rescale.runstate.written_handles import WrittenHandle
 
 
 class WholeStream(NamedTuple):
-    """What there is to do for a stream: its blocks have `size` bytes."""
+    """Work for one stream, whose blocks have `size` bytes."""
 
     range: WriteRange
     stream: int
@@ -41,7 +44,7 @@ class WholeStream(NamedTuple):
 
 
 class WrittenWhole(NamedTuple):
-    """What came of a stream: its size, and the lengths of its key groups."""
+    """A stream as it was written: its size, and the lengths of its key groups."""
 
     operator: int
     stream: int
@@ -51,26 +54,24 @@ class WrittenWhole(NamedTuple):
 
 class GroupWriter(Protocol):
     def empty(self, key_group: int) -> bytes:
-        """A key group without records."""
+        """Return a key group without records."""
 
     def write(self, key_group: int, records: Callable[[int], Iterable[Run]]) -> Iterator[Chunk]:
-        """A key group, in pieces; `records` gives those of a state by its id, as often as it is asked."""
+        """Yield a key group in pieces; `records` returns a state's records by its id, and may be called repeatedly."""
 
 
 @dataclass(frozen=True)
 class WholeStreamWriter(ABC):
-    """All but what a key group looks like."""
+    """Base of writers of whole streams; subclasses define the format of a key group."""
 
     plan: Plan
 
+    stream_type: ClassVar[type[RekeyedStream]]
     order = RecordOrder.SOURCE
 
     @abstractmethod
-    def rekeying(self, operator: OperatorPlan) -> Rekeying | None: ...
-
-    @abstractmethod
     def head(self, stream: RekeyedStream) -> Sequence[Piece]:
-        """What lies before the first key group."""
+        """Return the pieces before the first key group."""
 
     @abstractmethod
     def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter: ...
@@ -79,11 +80,11 @@ class WholeStreamWriter(ABC):
         return None
 
     def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[WholeStream]:  # noqa: ARG002
-        return [WholeStream(one.ranges[0], one.number, int(one.blocks.sum())) for one in streams]
+        return [WholeStream(stream.ranges[0], stream.number, int(stream.blocks.sum())) for stream in streams]
 
     def write(self, work: WholeStream, blocks: Blocks) -> WrittenWhole:
         operator = self.plan.operators[work.range.operator]
-        rekeying = self.rekeying(operator)
+        rekeying = operator.rekeying_to(self.stream_type)
         assert rekeying is not None
         stream = rekeying.streams[work.stream]
         writer = self.group_writer(operator, stream)
@@ -114,23 +115,66 @@ class WholeStreamWriter(ABC):
     ) -> list[WrittenHandle]:
         written = {(result.operator, result.stream): result for result in results}
 
-        def handle(one: StreamToWrite) -> WrittenHandle:
-            result = written[one.operator, one.number]
-            operator = self.plan.operators[one.operator]
-            return written_handle(self.plan, operator, WrittenStream(one.stream, result.size, result.key_groups, None))
+        def handle(stream: StreamToWrite) -> WrittenHandle:
+            result = written[stream.operator, stream.number]
+            operator = self.plan.operators[stream.operator]
+            return written_handle(
+                self.plan, operator, WrittenStream(stream.stream, result.size, result.key_groups, None)
+            )
 
-        return [handle(one) for one in streams]
+        return [handle(stream) for stream in streams]
+
+
+@dataclass(frozen=True)
+class HeapStreamsWriter(WholeStreamWriter):
+    """Writer of streams in heap framing."""
+
+    stream_type = RekeyedHeapGroups
+
+    def head(self, stream: RekeyedStream) -> Sequence[Piece]:
+        return [stream.header]
+
+    def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:
+        header = understood(read_header(self.plan, stream.header))
+        return HeapWriter(header, operator.new_max_parallelism)
+
+
+@dataclass(frozen=True)
+class TimersWriter(WholeStreamWriter):
+    """Writer of raw keyed timers, which RocksDB jobs may keep on the heap."""
+
+    stream_type = RekeyedTimers
+
+    def head(self, stream: RekeyedStream) -> Sequence[Piece]:  # noqa: ARG002
+        return ()
+
+    def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:
+        header = understood(read_header(self.plan, stream.header))
+        return _TimerGroups(TimerWriter(header, operator.new_max_parallelism))
+
+
+@dataclass(frozen=True)
+class _TimerGroups:
+    """Writes key groups of timers, which do not contain their number."""
+
+    writer: TimerWriter
+
+    def empty(self, key_group: int) -> bytes:  # noqa: ARG002
+        return self.writer.empty
+
+    def write(self, key_group: int, records: Callable[[int], Iterable[Run]]) -> Iterator[Chunk]:  # noqa: ARG002
+        return self.writer.write(records)
 
 
 def _by_slot(blocks: Blocks) -> dict[int, Blocks]:
-    """The blocks of every slot that has any."""
+    """Return the blocks of each slot that has any."""
     slots, firsts, counts = np.unique(blocks.slots, return_index=True, return_counts=True)
     places = zip(slots.tolist(), firsts.tolist(), counts.tolist(), strict=True)
     return {slot: blocks.part(first, first + count) for slot, first, count in places}
 
 
 def _runs(of_slot: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[Run]:
-    """The records of a state, in the key group whose slots begin with `first`."""
+    """Yield the records of a state in the key group whose slots begin with `first`."""
     if (blocks := of_slot.get(first + state_id)) is None:
         return
     for begin, behind in windows(blocks):

@@ -1,4 +1,4 @@
-"""Blocks a bounded number of bytes at a time."""
+"""Windows of blocks: runs of a bounded number of bytes that are loaded together."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from rescale.execution.writers.protocol import Blocks
 from rescale.flink.arrays import Longs
 
 WINDOW = 8 * 1024 * 1024
-"""Bytes of blocks that are loaded at once, if nothing else is said."""
+"""Bytes of blocks that are loaded at once, by default."""
 
 SLOT_MEMORY = 32 * 1024 * 1024
-"""Bytes of a slot that are loaded at once by those who sort it."""
+"""Bytes of a slot that are loaded at once to be sorted."""
 
 
 def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]]:
-    """(first, behind the last) of the blocks that are loaded at once; one that is larger is a window of its own."""
+    """Yield (first, last exclusive) of the blocks of each window; a larger block is a window of its own."""
     yield from _runs(blocks.sizes, WINDOW if size is None else size)
 
 
 def windows_of_slots(blocks: Blocks) -> Iterator[tuple[int, int]]:
-    """The same for as many whole slots as fit into `SLOT_MEMORY`; a slot that is larger is loaded window by window."""
+    """Yield windows of as many whole slots as fit into `SLOT_MEMORY`; a larger slot is split into windows."""
     firsts, sizes = slots(blocks)
     behind = np.append(firsts[1:], len(blocks))
     for first, last in _runs(sizes, SLOT_MEMORY):
@@ -30,17 +30,17 @@ def windows_of_slots(blocks: Blocks) -> Iterator[tuple[int, int]]:
         if int(sizes[first]) <= SLOT_MEMORY:
             yield begin, end
         else:
-            yield from ((begin + one, begin + other) for one, other in windows(blocks.part(begin, end)))
+            yield from ((begin + start, begin + stop) for start, stop in windows(blocks.part(begin, end)))
 
 
 def slots(blocks: Blocks) -> tuple[Longs, Longs]:
-    """The first block of each slot, and the bytes of all its blocks."""
+    """Return the first block of each slot, and the bytes of all blocks of each slot."""
     firsts = np.flatnonzero(np.diff(blocks.slots, prepend=-1))
     return firsts, np.add.reduceat(blocks.sizes, firsts) if len(firsts) else firsts
 
 
 def _runs(sizes: Longs, most: int) -> Iterator[tuple[int, int]]:
-    """Of as many sizes as are `most` together, or of one that is larger."""
+    """Yield (first, last exclusive) of runs of sizes that add up to at most `most`, or of one larger size."""
     behind = np.cumsum(sizes)
     first = 0
     while first < len(sizes):

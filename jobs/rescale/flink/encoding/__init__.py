@@ -1,1 +1,1 @@
-"""What Flink's formats are made of: Java's data streams, Snappy's frames, serialized objects."""
+"""The encodings that Flink's formats use: Java's data streams, Snappy's frames, serialized Java objects."""

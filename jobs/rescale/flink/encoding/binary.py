@@ -1,4 +1,4 @@
-"""Java's `DataOutput`, read and written: big-endian, two's complement, lengths in front.
+"""Reader and writer of Java's `DataOutput`: big-endian, two's complement, lengths in front.
 
 The reader trusts nothing: every length is checked against what is left before a byte is taken, so that a
 damaged length costs an error with its offset and never memory.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 
-from rescale.errors import SnapshotError
+from rescale.text.errors import SnapshotError
 
 _I16, _U16, _I32, _I64 = struct.Struct(">h"), struct.Struct(">H"), struct.Struct(">i"), struct.Struct(">q")
 _HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
@@ -31,7 +31,7 @@ class ByteReader:
     def error(
         self, what: str, *, at: int | None = None, expected: object = None, found: object = None
     ) -> SnapshotError:
-        """An error about the value at the cursor, or `at` where it began if it has been read already."""
+        """Return the error for the value at the cursor, or for one that began `at` an offset and was read already."""
         offset = self.position if at is None else at
         return SnapshotError(what, path=self.path, offset=offset, expected=expected, found=found)
 
@@ -69,7 +69,7 @@ class ByteReader:
         return self.data[start : start + size]
 
     def blob(self) -> bytes:
-        """`i32` length and as many bytes."""
+        """Read an `i32` length and as many bytes."""
         return self.raw(self.i32())
 
     def utf(self) -> str:
@@ -97,7 +97,7 @@ class ByteReader:
         return packed.decode("utf-16-be", "surrogatepass")
 
     def packed(self) -> int:
-        """Seven bits of a byte each, the lowest first; the high bit says that more follow."""
+        """Read a variable-length number, of seven bits in each byte; the high bit tells that more follow."""
         value, at = 0, self.position
         for shift in range(0, 35, 7):
             byte = self.u8()
@@ -107,7 +107,7 @@ class ByteReader:
         raise self.error("a packed number without end", at=at)
 
     def count(self, item_size: int) -> int:
-        """An `i32` number of items of at least `item_size` bytes each; more than can be there is an error."""
+        """Read an `i32` number of items of at least `item_size` bytes; `SnapshotError` if so many cannot follow."""
         at = self.position
         number = self.i32()
         if number < 0 or number * item_size > self.remaining:
@@ -117,7 +117,7 @@ class ByteReader:
 
 
 class ByteWriter:
-    """The mirror of `ByteReader`."""
+    """Writer that mirrors `ByteReader`."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -164,7 +164,7 @@ class ByteWriter:
 
 
 def encode_modified_utf8(value: str) -> bytes:
-    """Java's modified UTF-8: U+0000 as `C0 80`, a supplementary character as two surrogates of 3 bytes."""
+    """Encode in Java's modified UTF-8: U+0000 as `C0 80`, a supplementary character as two surrogates of 3 bytes."""
     if value.isascii() and "\0" not in value:
         return value.encode()
     units = struct.unpack(f">{len(u16 := value.encode('utf-16-be', 'surrogatepass')) // 2}H", u16)
@@ -180,7 +180,7 @@ def encode_modified_utf8(value: str) -> bytes:
 
 
 def decode_modified_utf8(encoded: bytes) -> str:
-    """The mirror of `encode_modified_utf8`; lone surrogates survive. Raises `UnicodeError`."""
+    """Decode what `encode_modified_utf8` encodes; lone surrogates are preserved. Raises `UnicodeError`."""
     if encoded.isascii():
         if b"\0" in encoded:
             raise UnicodeError("a zero byte")

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
 
-from rescale.errors import UnsupportedError
 from rescale.flink.encoding.binary import ByteReader, decode_modified_utf8
+from rescale.text.errors import UnsupportedError
 
 STREAM_HEADER = bytes.fromhex("aced0005")
 """`ObjectStreamConstants.STREAM_MAGIC` and `STREAM_VERSION`."""
 
 MAX_DEPTH = 100
-"""Of objects in objects. A SQL row type costs three levels for each row in it."""
+"""Most levels of nested objects; a SQL row type takes three for each row in it."""
 MAX_SUPER_CLASSES = 32
 
 _FIRST_HANDLE = 0x7E0000
@@ -33,7 +33,7 @@ _PRIMITIVE_SIZES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z":
 
 
 class _Code(IntEnum):
-    """`ObjectStreamConstants.TC_*`: the byte in front of everything."""
+    """`ObjectStreamConstants.TC_*`: the type byte in front of every item."""
 
     NULL = 0x70
     REFERENCE = 0x71
@@ -79,6 +79,8 @@ class JavaObject:
 
 @dataclass(frozen=True, slots=True)
 class JavaEnum:
+    """A constant of an enum."""
+
     class_name: str
     constant: str
 
@@ -87,7 +89,7 @@ JavaValue: TypeAlias = str | JavaClass | JavaObject | JavaEnum | None
 
 
 def read_java_object(reader: ByteReader) -> JavaValue:
-    """The object of the stream at the cursor, which has exactly one; the cursor ends behind it.
+    """Return the object of the stream at the cursor, which has exactly one; the cursor ends behind it.
 
     Raises `SnapshotError` if it is not such a stream, `UnsupportedError` if its length cannot be known.
     """
@@ -99,7 +101,7 @@ def read_java_object(reader: ByteReader) -> JavaValue:
 
 
 class _ObjectStream:
-    """A stream behind its header; `handles` has None for a thing that is not complete yet."""
+    """A stream behind its header; `handles` has None for an item that is not complete yet."""
 
     def __init__(self, reader: ByteReader) -> None:
         self.reader = reader
@@ -139,8 +141,7 @@ class _ObjectStream:
                 return self._described_class()
             case _Code.PROXY_CLASS_DESCRIPTION:
                 return self._proxy_class()
-        found = f"0x{self.reader.data[at]:02x}"
-        raise self.reader.error("not the beginning of a Java object", at=at, found=found)
+        raise self.reader.error("not the beginning of a Java object", at=at, found=f"0x{self.reader.data[at]:02x}")
 
     def _referred(self) -> JavaValue:
         at = self.reader.position
@@ -150,7 +151,7 @@ class _ObjectStream:
         return self.handles[number]
 
     def _pending(self) -> int:
-        """The handle of a thing that comes before things inside it."""
+        """Reserve and return the handle of an item that precedes the items inside it."""
         self.handles.append(None)
         return len(self.handles) - 1
 
@@ -203,7 +204,7 @@ class _ObjectStream:
         self._skip_annotations()
 
     def _skip_annotations(self) -> None:
-        """Blocks and objects up to the end mark."""
+        """Read blocks and objects up to the end mark."""
         reader = self.reader
         while True:
             at = reader.position
@@ -263,7 +264,7 @@ class _ObjectStream:
     def _finish_class(
         self, handle: int, name: str, serial_version: int, flags: int, fields: tuple[tuple[str, str], ...]
     ) -> JavaClass:
-        """The class behind `handle`, after its annotations and its super class."""
+        """Return the class of `handle`, after its annotations and its super class were read."""
         self._skip_annotations()
         at = self.reader.position
         above = self.value()

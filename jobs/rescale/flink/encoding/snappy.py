@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import google_crc32c
 
-from rescale.errors import SnapshotError
+from rescale.text.errors import SnapshotError
 
 IDENTIFIER = bytes.fromhex("ff060000734e61507059")
 BLOCK_SIZE = 65536
@@ -81,18 +81,19 @@ class FramedDecompressor:
             raise self._error("a snappy chunk with a wrong checksum", at, _checksum(content).hex(), body[:4].hex())
         return content
 
-    def _error(self, what: str, at: int, found: object, expected: object = None) -> SnapshotError:
-        return SnapshotError(what, offset=self._position + at, expected=expected, found=found)
+    def _error(self, what: str, at: int, present: object, expected: object = None) -> SnapshotError:
+        return SnapshotError(what, offset=self._position + at, expected=expected, found=present)
 
 
 class FramedCompressor:
-    """Fed content in any pieces, gives the bytes of a stream that depend on the content alone."""
+    """Compressor of content in pieces of any size; the bytes of the stream depend on the whole content alone."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._begun = False
 
     def feed(self, data: bytes) -> bytes:
+        """Add content, and return the bytes of all complete chunks."""
         self._buffer += data
         whole = len(self._buffer) // BLOCK_SIZE * BLOCK_SIZE
         out = [] if self._begun else [IDENTIFIER]
@@ -102,13 +103,13 @@ class FramedCompressor:
         return b"".join(out)
 
     def finish(self) -> bytes:
-        """What is left; nothing may be fed afterwards."""
+        """Return the rest of the stream; nothing may be fed afterwards."""
         begun = self.feed(b"")
         return begun + (_chunk(bytes(self._buffer)) if self._buffer else b"")
 
 
 def plain_stream(content: bytes) -> bytes:
-    """A whole stream with one chunk of content as it is, which is what becomes of a few bytes."""
+    """Return a whole stream with one uncompressed chunk, as Flink writes a few bytes."""
     return IDENTIFIER + plain_chunk(content)
 
 

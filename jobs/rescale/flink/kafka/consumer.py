@@ -1,15 +1,15 @@
-"""What a `FlinkKafkaConsumer` leaves in a snapshot: a union list of partitions, each with the last offset emitted.
+"""State of a `FlinkKafkaConsumer`: a union list of partitions, each with the last emitted offset.
 
-It was the Kafka source of Flink 1.x, up to connector 3.4. Each element is a `Tuple2` of a `KafkaTopicPartition`, which
-Kryo 2.24 writes with its fields in the order of their names, and a long. The field `cachedHash` follows from the other
-two, which tells whether an element was understood.
+It was the Kafka source of Flink 1.x, up to connector 3.4. Each element is a `Tuple2` of a `KafkaTopicPartition` and a
+long. Kryo 2.24 writes the fields of the partition in the order of their names. The field `cachedHash` follows from the
+other two, which proves that an element is read correctly.
 """
 
 from __future__ import annotations
 
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.kafka.position import Position, StartAt, checked_partition
-from rescale.flink.redistribution import java_string_hash
+from rescale.flink.keys.java_strings import java_string_hash
 
 OFFSETS_STATE = "topic-partition-offset-states"
 """`FlinkKafkaConsumerBase.OFFSETS_STATE_NAME`."""
@@ -23,21 +23,26 @@ SENTINELS = {
 """`KafkaTopicPartitionStateSentinel`."""
 
 NEW_OBJECT = 1
-"""What `MapReferenceResolver` has Kryo write in front of an object that it did not write before."""
+"""Byte that Kryo writes in front of an object on its first occurrence (`MapReferenceResolver`)."""
 
 
 def read_consumer_element(data: bytes) -> Position:
-    """`SnapshotError` if it is not what `FlinkKafkaConsumerBase.createStateSerializer` writes."""
+    """Return the position in an element that `FlinkKafkaConsumerBase.createStateSerializer` wrote.
+
+    Raises `SnapshotError` for anything else.
+    """
     reader = ByteReader(data)
     at = reader.position
-    reader.packed()  # the class, by a number that depends on what the job registered
+    reader.packed()  # number of the class, which depends on the job's registrations
     _new_object(reader)
     cached_hash, partition = _zigzag(reader), _zigzag(reader)
     _new_object(reader)
     topic = _string(reader)
     expected = _signed(31 * java_string_hash(topic) + partition)
     if cached_hash != expected:
-        raise reader.error("not a KafkaTopicPartition: its hash is wrong", at=at, expected=expected, found=cached_hash)
+        raise reader.error(
+            "not a KafkaTopicPartition: its cachedHash is wrong", at=at, expected=expected, found=cached_hash
+        )
     offset = reader.i64()
     if reader.remaining or (offset < -1 and offset not in SENTINELS):
         raise reader.error("not the offset of a Kafka partition", found=offset)
@@ -62,7 +67,10 @@ def _signed(number: int) -> int:
 
 
 def _string(reader: ByteReader) -> str:
-    """`Input.readString`, of ASCII: 2 to 63 characters end with one that has the high bit, others have a length."""
+    """Return an ASCII string, as `Input.readString` does.
+
+    The last of 2 to 63 characters has the high bit set; other strings have a length in front.
+    """
     at, first = reader.position, reader.u8()
     if first < 0x80:
         characters = bytearray((first,))

@@ -1,21 +1,23 @@
-"""How the states of a `DynamicKafkaSource` are told from those of all other sources; its offsets are not read.
+"""Detection of the states of a `DynamicKafkaSource`; its offsets are not read.
 
-It reads topics of several Kafka clusters that may come and go. A split (`DynamicKafkaSourceSplitSerializer`) is one of
-a `KafkaSource` with the name of its cluster in front. The enumerator's state (`DynamicKafkaSourceEnumStateSerializer`)
-lists streams with their clusters and topics, then the state of a `KafkaSource`'s enumerator for each cluster.
+It reads topics of several Kafka clusters that may come and go. Its split (`DynamicKafkaSourceSplitSerializer`) is the
+name of a cluster, then a split of a `KafkaSource`. The state of its enumerator
+(`DynamicKafkaSourceEnumStateSerializer`) lists streams with their clusters and topics, then the state of a
+`KafkaSource`'s enumerator for each cluster.
 """
 
 from __future__ import annotations
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.kafka.source import UnknownVersionError, Versioned, read_coordinator, read_split
+from rescale.text.errors import SnapshotError
 
 _SPLIT_VERSION = 1
 _ENUMERATOR_VERSIONS = (1, 2)
 
 
 def is_dynamic_split(split: Versioned) -> bool:
+    """Whether a split of a source's reader is that of a `DynamicKafkaSource`."""
     reader = ByteReader(split.data)
     try:
         reader.utf()
@@ -26,7 +28,7 @@ def is_dynamic_split(split: Versioned) -> bool:
 
 
 def is_dynamic_enumerator(coordinator: bytes) -> bool:
-    """Whether the coordinator's state is that of such a source which knows a stream."""
+    """Whether the state of a source's coordinator is that of a `DynamicKafkaSource` with at least one stream."""
     try:
         state = read_coordinator(coordinator)
         reader = ByteReader(state.data)
@@ -43,7 +45,7 @@ def is_dynamic_enumerator(coordinator: bytes) -> bool:
 
 
 def _skip_stream(reader: ByteReader, version: int) -> None:
-    """A stream's name; of each cluster name, topics and address, and since version 2 what bounds it, if anything."""
+    """Skip a stream: its name; name, topics and address of each cluster, and from version 2 on its optional bounds."""
     reader.utf()
     for _ in range(reader.count(8)):
         reader.utf()

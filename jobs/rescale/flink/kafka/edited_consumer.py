@@ -1,6 +1,6 @@
-"""Elements of a `FlinkKafkaConsumer`'s union list, written anew with other positions.
+"""Elements of a `FlinkKafkaConsumer`'s union list, rewritten with other positions.
 
-Kryo's number of the class depends on what the job registered: it stays as it was.
+Kryo's number of the class depends on the job's registrations, so it is copied.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.kafka.consumer import NEW_OBJECT, SENTINELS, read_consumer_element
 from rescale.flink.kafka.edited_source import Edit
 from rescale.flink.kafka.position import Position, StartAt
-from rescale.flink.redistribution import java_string_hash
+from rescale.flink.keys.java_strings import java_string_hash
 
-_NUMBERS = {word: number for number, word in SENTINELS.items()}
+_NUMBERS = {start: number for number, start in SENTINELS.items()}
 
 
 def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
-    """One element; None if the edit leaves it out."""
+    """Return the element after the edit; None if the edit drops it. Errors are those of `read_consumer_element`."""
     old = read_consumer_element(element)
     new = edit(old)
     return element if new == old else None if new is None else _written(element, new)
 
 
 def _written(element: bytes, position: Position) -> bytes:
-    """A `Tuple2` of a `KafkaTopicPartition`, as Kryo 2.24 writes it, and the last offset emitted."""
+    """Return a `Tuple2` of a `KafkaTopicPartition`, as Kryo 2.24 writes it, and the last emitted offset."""
     reader = ByteReader(element)
     reader.packed()
     topic, partition = position.partition
@@ -38,7 +38,7 @@ def _written(element: bytes, position: Position) -> bytes:
 
 
 def _zigzag(number: int) -> bytes:
-    """`Output.writeInt(value, false)`, of the low 32 bits."""
+    """Return the low 32 bits as `Output.writeInt(value, false)` writes them."""
     low = number & 0xFFFFFFFF
     return _packed((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
 
@@ -52,7 +52,7 @@ def _packed(number: int) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    """`Output.writeString`, of ASCII: from 2 to 63 characters the last one has the high bit, others have a length."""
+    """Return an ASCII string as `Output.writeString` writes it; see `consumer._string`."""
     if 1 < len(text) < 64:
         return text[:-1].encode("ascii") + bytes((ord(text[-1]) | 0x80,))
     length = len(text) + 1

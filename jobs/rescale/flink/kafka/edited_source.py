@@ -1,6 +1,7 @@
-"""Splits and the enumerator's state of a `KafkaSource`, written anew with other positions.
+"""Splits and the enumerator's state of a `KafkaSource`, rewritten with other positions.
 
-What an edit leaves alone is written as it was read, in the version that it had: who reads the one reads the other.
+Everything that an edit does not change is written as it was read, in the same version, so that any connector that reads
+the original also reads the result.
 """
 
 from __future__ import annotations
@@ -22,27 +23,33 @@ from rescale.flink.kafka.source import (
 )
 
 Edit = Callable[[Position], Position | None]
-"""The position instead of one; None for none. Where no offset is stored the position has `StartAt.UNSET`."""
+"""Function from an old position to the new one; None drops the partition.
 
-_NUMBERS = {word: number for number, word in MARKERS.items()}
+A partition without a stored offset has `StartAt.UNSET`.
+"""
+
+_NUMBERS = {start: number for number, start in MARKERS.items()}
 
 
 def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
-    """An element of `SourceReaderState`; None if the edit leaves its split out."""
+    """Return an element of `SourceReaderState` after the edit; None if the edit drops its split."""
     old = read_split(read_reader_element(element))
     new = edit(old)
     return element if new == old else None if new is None else write_reader_element(new)
 
 
 def write_reader_element(position: Position) -> bytes:
-    """`SimpleVersionedListState` over an array of bytes, with a split in it."""
+    """Return an element of `SourceReaderState` with a split (`SimpleVersionedListState` over an array of bytes)."""
     versioned = _versioned(Versioned(SPLIT_VERSION, _split(position)))
     return _sized(versioned)
 
 
 def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
-    """The coordinator's state after the edit of all partitions that the enumerator has in its book."""
-    read_enumerator(coordinator)  # `SnapshotError` if it is no Kafka enumerator's
+    """Return the state of the coordinator after the edit of all partitions that its enumerator lists.
+
+    Raises `SnapshotError` if it is not a Kafka enumerator's, and `UnknownVersionError`.
+    """
+    read_enumerator(coordinator)  # the functions below rely on its checks
     state = read_coordinator(coordinator)
     reader = ByteReader(state.data)
     edited = (_by_subtask, _assigned, _with_status, _with_offsets)[state.version](reader, edit)
@@ -50,7 +57,7 @@ def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
 
 
 def write_coordinator(state: Versioned) -> bytes:
-    """`SourceCoordinator.toBytes`: an enumerator's state with the version of its serializer."""
+    """Return the state of a coordinator that contains this enumerator's state (`SourceCoordinator.toBytes`)."""
     out = ByteWriter()
     out.i32(COORDINATOR_VERSION)
     out.raw(_versioned(state))
@@ -58,9 +65,9 @@ def write_coordinator(state: Versioned) -> bytes:
 
 
 def write_assigned(partitions: list[TopicPartition]) -> Versioned:
-    """`KafkaSourceEnumState` with all partitions assigned and the first discovery done.
+    """Return a `KafkaSourceEnumState` with all partitions assigned and the first discovery done.
 
-    In version 1, which says nothing else and which every connector since Flink 1.14 reads.
+    It has version 1, which contains only assigned partitions, and which all connectors since Flink 1.14 read.
     """
     out = ByteWriter()
     out.i32(len(partitions))
@@ -110,7 +117,7 @@ def _counted(entries: list[bytes]) -> bytes:
 
 
 def _edited_name(reader: ByteReader, edit: Edit) -> bytes | None:
-    """Of a partition whose offset is not stored beside it."""
+    """Return the edited entry of a partition that is stored without an offset."""
     new = edit(Position(TopicPartition(reader.utf(), reader.i32()), StartAt.UNSET))
     return None if new is None else _partition(new.partition)
 
@@ -121,7 +128,7 @@ def _edited_split(split: bytes, edit: Edit) -> bytes | None:
 
 
 def _split(position: Position) -> bytes:
-    """`KafkaPartitionSplitSerializer`."""
+    """Return a split as `KafkaPartitionSplitSerializer` writes it."""
     out = ByteWriter()
     out.raw(_partition(position.partition))
     out.i64(_number(position.next))

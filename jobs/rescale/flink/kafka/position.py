@@ -1,9 +1,9 @@
-"""A position in a Kafka partition, and which subtask reads the partition.
+"""Position in a Kafka partition, and the subtask that reads the partition.
 
-`KafkaSourceEnumerator.getSplitOwner` and the older `KafkaTopicPartitionAssigner.assign` agree: a topic's name gives the
-subtask of its partition 0, the next partition belongs to the next subtask, and so on around. The `FlinkKafkaConsumer`
-deals all its partitions so at every restore. A `KafkaSource` deals so what it discovers; what its readers held at a
-snapshot lies in a list state, and is dealt in turn at another parallelism.
+`KafkaSourceEnumerator.getSplitOwner` and the older `KafkaTopicPartitionAssigner.assign` agree: the name of a topic
+determines the subtask of its partition 0, and the following partitions go to the following subtasks, round robin. The
+`FlinkKafkaConsumer` assigns all partitions this way at each restore. A `KafkaSource` assigns discovered partitions this
+way; the splits of its readers are in a list state, which Flink redistributes at another parallelism.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rescale.flink.encoding.binary import ByteReader
-from rescale.flink.redistribution import java_string_hash
+from rescale.flink.keys.java_strings import java_string_hash
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 """Names that Kafka accepts (`org.apache.kafka.common.internals.Topic`)."""
 
 
 class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
     topic: str
     partition: int
 
@@ -28,7 +30,7 @@ class TopicPartition(NamedTuple):
 
 
 class StartAt(StrEnum):
-    """Where reading begins if there is no offset yet; `UNSET`: wherever the job's starting offsets say."""
+    """Start of a partition without an offset; `UNSET`: the starting offsets that the job configures."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -37,7 +39,7 @@ class StartAt(StrEnum):
 
 
 class Position(NamedTuple):
-    """`next` is the offset of the next record to read; `stop` that of the first one not to read, None for no end."""
+    """Position in a partition: offset of the next record to read, and of the first not to read (None for no end)."""
 
     partition: TopicPartition
     next: int | StartAt
@@ -45,18 +47,18 @@ class Position(NamedTuple):
 
 
 def owner(topic: str, partition: int, parallelism: int) -> int:
-    """The subtask that reads a partition, where the connector places it by its name."""
+    """Return the subtask that reads a partition, where the connector assigns it by name."""
     start = (java_string_hash(topic) * 31 & 0x7FFFFFFF) % parallelism
     return (start + partition) % parallelism
 
 
 def is_topic(name: str) -> bool:
-    """Whether Kafka accepts it as the name of a topic."""
+    """Whether Kafka accepts the name for a topic."""
     return _TOPIC.fullmatch(name) is not None and name not in (".", "..")
 
 
 def checked_partition(reader: ByteReader, at: int, topic: str, partition: int) -> TopicPartition:
-    """The partition; `SnapshotError` where Kafka cannot have such a one."""
+    """Return the partition; `SnapshotError` at offset `at` if Kafka does not accept its topic or number."""
     if not is_topic(topic):
         raise reader.error("not the name of a Kafka topic", at=at, found=topic)
     if partition < 0:

@@ -1,4 +1,4 @@
-"""The header of operator state that holds the splits of a FLIP-27 source, and nothing else."""
+"""Header of operator state that contains only the splits of a FLIP-27 source."""
 
 from __future__ import annotations
 
@@ -7,23 +7,18 @@ from rescale.flink.kafka.source import READER_STATE
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import OperatorStateHeader, has_compressed_elements, write_operator_state_header
 from rescale.flink.serializers.reading import PROXY_VERSION
+from rescale.flink.serializers.rows.core import BYTE_ARRAY
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo, read_state_meta_info
-
-_SNAPSHOT_VERSION = 3
-"""`SimpleTypeSerializerSnapshot`."""
-_SERIALIZER = (
-    "org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot"
-)
 
 
 def reader_state_header(like: bytes) -> bytes:
-    """In the version of another header, and with elements compressed as there."""
+    """Return the header, with the version and the compression of the header `like`."""
     version, compressed = ByteReader(like).i32(), has_compressed_elements(like)
     return write_operator_state_header(OperatorStateHeader(version, compressed, (_reader_state(),), ()))
 
 
 def _reader_state() -> StateMetaInfo:
-    """`SourceOperator.SPLITS_STATE_DESC`, as `OperatorStateBackend` describes it."""
+    """Return `SourceOperator.SPLITS_STATE_DESC` as `OperatorStateBackend` describes it."""
     out = ByteWriter()
     out.utf(READER_STATE)
     out.i32(StateKind.OPERATOR)
@@ -33,6 +28,6 @@ def _reader_state() -> StateMetaInfo:
     out.i32(1)
     out.utf(SerializerKey.VALUE)
     out.i32(PROXY_VERSION)
-    out.utf(_SERIALIZER)
-    out.i32(_SNAPSHOT_VERSION)
+    out.utf(BYTE_ARRAY.snapshot)
+    out.i32(max(BYTE_ARRAY.versions))
     return read_state_meta_info(ByteReader(out.bytes()))

@@ -1,9 +1,9 @@
-"""What a `KafkaSource` leaves in a snapshot: splits at its readers, and the enumerator's book of who was given what.
+"""State of a `KafkaSource`: the splits of its readers, and its enumerator's list of partitions.
 
-A split is one element of the list state `SourceReaderState` (`KafkaPartitionSplitSerializer`). The enumerator's state
-is that of the operator's coordinator (`KafkaSourceEnumStateSerializer`): partitions that it has assigned, which it
-never assigns again, and those that it has discovered and not assigned yet. Version 0 comes from the first releases, 1
-from connector 3.0, 2 from 3.1 to 4.0, 3 from 5.0.
+A split is an element of the list state `SourceReaderState` (`KafkaPartitionSplitSerializer`). The enumerator's state is
+that of the operator's coordinator (`KafkaSourceEnumStateSerializer`). It lists the assigned partitions, which the
+enumerator never assigns again, and the discovered partitions that are not assigned yet. The first releases write
+version 0, connector 3.0 writes 1, connectors 3.1 to 4.0 write 2, and 5.0 writes 3.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.kafka.position import Position, StartAt, TopicPartition, checked_partition
+from rescale.text.errors import SnapshotError
 
 READER_STATE = "SourceReaderState"
-"""`SourceOperator.SPLITS_STATE_DESC`: of every FLIP-27 source, whatever it reads."""
+"""Name of the list state of splits in all FLIP-27 sources (`SourceOperator.SPLITS_STATE_DESC`)."""
 
 COORDINATOR_VERSION = 1
 """`SourceCoordinatorSerdeUtils.VERSION_1`."""
@@ -33,18 +33,18 @@ MARKERS = {
     -3: StartAt.COMMITTED,
     NO_OFFSET: StartAt.UNSET,
 }
-"""`KafkaPartitionSplit`; as a stopping offset the least number means that there is none."""
+"""Special offsets of `KafkaPartitionSplit`; as a stopping offset, `NO_OFFSET` means that there is no end."""
 
 
 class UnknownVersionError(Exception):
-    """Of a serializer that is newer than those known here."""
+    """A serializer has a version that is newer than those known here."""
 
     def __init__(self, serializer: str, version: int) -> None:
         super().__init__(f"version {version} of {serializer}")
 
 
 class Versioned(NamedTuple):
-    """`SimpleVersionedSerialization`: the version of the serializer, and what it wrote."""
+    """Version of a serializer, and the bytes that it wrote (`SimpleVersionedSerialization`)."""
 
     version: int
     data: bytes
@@ -52,7 +52,7 @@ class Versioned(NamedTuple):
 
 @dataclass(frozen=True)
 class Enumerator:
-    """`KafkaSourceEnumState`: which partitions have a reader, and which wait for one, from where."""
+    """`KafkaSourceEnumState`: partitions that have a reader, and positions of partitions that wait for one."""
 
     assigned: tuple[TopicPartition, ...]
     unassigned: tuple[Position, ...]
@@ -63,7 +63,7 @@ class Enumerator:
 
 
 def read_reader_element(data: bytes) -> Versioned:
-    """An element of `SourceReaderState`: an array of bytes with a versioned split in it."""
+    """Return the versioned split in an element of `SourceReaderState`; `SnapshotError` if there is none."""
     reader = ByteReader(data)
     at = reader.position
     if reader.i32() != reader.remaining:
@@ -72,7 +72,7 @@ def read_reader_element(data: bytes) -> Versioned:
 
 
 def read_split(split: Versioned) -> Position:
-    """`SnapshotError` if it is no Kafka partition's; `UnknownVersionError`."""
+    """Return the position in a split; `SnapshotError` if it is not that of a Kafka partition, `UnknownVersionError`."""
     if split.version != SPLIT_VERSION:
         raise UnknownVersionError("KafkaPartitionSplitSerializer", split.version)
     reader = ByteReader(split.data)
@@ -82,7 +82,10 @@ def read_split(split: Versioned) -> Position:
 
 
 def read_coordinator(coordinator: bytes) -> Versioned:
-    """The state of the enumerator of any FLIP-27 source; `SnapshotError`, `UnknownVersionError`."""
+    """Return the enumerator's state in the coordinator's, for any FLIP-27 source.
+
+    Raises `SnapshotError` and `UnknownVersionError`.
+    """
     reader = ByteReader(coordinator)
     version = reader.i32()
     if version != COORDINATOR_VERSION:
@@ -91,7 +94,10 @@ def read_coordinator(coordinator: bytes) -> Versioned:
 
 
 def read_enumerator(coordinator: bytes) -> Enumerator:
-    """From the coordinator's state; `SnapshotError` if it is no Kafka enumerator's; `UnknownVersionError`."""
+    """Return the state of the enumerator in that of the coordinator.
+
+    Raises `SnapshotError` if it is not a Kafka enumerator's, and `UnknownVersionError`.
+    """
     state = read_coordinator(coordinator)
     if state.version not in ENUMERATOR_VERSIONS:
         raise UnknownVersionError("KafkaSourceEnumStateSerializer", state.version)
@@ -103,7 +109,7 @@ def read_enumerator(coordinator: bytes) -> Enumerator:
 
 
 def _read_by_subtask(reader: ByteReader) -> Enumerator:
-    """Version 0, `SerdeUtils.deserializeSplitAssignments`; the subtasks are no longer looked at."""
+    """Read version 0 (`SerdeUtils.deserializeSplitAssignments`); the subtasks of the partitions are ignored."""
     version, assigned = reader.i32(), []
     for _ in range(reader.count(8)):
         reader.i32()
@@ -168,4 +174,6 @@ def _is_assigned(reader: ByteReader) -> bool:
 
 def _end(reader: ByteReader) -> None:
     if reader.remaining:
-        raise SnapshotError("bytes follow where none can", offset=reader.position, found=reader.remaining)
+        raise SnapshotError(
+            "unexpected bytes at the end", offset=reader.position, expected="nothing", found=f"{reader.remaining} bytes"
+        )

@@ -1,16 +1,16 @@
-"""Where the key ends in the keys of records (`SerializedCompositeKeyBuilder`), and what it hashes to.
+"""Composite keys of records (`SerializedCompositeKeyBuilder`): the end of the key, and its hash.
 
     key  [ length of key ]  namespace  [ length of namespace ]  [ user key of a map ]
 
-The lengths are there only where both key and namespace have serializers without a fixed length: low byte first, as many
-bytes as the number needs. A timer (`TimerSerializer`) has its time in eight bytes in front, and never lengths.
+The lengths are present only if neither key nor namespace have a fixed length. They are little-endian, in as few bytes
+as possible. A timer (`TimerSerializer`) has eight bytes of time in front, and never lengths.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rescale.errors import IntegrityError, UnsupportedError
+from rescale.flink.advice import DIVISORS
 from rescale.flink.arrays import Bytes, Codes, Flags, Longs
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
@@ -19,20 +19,21 @@ from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
 from rescale.flink.keys.java_hash import walk_keys
 from rescale.flink.keys.key_function import FunctionHash, names_function
 from rescale.flink.keys.key_hash import named_hash
-from rescale.flink.serializers.program import DIVISORS_ADVICE, Program, compile_program
+from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+from rescale.text.errors import IntegrityError, UnsupportedError
 
 _ANY_SIZE = np.iinfo(np.int64).max
 _MOST_KEY_BYTES_SHOWN = 64
 
 
 class CompositeKeys:
-    """The keys of one keyed backend: finds and hashes them with `program`, the key serializer's, or with a `function`.
+    """Keys of a keyed backend: finds their ends with `program`, and hashes them with it or with `function`.
 
-    What follows a key is looked at too, as far as its serializer is known: a key that ends elsewhere is noticed.
-    Without a program, a key ends where a namespace of fixed size begins.
+    `program` is that of the key serializer. The namespace behind a key is checked as far as its serializer is known, so
+    a wrong end is noticed. Without a program, a key ends where a namespace of fixed size begins.
     """
 
     def __init__(self, header: KeyedHeader, program: Program | None, function: FunctionHash | None = None) -> None:
@@ -55,7 +56,7 @@ class CompositeKeys:
         self._maps = {state_id for state_id, state in enumerate(header.states) if state.state_type == "MAP"}
 
     def hash(self, records: Records) -> Codes:
-        """The `hashCode` of the key of each record; `IntegrityError` names one whose bytes are not a key."""
+        """Return the `hashCode` of each record's key; `IntegrityError` names a record whose bytes are not a key."""
         starts = records.starts + self._leads[records.states]
         if self._program is None:
             ends, codes = self._ends_before_namespace(records, starts), None
@@ -69,27 +70,29 @@ class CompositeKeys:
         if self._function is not None:
             return self._function.codes(records.data, starts, ends)
         if codes is None:
-            raise ValueError("keys whose hash is not known")
+            raise ValueError("the hash of the keys is unknown")
         return codes
 
     def check_ends(self, states: Longs) -> None:
-        """`UnsupportedError` if it cannot be told where keys end in the records of one of these states."""
+        """Raise `UnsupportedError` if the end of the keys in records of these states (ids) is unknown."""
         unclear = (self._least != self._most)[states]
         if self._program is None and unclear.any():
             raise UnsupportedError(
-                "where a key ends is not known: neither it nor what follows it has a size that is",
+                "the end of the keys is unknown: neither the key nor the namespace behind it has a known size",
                 state=self._names[states[int(np.argmax(unclear))]],
-                advice=DIVISORS_ADVICE,
+                advice=DIVISORS,
             )
 
-    def mismatch(self, records: Records, index: int, what: str, found: str | None, **details: object) -> IntegrityError:
-        """An error that names a record by its state, its key group and the bytes of its key."""
+    def mismatch(
+        self, records: Records, index: int, what: str, actual: str | None, **details: object
+    ) -> IntegrityError:
+        """Return an error that names a record by its state, its key group and the bytes of its key."""
         key = records.data[records.starts[index] : records.limits[index]]
         shown = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
         return IntegrityError(
             f"{what}: key bytes {shown} in key group {records.groups[index]}",
             state=self._names[records.states[index]],
-            found=found,
+            found=actual,
             **details,  # type: ignore[arg-type]
         )
 
@@ -111,7 +114,7 @@ class CompositeKeys:
             fits = self._fits(records, chosen, starts, ends, namespace, has_lengths, state_id in self._maps)
             wrong[chosen[~fits]] = True
         if wrong.any():
-            raise self.mismatch(records, int(np.argmax(wrong)), "what follows a key is not its namespace", None)
+            raise self.mismatch(records, int(np.argmax(wrong)), "no valid namespace follows a key", None)
 
     @staticmethod
     def _fits(
@@ -123,7 +126,7 @@ class CompositeKeys:
         has_lengths: bool,
         is_map: bool,
     ) -> Flags:
-        """Whether a namespace without fixed size stands behind the keys, with the lengths that belong there."""
+        """Whether a valid namespace of variable size follows each chosen key, with its lengths."""
         begins, limits = ends[chosen], records.limits[chosen]
         fits = np.ones(len(chosen), np.bool_)
         if has_lengths:
@@ -138,24 +141,24 @@ class CompositeKeys:
 
 
 def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
-    """The keys of a backend whose hash has the name `key_hash`."""
+    """Return the keys of a backend; `key_hash` is the name of their hash in a plan."""
     if names_function(key_hash):
         return CompositeKeys(header, _compiled(header.key_serializer), FunctionHash.load(key_hash))
     return CompositeKeys(header, named_hash(header.key_serializer, key_hash).program)
 
 
 def check_key_ends(header: KeyedHeader) -> None:
-    """`UnsupportedError` if the keys of a backend cannot be found in its records, however they hash."""
+    """Raise `UnsupportedError` if the keys of a backend cannot be delimited in its records, whatever their hash."""
     CompositeKeys(header, _compiled(header.key_serializer)).check_ends(np.arange(len(header.states)))
 
 
 def key_leads(header: KeyedHeader) -> Longs:
-    """By state the number of bytes in front of a key."""
+    """Return the number of bytes in front of a key, by state id."""
     return np.array([_lead(state) for state in header.states], np.int64)
 
 
 def _behind_length(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
-    """Where the bytes of `lengths` end that should stand `at`, and whether they do."""
+    """Return the ends of the encoded `lengths` that are expected at `at`, and whether they are there."""
     at, rest = at.copy(), lengths.copy()
     fits = np.ones(len(at), np.bool_)
     unfinished = fits.copy()
@@ -169,7 +172,6 @@ def _behind_length(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tup
 
 
 def _lead(state: StateMetaInfo) -> int:
-    """Bytes in front of the key."""
     return TIME_SIZE if state.kind is StateKind.PRIORITY_QUEUE else 0
 
 

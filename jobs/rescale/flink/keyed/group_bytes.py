@@ -1,4 +1,4 @@
-"""The bytes of one key group as they come, for those who find out only by reading how many they need."""
+"""Buffer over the bytes of a key group, for readers that cannot know how many bytes an entry has."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class EndsTooEarly(SnapshotError):  # noqa: N818
-    """There are fewer bytes than what they hold needs. It crosses process borders as the `SnapshotError` that it is."""
+    """A key group ends inside an entry. Other processes receive it as a plain `SnapshotError`."""
 
     def to_json(self) -> dict[str, Any]:
         return {**super().to_json(), "error": SnapshotError.__name__}
 
 
 class GroupBytes:
-    """`bytes` are here, read-only, and those before `at` have been used up; `what` says in errors what the group is."""
+    """Bytes of a key group, which arrive in chunks.
+
+    `bytes` is the read-only buffer, whose bytes before `at` are consumed. `what` names the kind of state in errors.
+    """
 
     def __init__(self, what: str, key_group: int, chunks: Iterable[bytes | memoryview]) -> None:
         self.key_group = key_group
@@ -31,11 +34,14 @@ class GroupBytes:
         self._chunks = iter(chunks)
 
     def fill(self) -> bool:
-        """Takes at least as many more as there are, so that nothing is looked at often; whether there were any."""
+        """Append chunks until the buffer has at least doubled; return whether there were any.
+
+        Doubling bounds how often readers restart on the same bytes. Raises `UnsupportedError` beyond `LARGEST_RECORD`.
+        """
         there = len(self.bytes) - self.at
         if there > LARGEST_RECORD:
             raise UnsupportedError(
-                f"key group {self.key_group} holds what is larger than can be moved",
+                f"key group {self.key_group} contains an entry that is too large to move",
                 offset=self.offset,
                 expected=f"at most {LARGEST_RECORD} bytes in one piece",
                 advice=CANONICAL,
@@ -53,6 +59,7 @@ class GroupBytes:
         return more > 0
 
     def take(self, size: int) -> bytes:
+        """Consume and return the next `size` bytes."""
         while len(self.bytes) - self.at < size:
             if not self.fill():
                 raise self.ends_too_early()
@@ -60,27 +67,29 @@ class GroupBytes:
         return self.bytes[self.at - size : self.at].tobytes()
 
     def rest(self) -> Iterator[bytes | memoryview]:
-        """All that is left, which is used up by this."""
+        """Consume and yield all remaining bytes."""
         yield self.bytes[self.at :].data
         yield from self._chunks
 
     def short(self) -> int:
-        """`u16`."""
+        """Consume and return a `u16`."""
         return int.from_bytes(self.take(2), "big")
 
     def number(self) -> int:
-        """`i32`."""
+        """Consume and return an `i32` count; `SnapshotError` if it is negative."""
         number = int.from_bytes(self.take(4), "big", signed=True)
         if number < 0:
-            raise self.error("holds a count that cannot be")
+            raise self.error("has a negative count")
         return number
 
     def finish(self) -> None:
+        """Raise `SnapshotError` if bytes remain."""
         if self.at < len(self.bytes) or self.fill():
             raise self.error("has bytes behind its end")
 
     @property
     def offset(self) -> int:
+        """Offset of the next byte in the key group."""
         return self._behind + self.at
 
     def error(self, what: str) -> SnapshotError:

@@ -1,7 +1,7 @@
-"""The header of a keyed stream (`KeyedBackendSerializationProxy`): key serializer and states.
+"""Header of a keyed stream (`KeyedBackendSerializationProxy`): key serializer and states.
 
-A state's id is its place in the list. Subtasks that registered their states in another order, or not all of them, have
-other lists; merging headers says which new id each old one gets.
+The id of a state is its index in the list. Subtasks may register their states in different orders, and not all of them,
+so their ids differ; merging headers maps old ids to new ones.
 """
 
 from __future__ import annotations
@@ -10,46 +10,53 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rescale.errors import SnapshotError, UnsupportedError
-from rescale.flink.advice import CANONICAL
+from rescale.flink.advice import CANONICAL, OLD_STATE
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
 from rescale.flink.serializers.subclasses import all_put_together
 from rescale.flink.state_meta_info import StateMetaInfo, covering, read_bounded_states, read_state_list
 from rescale.flink.state_starts import NUMBER_SIZE, state_starts
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 VERSION = 6
 
 LEFT_OUT = -1
-"""In place of the new id of a state that a merged header does not list."""
+"""New id of a state that a merged header does not list."""
 
 
 @dataclass(frozen=True)
 class KeyedHeader:
-    """`compressed`: every key group is a snappy stream of its own."""
+    """Header of a keyed stream; if `compressed`, each key group is a separate snappy stream."""
 
     compressed: bool
     key_serializer: SerializerSnapshot
     states: tuple[StateMetaInfo, ...]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the states, by id."""
+        return tuple(state.name for state in self.states)
+
 
 class MergedHeader(NamedTuple):
-    """`id_maps[i][old id]` is the new id of a state of the i-th header, or `LEFT_OUT`."""
+    """Merged header, and the new ids: `id_maps[i][old id]` is that of a state of the i-th header, or `LEFT_OUT`."""
 
     header: KeyedHeader
     id_maps: tuple[tuple[int, ...], ...]
 
 
 def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
-    """The header that `data` is, to its last byte.
+    """Return the header in `data`, which ends with it; `path` names the stream in errors.
 
-    Raises `UnknownSerializer` where a class is not known, and where the states begin cannot be told either.
+    Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a serializer's class is unknown and the
+    states cannot be delimited without it (`state_starts`).
     """
     reader = ByteReader(data, path)
     version = reader.i32()
     if version != VERSION:
-        raise reader.error("an unknown version of keyed state", at=0, expected=VERSION, found=version)
+        error = reader.error("an unknown version of keyed state", at=0, expected=VERSION, found=version)
+        raise error.located(advice=OLD_STATE if 0 < version < VERSION else None)
     compressed = reader.boolean()
     start = reader.position
     try:
@@ -63,7 +70,7 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
 
 
 def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -> KeyedHeader:
-    """Read by where the states begin, before which the number of them stands."""
+    """Return the header with its states delimited by their starts, in front of which their number stands."""
     starts = state_starts(reader)
     try:
         key_serializer = read_versioned(reader, (*starts, reader.end)[0] - NUMBER_SIZE)
@@ -73,20 +80,21 @@ def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -
 
 
 def understood(header: KeyedHeader | None, *, advice: str = CANONICAL) -> KeyedHeader:
-    """The header; `UnsupportedError` if it is None, where records are told apart by the names of their states."""
+    """Return the header; `UnsupportedError` if it is None, for callers that need the names of the states."""
     if header is None:
-        raise UnsupportedError("a serializer is not known that hides the names of the states", advice=advice)
+        raise UnsupportedError("an unknown serializer hides the names of the states", advice=advice)
     return header
 
 
 def is_compressed(data: bytes) -> bool:
-    """Whether the header that begins with `data` says so, however little is known of the rest."""
+    """Whether the key groups of a stream that begins with `data` are compressed; reads five bytes of the header."""
     reader = ByteReader(data)
     reader.i32()
     return reader.boolean()
 
 
 def write_keyed_header(header: KeyedHeader) -> bytes:
+    """Return the bytes of the header; the mirror of `read_keyed_header`."""
     out = ByteWriter()
     out.i32(VERSION)
     out.boolean(header.compressed)
@@ -98,19 +106,19 @@ def write_keyed_header(header: KeyedHeader) -> bytes:
 
 
 def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str] = ()) -> MergedHeader:
-    """One header with the states of all, in first-seen order, but for those that are `left_out`.
+    """Return a header with the states of all headers in first-seen order, except the names in `left_out`.
 
-    `SnapshotError` names the state that differs.
+    Raises `SnapshotError` if headers differ in compression or key serializer, or describe a state in incompatible ways.
     """
     if len({header.compressed for header in headers}) > 1:
-        raise SnapshotError("some keyed streams of one operator are compressed and some are not")
+        raise SnapshotError("some keyed streams of an operator are compressed and others are not")
     keys = [header.key_serializer for header in headers]
     key = all_put_together(keys)
     if key is None:
         raise SnapshotError(
-            "the subtasks of one operator have different key serializers",
+            "subtasks of the same operator have different key serializers",
             found=_names(keys),
-            advice="take another snapshot: in the same one, Flink writes them alike",
+            advice="take another snapshot: Flink writes the same key serializer for all subtasks",
         )
     by_name: dict[str, list[StateMetaInfo]] = {}
     for header in headers:
@@ -119,19 +127,21 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str
                 raise SnapshotError("a keyed stream lists a state twice", state=state.name)
             if state.name not in left_out:
                 by_name.setdefault(state.name, []).append(state)
-    merged = KeyedHeader(headers[0].compressed, key, tuple(_one(name, infos) for name, infos in by_name.items()))
+    merged = KeyedHeader(
+        headers[0].compressed, key, tuple(_merged_state(name, infos) for name, infos in by_name.items())
+    )
     ids = {name: i for i, name in enumerate(by_name)}
     id_maps = (tuple(ids.get(state.name, LEFT_OUT) for state in header.states) for header in headers)
     return MergedHeader(merged, tuple(id_maps))
 
 
-def _one(name: str, infos: list[StateMetaInfo]) -> StateMetaInfo:
+def _merged_state(name: str, infos: list[StateMetaInfo]) -> StateMetaInfo:
     info = covering(infos)
     if info is None:
         raise SnapshotError(
-            "the subtasks of one operator have registered a state in different ways",
+            "subtasks of the same operator registered a state in different ways",
             state=name,
-            advice="restore the job once with the same types everywhere and take another savepoint",
+            advice="restore the job with the same types in all subtasks, and take another savepoint",
         )
     return info
 

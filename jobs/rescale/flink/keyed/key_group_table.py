@@ -1,7 +1,7 @@
-"""Where the key groups of a stream lie.
+"""Extents of the key groups in a stream.
 
-A handle holds an offset for each key group; a group ends where the next larger offset is, or at the end of the stream.
-What an offset of a group without state looks like depends on the framing.
+A handle has an offset for each key group. A group ends at the next larger offset, or at the end of the stream. The
+offset of a group without state depends on the framing.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
-from rescale.errors import SnapshotError
 from rescale.flink.extents import ends
+from rescale.text.errors import SnapshotError
 
 
 class Framing(Enum):
-    """How the bytes of a key group are framed, which also says what the offset of an absent group is."""
+    """Framing of the bytes of a key group, which also determines the offset of an absent group."""
 
     CANONICAL = "canonical"
-    """`FullSnapshotAsyncWriter`: ascending; 0 is an empty group, which has no bytes."""
+    """`FullSnapshotAsyncWriter`: offsets ascend; 0 is an empty group, which has no bytes."""
 
     HEAP = "heap"
-    """`HeapSnapshotStrategy`: ascending; every group has a block, also an empty one."""
+    """`HeapSnapshotStrategy`: offsets ascend; each group has a block, even an empty group."""
 
     RAW = "raw"
-    """`KeyedStateCheckpointOutputStream`: in the user's order; -1 is a group that was not written, 0 is valid."""
+    """`KeyedStateCheckpointOutputStream`: offsets have the user's order; -1 is an absent group, 0 is valid."""
 
 
 def may_be_canonical(key_group: int, head: bytes) -> bool:
-    """Whether a key group that begins with these eight bytes, first its own number, may be canonical all the same.
+    """Whether a key group may be canonical although it begins like a heap block, with its own number.
 
-    A heap block begins with its number, the id of a state and a count of entries. Records that begin so are of state 0
-    and have keys of 64 KiB and more, except in key group 0, where every key does; the key group stands in front of the
-    key.
+    `head` has its first eight bytes. A heap block begins with its number, a state's id and a count of entries. A
+    canonical record that begins with these bytes is of state 0 and has a key of 64 KiB or more, except in key group 0,
+    where any key looks so. The key itself begins with the key group.
     """
     in_one_byte, in_two_bytes = head[6] & 0x7F, int.from_bytes(head[6:8], "big") & 0x7FFF
     return key_group in (in_one_byte, in_two_bytes)
@@ -41,12 +41,12 @@ def may_be_canonical(key_group: int, head: bytes) -> bool:
 def group_extents(
     first_key_group: int, offsets: Sequence[int], size: int, framing: Framing
 ) -> tuple[tuple[int, int] | None, ...]:
-    """(start, length) of every key group in a stream of `size` bytes, None for one that is not there.
+    """Return (start, length) of each key group in a stream of `size` bytes, None for an absent group.
 
-    `SnapshotError` for an offset that cannot be.
+    Raises `SnapshotError` for an offset outside the stream, and for offsets in a wrong order.
     """
     absent = {Framing.CANONICAL: 0, Framing.HEAP: None, Framing.RAW: -1}[framing]
-    # Only user code may write nothing into a key group and still have it listed.
+    # Only user code can list a key group without bytes.
     least, most = (0, size) if framing is Framing.RAW else (1, size - 1)
     present = [offset for offset in offsets if offset != absent]
     for key_group, offset in enumerate(offsets, first_key_group):
@@ -59,12 +59,12 @@ def group_extents(
             )
     if framing is not Framing.RAW and any(low >= high for low, high in pairwise(present)):
         raise SnapshotError(
-            "the offsets of the key groups do not ascend", expected="one block after the other", found=_descent(present)
+            "the offsets of the key groups do not ascend", expected="ascending offsets", found=_descent(present)
         )
     end_of = ends(present, size)
     return tuple(None if offset == absent else (offset, end_of[offset] - offset) for offset in offsets)
 
 
 def _descent(offsets: Sequence[int]) -> str:
-    """The first two neighbours that do not ascend."""
+    """Return the first pair of neighbours that does not ascend."""
     return next(f"{low} before {high}" for low, high in pairwise(offsets) if low >= high)

@@ -1,8 +1,8 @@
-"""The classes of work: which new key group a record gets, and the proof that its key was understood.
+"""New key group of a record, and the proof that its key is read and hashed correctly.
 
-*Regroup*: the new maximum divides the old one, so the new key group is the old one modulo the new maximum, whatever the
-key. *Rehash*: the key is hashed as Java does it. Wherever the hash is known, the old key group is computed from it too:
-it must be the one that the record was found in.
+*Regroup*: the new maximum divides the old one. Then the new key group is the old one modulo the new maximum, and no
+hash is needed. *Rehash*: the new key group follows from the key's Java hash. If the hash is known, it also proves
+itself: the old key group that it gives must be the one that contains the record.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ from rescale.flink.arrays import Codes, Longs
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.composite_key import CompositeKeys
 from rescale.flink.keys.java_hash import key_groups_of_hashes
+from rescale.text.advice import Advice, mention
 
 
 class NewKeyGroups:
-    """Says where records go that lie in the key groups of `old_max`; `keys` is None where no hash is known."""
+    """Maps records from `old_max` to `new_max` key groups.
+
+    `keys` is None if no hash is known; then a rehash raises `ValueError`.
+    """
 
     def __init__(self, keys: CompositeKeys | None, old_max: int, new_max: int) -> None:
         if keys is None and old_max % new_max:
@@ -26,7 +30,10 @@ class NewKeyGroups:
         self._new_max = new_max
 
     def of(self, records: Records) -> tuple[Longs, Codes | None]:
-        """The new key group of each record, and the hash of its key; `IntegrityError` names one in a wrong place."""
+        """Return the new key group of each record, and the hashes of the keys (None if unknown).
+
+        Raises `IntegrityError`, which names the record, if the hash of a key does not give its old key group.
+        """
         codes = self._checked(records) if self._keys is not None else None
         if codes is None or self._old_max % self._new_max == 0:
             return records.groups % self._new_max, codes
@@ -42,10 +49,13 @@ class NewKeyGroups:
             raise self._keys.mismatch(
                 records,
                 index,
-                "the hash of a key does not give the key group that it lies in",
+                "the hash of a key does not give the key group that contains it",
                 f"key group {groups[index]}",
                 expected=f"key group {records.groups[index]} of {self._old_max}",
-                advice="the key's class hashes in another way, or the snapshot is damaged: name the right hash "
-                "(--key-hash), or take a max parallelism that divides the old one, which needs none",
+                advice=Advice(
+                    "the key's class has another hash, or the snapshot is damaged: name the right hash (",
+                    mention("key-hash"),
+                    "), or choose a max parallelism that divides the old one, which needs no hash",
+                ),
             )
         return codes

@@ -1,31 +1,30 @@
-"""What a record is called: its key, its namespace, the key in its map, or its time, out of the bytes of its key.
+"""Readable name of a record: key, namespace, user key and time, decoded from the bytes of its composite key.
 
-The layout is that of `composite_key`, here for one record. What a serializer that is not known wrote cannot be taken
-apart; then the bytes are the name.
+The layout is that of `composite_key`, here for a single record. If a serializer is unknown, the name is the bytes.
 """
 
 from __future__ import annotations
 
-from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_entries import content_of
 from rescale.flink.keyed.namespaces import namespace_serializer
-from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.reading import type_name
+from rescale.flink.serializers.program import compile_key_program, compile_program
+from rescale.flink.serializers.rows.streaming import VOID_NAMESPACE
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import TypeTree
 from rescale.flink.serializers.value_words import bytes_in_words, in_words
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
+from rescale.text.errors import RescaleError, UnsupportedError
 
 _SIGN_BIT = 1 << 63
-_VOID_NAMESPACE = "VoidNamespace"
 
 
 def name_record(header: KeyedHeader | None, state: str, key: bytes) -> dict[str, str]:
-    """What stands in `key`, by what it is: `key`, and `time`, `namespace`, `user_key` as far as there are such.
+    """Return the parts of a composite key as text: `key`, and `time`, `namespace`, `user_key` if it has them.
 
-    Without its header, or where it cannot be told apart: `key_bytes`.
+    `key` is the composite key without its key group. Without a header, or if it cannot be decoded, the only part is
+    `key_bytes`.
     """
     info = next((info for info in header.states if info.name == state), None) if header is not None else None
     if header is None or info is None:
@@ -42,16 +41,16 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
     if is_timer:  # the sign is flipped, so that timers sort by their bytes (TimerSerializer)
         parts["time"] = str(reader.i64() ^ -_SIGN_BIT)
     namespace_snapshot = namespace_serializer(info)
-    key, namespace = compile_program(key_serializer), compile_program(namespace_snapshot)
+    key, namespace = compile_key_program(key_serializer), compile_program(namespace_snapshot)
     has_lengths = not is_timer and key.fixed_length is None and namespace.fixed_length is None
     begin = reader.position
     parts = {"key": in_words(key.tree, reader), **parts}
     if has_lengths:
         _take_length(reader, reader.position - begin)
     begin = reader.position
-    words = in_words(namespace.tree, reader)
-    if type_name(namespace_snapshot) != _VOID_NAMESPACE:
-        parts["namespace"] = words
+    namespace_text = in_words(namespace.tree, reader)
+    if namespace_snapshot.class_name != VOID_NAMESPACE.snapshot:
+        parts["namespace"] = namespace_text
     if has_lengths:
         _take_length(reader, reader.position - begin)
     if info.state_type == "MAP":
@@ -62,11 +61,11 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
 
 
 def _take_length(reader: ByteReader, length: int) -> None:
-    """The length of what was just read, lowest byte first."""
+    """Consume the little-endian `length` of the part that was just read; `SnapshotError` if it differs."""
     at, size = reader.position, max(1, (length.bit_length() + 7) // 8)
-    found = int.from_bytes(reader.raw(size), "little")
-    if found != length:
-        raise reader.error("another length than that of what is in front", at=at, expected=length, found=found)
+    stored = int.from_bytes(reader.raw(size), "little")
+    if stored != length:
+        raise reader.error("a length in a composite key is wrong", at=at, expected=length, found=stored)
 
 
 def _user_key(info: StateMetaInfo, reader: ByteReader) -> str:

@@ -23,10 +23,10 @@ WRONG = (
     "a character that cannot be",
     "an object of a subclass of its POJO, which is not followed",
 )
-"""What is wrong with a key, by the number that tells it; 0 is nothing."""
+"""Texts for damaged keys, by the number that the machine returns; 0 is an intact key."""
 
 SUBCLASS = 7
-"""The number of what is not damage, only not followed."""
+"""Number for a key that is intact, but not followed."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
 
     What lies between a key's end and its limit, such as the namespace of a composite key, is for the caller.
     """
-    from rescale.flink.serializers import machine  # numba: most of a second for every process, and few need it
-    from rescale.flink.serializers.lowering import lower
+    from rescale.flink.keys import machine  # numba: most of a second for every process, and few need it
+    from rescale.flink.keys.lowering import lower
 
     if starts.shape != limits.shape:
         raise ValueError(f"{len(starts)} starts and {len(limits)} limits")
@@ -71,8 +71,8 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
 
 def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Longs, str | None]:
     """Where values end that lie one behind the other from `start` on: of the first `most`, and why there are fewer."""
-    from rescale.flink.serializers import machine
-    from rescale.flink.serializers.lowering import lower
+    from rescale.flink.keys import machine
+    from rescale.flink.keys.lowering import lower
 
     code, depth = lower(program.tree)
     seen = np.ascontiguousarray(data, np.uint8).view()
@@ -85,11 +85,11 @@ def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Long
 
 def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
     """The key group of each `hashCode`: `key_groups.key_group_of_hash` for many."""
-    from rescale.flink.serializers import machine  # numba, as above
+    from rescale.flink.keys.murmur import scramble  # numba, as above
 
     groups = np.empty(len(codes), np.int32)
     with np.errstate(over="ignore"):  # as above
-        machine.scramble(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
+        scramble(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
     return groups
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rescale.errors import RequestError
 from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.text.errors import RequestError
 
 KeyFunction = Callable[[bytes], int]
 

@@ -14,10 +14,8 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from rescale.errors import RequestError, SnapshotError, UnsupportedError
 from rescale.flink.arrays import Bytes, Codes, Longs
-from rescale.flink.keys.java_hash import SUBCLASS, WRONG, key_groups_of_hashes, walk_keys
-from rescale.flink.serializers.formulas import (
+from rescale.flink.keys.formulas import (
     CASE_CLASS,
     FOLDS,
     KNOWN,
@@ -29,22 +27,25 @@ from rescale.flink.serializers.formulas import (
     own_classes,
     parse_formula,
 )
-from rescale.flink.serializers.program import Program, compile_program
+from rescale.flink.keys.java_hash import SUBCLASS, WRONG, key_groups_of_hashes, walk_keys
+from rescale.flink.serializers.program import Program, compile_key_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, FixedHash, Product, parts
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 
 LEAST_MAX_PARALLELISM = 64
 HIGHEST_CHANCE = 1e-9
-"""That one of the formulas tried is wrong and fits all the same."""
+"""Highest chance that a formula is wrong and fits all the same."""
 
 _FIRST_BATCH, _GROWTH = 4, 4
 _SHOWN_DIVISORS = 5
-_OWN_FUNCTION = "give a function of your own, --key-hash module:function"
+_OWN_FUNCTION = Advice("give a function of your own, ", mention("key-hash", "module:function"))
 
 
 @dataclass(frozen=True)
 class KeyHash:
-    """A hash by its `name`, which `named_hash` takes back. `known`: it is defined, not found by trying."""
+    """A hash by its `name`, which `named_hash` takes back. `known` says that it is defined, not a guess that fits."""
 
     name: str
     known: bool
@@ -52,20 +53,20 @@ class KeyHash:
 
 
 def known_hash(snapshot: SerializerSnapshot) -> KeyHash | None:
-    """That of the keys of a serializer if their class has a defined one."""
+    """Return the hash of the keys of a serializer if their class has a defined one."""
     try:
-        program = compile_program(snapshot)
+        program = compile_key_program(snapshot)
     except UnsupportedError:
         return None
     return KeyHash(KNOWN, True, program) if program.hashable else None
 
 
 def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
-    """Those to try for keys whose hash is their user's own, the likely ones first; at most `MOST_FORMULAS`.
+    """Yield the hashes to try for keys of a user's class, the likely ones first; at most `MOST_FORMULAS`.
 
     Raises `UnsupportedError` if the keys cannot be measured.
     """
-    program = compile_program(snapshot)
+    program = compile_key_program(snapshot)
     classes = own_classes(program.tree)
     tried = formulas(classes) if classes else iter([Formula(CASE_CLASS, ())] if _has_case_class(program) else [])
     candidates = (_key_hash(program, classes, formula) for formula in tried)
@@ -74,7 +75,7 @@ def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
 
 def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     """`RequestError` if it is no name of a hash for these keys, `UnsupportedError` if they cannot be measured."""
-    program = compile_program(snapshot)
+    program = compile_key_program(snapshot)
     if name == KNOWN and program.hashable:
         return KeyHash(KNOWN, True, program)
     classes = own_classes(program.tree)
@@ -125,6 +126,12 @@ def choose_hash(
     return first
 
 
+def count_distinct_keys(snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs) -> int:
+    """Return the number of different keys among those from `starts`; raises `UnsupportedError` or `SnapshotError`."""
+    in_one_group = np.zeros(len(starts), np.int64)
+    return len(_distinct(compile_key_program(snapshot), _Keys(data, starts, limits, in_one_group)))
+
+
 def refuse_no_hash(
     snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs, groups: Longs, max_parallelism: int
 ) -> None:
@@ -145,7 +152,7 @@ class _Tried(NamedTuple):
 def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _Tried:
     """At least one fits; raises what more keys would not mend."""
     try:
-        program = compile_program(snapshot)
+        program = compile_key_program(snapshot)
     except UnsupportedError as error:
         raise UnsupportedError(error.what, advice=f"{_divisors(max_parallelism)}; or {_OWN_FUNCTION}") from None
     if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.tree)):
@@ -263,14 +270,16 @@ def _expected(program: Program, classes: tuple[OwnClass, ...]) -> str:
 def _refuse(
     what: str, max_parallelism: int, expected: object = None, found: object = None, *, has_formula: bool = True
 ) -> NoReturn:
-    formula = "name the formula, --key-hash NAME, or " if has_formula else ""
-    advice = f"{_divisors(max_parallelism)}; or {formula}{_OWN_FUNCTION}"
+    formula = Advice("name the formula, ", mention("key-hash", "NAME"), ", or ") if has_formula else Advice()
+    advice = Advice(_divisors(max_parallelism), "; or ", formula, _OWN_FUNCTION)
     raise UnsupportedError(what, expected=expected, found=found, advice=advice)
 
 
-def _divisors(max_parallelism: int) -> str:
+def _divisors(max_parallelism: int) -> Advice:
     divisors = [number for number in range(max_parallelism // 2, 1, -1) if max_parallelism % number == 0]
     if not divisors:
-        return f"keep the max parallelism, {max_parallelism}"
+        return Advice(f"keep the max parallelism, {max_parallelism}")
     shown = ", ".join(map(str, divisors[:_SHOWN_DIVISORS])) + (", …" if len(divisors) > _SHOWN_DIVISORS else "")
-    return f"a max parallelism that divides the old one needs no hash of keys: --max-parallelism {shown}"
+    return Advice(
+        "a max parallelism that divides the old one needs no hash of keys: ", mention("max-parallelism"), f" {shown}"
+    )

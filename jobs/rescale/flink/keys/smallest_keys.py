@@ -11,7 +11,7 @@ from itertools import count
 from types import MappingProxyType
 
 from rescale.flink.key_groups import key_group_of_hash, subtask_of_key_group
-from rescale.flink.redistribution import java_string_hash
+from rescale.flink.keys.java_strings import java_string_hash
 
 
 def _long_hash(value: int) -> int:
@@ -31,15 +31,15 @@ HASHES: MappingProxyType[str, Callable[[int], int]] = MappingProxyType(
 
 
 def virtual_keys(key_type: str, max_parallelism: int, parallelism: int) -> tuple[int, ...]:
-    """For each subtask, the smallest number from 0 up whose key lies there; `key_type` is one of `HASHES`.
+    """Return, for each subtask, the smallest number from 0 up whose key belongs to it; `key_type` is one of `HASHES`.
 
-    It ends: every key group below the max parallelism is met sooner or later.
+    The search ends, because the numbers reach every key group below the max parallelism.
     """
     code = HASHES[key_type]
-    found: dict[int, int] = {}
+    smallest: dict[int, int] = {}
     for value in count():
         key_group = key_group_of_hash(code(value), max_parallelism)
-        found.setdefault(subtask_of_key_group(max_parallelism, parallelism, key_group), value)
-        if len(found) == parallelism:
-            return tuple(found[subtask] for subtask in range(parallelism))
+        smallest.setdefault(subtask_of_key_group(max_parallelism, parallelism, key_group), value)
+        if len(smallest) == parallelism:
+            return tuple(smallest[subtask] for subtask in range(parallelism))
     raise AssertionError("unreachable: the numbers do not end")

@@ -1,24 +1,24 @@
-"""Channel state handles of unaligned checkpoints, read and written (`ChannelStateHandleSerializer`).
+"""Reader and writer of the channel state handles of unaligned checkpoints (`ChannelStateHandleSerializer`).
 
-Up to version 5 a handle has no tag and describes one channel. Version 6 puts a type byte in front, which
-tells single from merged handles and input from output.
+Up to version 5, a handle has no tag and describes one channel. Version 6 puts a type byte in front, which distinguishes
+single from merged handles and input from output.
 """
 
 from __future__ import annotations
 
-from rescale.errors import UnsupportedError
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_MERGED_CHANNELS
 from rescale.flink.metadata.handles import ChannelHandle, MergedChannelHandle, SingleChannelHandle
 from rescale.flink.metadata.stream_handles import read_stream, write_stream
+from rescale.text.errors import UnsupportedError
 
 INPUT_TYPES = (1, 3)
-"""The type bytes of a single and of a merged handle, `ChannelStateHandleSerializerV2`."""
+"""Type bytes of a single and of a merged handle (`ChannelStateHandleSerializerV2`)."""
 OUTPUT_TYPES = (2, 4)
 
 
 def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> tuple[ChannelHandle, ...]:
-    """The handles of one direction; `types` is `INPUT_TYPES` or `OUTPUT_TYPES`."""
+    """Return the handles of one direction; `types` is `INPUT_TYPES` or `OUTPUT_TYPES`."""
     typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     return tuple(
         _read_typed(reader, types) if typed else _read_single(reader)
@@ -27,6 +27,7 @@ def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> t
 
 
 def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]) -> None:
+    """Write the handles of one direction; `UnsupportedError` for a merged handle in a version without them."""
     single, merged = types
     typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     out.i32(len(channels))

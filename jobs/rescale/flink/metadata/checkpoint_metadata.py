@@ -1,6 +1,6 @@
-"""What a `_metadata` file says (`CheckpointMetadata`): which operators exist, and where their state lies.
+"""Content of a `_metadata` file (`CheckpointMetadata`): the operators, and the handles of their state.
 
-Order is the file's throughout, and equality is by value, so that reading and writing give the same bytes.
+All tuples have the order of the file, so that reading and writing gives the same bytes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ RELEASES = {
     5: "Flink 2.0",
     6: "Flink 2.1 to 2.3",
 }
-"""Which releases write which version; every release reads all older ones from 2 on."""
+"""Releases that write each version; each release reads all older versions from 2 on."""
 
 
 @dataclass(frozen=True, slots=True)
 class MasterState:
-    """What a `MasterTriggerRestoreHook` on the job manager stored; opaque."""
+    """State of a `MasterTriggerRestoreHook` on the job manager; its payload is opaque."""
 
     version: int
     name: str
@@ -41,7 +41,7 @@ class MasterState:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskState:
-    """`OperatorSubtaskState`: at most one handle in each of four slots, and what was in flight."""
+    """`OperatorSubtaskState`: at most one handle in each of four slots, and the handles of records in flight."""
 
     managed_operator: OperatorHandle | None = None
     raw_operator: OperatorHandle | None = None
@@ -53,7 +53,7 @@ class SubtaskState:
 
 @dataclass(frozen=True, slots=True)
 class Subtask:
-    """One subtask's entry; `state` is None exactly if the subtask had `finished`."""
+    """Entry of a subtask; `state` is None exactly if the subtask had `finished`."""
 
     index: int
     finished: bool
@@ -62,10 +62,10 @@ class Subtask:
 
 @dataclass(frozen=True, slots=True)
 class OperatorState:
-    """One operator of the job, stateless ones included. A subtask without an entry has no state.
+    """An operator of the job, with or without state. A subtask without an entry has no state.
 
-    `operator_id` is 32 hex digits. `name` and `uid` are "" where Flink stored none: always below version 5.
-    A `fully_finished` one (`FullyFinishedOperatorState`) has no subtasks and no coordinator state.
+    `operator_id` is 32 hex digits. `name` and `uid` are "" where Flink stored none, as always below version 5.
+    A `fully_finished` operator (`FullyFinishedOperatorState`) has no subtasks and no coordinator state.
     """
 
     operator_id: str

@@ -1,9 +1,8 @@
-"""State handles: where a subtask's state lies.
+"""State handles: references to the state of a subtask.
 
-A handle never holds state of any size, it points: a *stream* is a file, a piece of a file, or (if small) the
-bytes themselves; a *keyed handle* says which key groups lie at which offsets of which streams; an *operator
-handle* says the same of the elements of list and broadcast states; a *channel handle* of the buffers that an
-unaligned checkpoint caught in flight. The forms are those of `MetadataV2V3SerializerBase`.
+A *stream* is a file, a piece of a file, or (if small) the bytes themselves. A *keyed handle* has the streams and
+offsets of key groups, an *operator handle* those of the elements of list and broadcast states, and a *channel handle*
+those of the buffers in flight of an unaligned checkpoint. The forms are those of `MetadataV2V3SerializerBase`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TypeAlias
 
 
 class HandleTag(IntEnum):
-    """The type byte in front of a handle; handles of all kinds share one number space."""
+    """Type byte in front of a handle; the numbers are unique across all kinds of handles."""
 
     NULL = 0
     INLINE = 1
@@ -37,7 +36,7 @@ class HandleTag(IntEnum):
 
 
 class DistributionMode(IntEnum):
-    """How elements of operator state are dealt to subtasks: the ordinals of `OperatorStateHandle.Mode`."""
+    """Distribution of the elements of an operator state to subtasks: the ordinals of `OperatorStateHandle.Mode`."""
 
     SPLIT_DISTRIBUTE = 0
     UNION = 1
@@ -48,8 +47,8 @@ class DistributionMode(IntEnum):
 class InlineStream:
     """`ByteStreamStateHandle` (tag 1): the state itself.
 
-    `name` is an identity only, but has to be unique per content. `position` is where `data` starts in the
-    bytes that the handle was read from, -1 for a handle that was not read.
+    `name` is only an identity, but different content needs different names. `position` is the start of `data` in the
+    bytes from which the handle was read; -1 for a handle that was not read.
     """
 
     name: str
@@ -67,7 +66,7 @@ class FileStream:
 
 @dataclass(frozen=True, slots=True)
 class RelativeFileStream:
-    """`RelativeFileStateHandle` (tag 6): `path` starts at the directory of `_metadata` and may hold `..`."""
+    """`RelativeFileStateHandle` (tag 6): `path` is relative to the directory of `_metadata` and may contain `..`."""
 
     path: str
     size: int
@@ -75,7 +74,7 @@ class RelativeFileStream:
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupsStream:
-    """`KeyGroupsStateHandle` in the place of a stream (tag 3): Flink reads it, and writes it no longer."""
+    """`KeyGroupsStateHandle` in place of a stream (tag 3): Flink still reads it, but no longer writes it."""
 
     first_key_group: int
     offsets: tuple[int, ...]
@@ -84,7 +83,7 @@ class KeyGroupsStream:
 
 @dataclass(frozen=True, slots=True)
 class SegmentStream:
-    """`SegmentFileStateHandle` (tag 15): `size` bytes from `start` of a file that several handles share.
+    """`SegmentFileStateHandle` (tag 15): `size` bytes at `start` of a file that several handles share.
 
     `scope` is the ordinal of `CheckpointedStateScope`: 0 exclusive, 1 shared.
     """
@@ -98,7 +97,7 @@ class SegmentStream:
 
 @dataclass(frozen=True, slots=True)
 class EmptySegmentStream:
-    """`EmptySegmentFileStateHandle` (tag 16): no bytes at all, which is not the same as no handle."""
+    """`EmptySegmentFileStateHandle` (tag 16): a handle without bytes, which differs from no handle."""
 
 
 Stream: TypeAlias = (
@@ -107,9 +106,9 @@ Stream: TypeAlias = (
 
 
 def _check_form(tag: int, forms: dict[int, bool], *fields: object) -> None:
-    """`forms` says for each tag of the class whether `fields` go with it; all of them or none are there."""
+    """Check that `fields` are all set or all None, as `forms` says for the tag; `ValueError` otherwise."""
     if tag not in forms or any((field is not None) != forms[tag] for field in fields):
-        raise ValueError(f"a handle with tag {tag} does not have the fields {fields}")
+        raise ValueError(f"a handle with tag {tag} cannot have the fields {fields}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ class KeyGroupsHandle:
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file of a RocksDB directory (`HandleAndLocalPath`): its name there, and where its bytes lie."""
+    """A file of a RocksDB directory (`HandleAndLocalPath`): its name there, and its content."""
 
     name: str
     stream: Stream
@@ -178,7 +177,7 @@ class StateChange:
 class InMemoryChangelogHandle:
     """`InMemoryChangelogStateHandle` (tag 9): the changes with sequence numbers `start` to `end`.
 
-    `position` is where the first of them starts in the bytes that the handle was read from, -1 if it was not read.
+    `position` is the start of the first change in the bytes from which the handle was read; -1 if it was not read.
     """
 
     first_key_group: int
@@ -241,7 +240,7 @@ KeyedHandle: TypeAlias = KeyGroupsHandle | IncrementalHandle | ChangelogHandle |
 
 @dataclass(frozen=True, slots=True)
 class OperatorStateOffsets:
-    """The elements of one list state, or the one map of a broadcast state, by their offsets in the stream."""
+    """Offsets in the stream: of the elements of a list state, or of the only map of a broadcast state."""
 
     name: str
     mode: DistributionMode
@@ -250,7 +249,7 @@ class OperatorStateOffsets:
 
 @dataclass(frozen=True, slots=True)
 class FileMerging:
-    """What `FileMergingOperatorStreamStateHandle` (tag 17) knows beyond tag 4."""
+    """Fields that `FileMergingOperatorStreamStateHandle` (tag 17) adds to tag 4."""
 
     task_owned_dir: str
     shared_dir: str
@@ -268,10 +267,10 @@ class OperatorHandle:
 
 @dataclass(frozen=True, slots=True)
 class SingleChannelHandle:
-    """The buffers of one channel (`InputChannelStateHandle`, `ResultSubpartitionStateHandle`).
+    """Buffers of a channel (`InputChannelStateHandle`, `ResultSubpartitionStateHandle`).
 
-    `subtask` is the index at the time of the checkpoint. `group` and `channel` are the gate and its channel
-    for input, the result partition and its subpartition for output.
+    `subtask` is its index at the time of the checkpoint. `group` and `channel` are the gate and its channel for input,
+    and the result partition and its subpartition for output.
     """
 
     subtask: int
@@ -284,9 +283,9 @@ class SingleChannelHandle:
 
 @dataclass(frozen=True, slots=True)
 class MergedChannelHandle:
-    """All channels of a subtask that share a stream (`AbstractMergedChannelStateHandle`, since Flink 2.1).
+    """Buffers of all channels of a subtask in a shared stream (`AbstractMergedChannelStateHandle`, since Flink 2.1).
 
-    `packed` holds their coordinates, sizes and offsets as Flink packs them.
+    `packed` contains their coordinates, sizes and offsets in Flink's packed form.
     """
 
     subtask: int

@@ -1,7 +1,7 @@
-"""Keyed state handles, read and written (`serializeKeyedStateHandle`).
+"""Reader and writer of keyed state handles (`serializeKeyedStateHandle`).
 
-Flink gave a form a second tag when it added fields: tags 3, 5, 8 and 10 became 12, 11, 14 and 13. The
-handle's `tag` keeps them apart, so that each is written as it was read.
+When Flink added fields to a form, it gave it a second tag: 3, 5, 8 and 10 became 12, 11, 14 and 13. Handles keep their
+`tag`, so that each is written as it was read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ METADATA_KEY_GROUP = -1
 
 
 def read_keyed(reader: ByteReader, depth: int = 0) -> KeyedHandle | None:
-    """The keyed handle at the cursor, None for tag 0; `depth` is the number of handles around it."""
+    """Return the keyed handle at the reader's position, None for tag 0; `depth` is the number of enclosing handles.
+
+    Raises `SnapshotError` for a damaged handle and for an unknown tag.
+    """
     at = reader.position
     tag = reader.u8()
     if tag != HandleTag.NULL:
@@ -57,6 +60,7 @@ def read_keyed(reader: ByteReader, depth: int = 0) -> KeyedHandle | None:
 
 
 def write_keyed(out: ByteWriter, handle: KeyedHandle | None) -> None:
+    """Write a keyed handle; the mirror of `read_keyed`."""
     match handle:
         case None:
             out.u8(HandleTag.NULL)
@@ -162,7 +166,7 @@ def _write_changelog(out: ByteWriter, handle: ChangelogHandle) -> None:
 
 
 def _read_base(reader: ByteReader, depth: int) -> KeyedHandle:
-    """Flink drops a null with a warning; it could not be written back, so it is an error here."""
+    """Return a handle of the base; a null, which Flink drops with a warning, is an error because it would be lost."""
     at = reader.position
     handle = read_keyed(reader, depth)
     if handle is None:

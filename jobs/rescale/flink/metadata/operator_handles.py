@@ -1,4 +1,4 @@
-"""Operator state handles, read and written (`serializeOperatorStateHandle`)."""
+"""Reader and writer of operator state handles (`serializeOperatorStateHandle`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rescale.flink.metadata.stream_handles import read_path, read_stream, unknow
 
 
 def read_operator(reader: ByteReader) -> OperatorHandle | None:
-    """The operator handle at the cursor, None for tag 0."""
+    """Return the operator handle at the reader's position, None for tag 0; `SnapshotError` if it is damaged."""
     at = reader.position
     match reader.u8():
         case HandleTag.NULL:
@@ -29,6 +29,7 @@ def read_operator(reader: ByteReader) -> OperatorHandle | None:
 
 
 def write_operator(out: ByteWriter, handle: OperatorHandle | None) -> None:
+    """Write an operator handle; the mirror of `read_operator`."""
     if handle is None:
         out.u8(HandleTag.NULL)
         return
@@ -42,7 +43,7 @@ def write_operator(out: ByteWriter, handle: OperatorHandle | None) -> None:
 
 
 def read_flag(reader: ByteReader) -> bool:
-    """A boolean; a byte other than 0 and 1 means true to Java, but nobody writes it."""
+    """Return a boolean; bytes other than 0 and 1, which Java reads as true but never writes, raise `SnapshotError`."""
     at = reader.position
     flag = reader.u8()
     if flag not in (0, 1):
@@ -57,7 +58,10 @@ def _read_file_merging(reader: ByteReader) -> OperatorHandle:
     stream = read_stream(reader, depth=1)
     if not isinstance(stream, SegmentStream | EmptySegmentStream):
         raise reader.error(
-            "merged state that is not in a segment", at=at, expected="tag 15 or 16", found=reader.data[at]
+            "the stream of a file-merging handle is not a segment",
+            at=at,
+            expected="tag 15 or 16",
+            found=reader.data[at],
         )
     return OperatorHandle(states, stream, merging)
 

@@ -1,13 +1,12 @@
-"""Operators and their subtasks, read and written (`serializeOperatorState`, `serializeSubtaskState`).
+"""Reader and writer of operators and their subtasks (`serializeOperatorState`, `serializeSubtaskState`).
 
-Version 2 still carries three fields of older formats. Flink writes constants there and ignores what it reads;
-anything but the constants is refused, because it could not be written back. From version 3 on, -1 subtasks
-mark an operator of which all subtasks had finished, and the index -i-1 a subtask i that had.
+Version 2 still has three fields of older formats. Flink writes constants there and ignores them when it reads. Other
+values are refused here, because the writer would lose them. From version 3 on, a count of -1 marks an operator whose
+subtasks have all finished, and the index -i-1 marks a finished subtask i.
 """
 
 from __future__ import annotations
 
-from rescale.errors import RescaleError, UnsupportedError
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.metadata.channel_handles import INPUT_TYPES, OUTPUT_TYPES, read_channels, write_channels
@@ -22,6 +21,7 @@ from rescale.flink.metadata.handles import InlineStream, OperatorHandle
 from rescale.flink.metadata.keyed_handles import read_keyed, write_keyed
 from rescale.flink.metadata.operator_handles import read_operator, write_operator
 from rescale.flink.metadata.stream_handles import read_optional_stream, write_stream
+from rescale.text.errors import RescaleError, UnsupportedError
 
 _FULLY_FINISHED = -1
 _V2_CHAIN_LENGTH = 1
@@ -30,6 +30,7 @@ _V2_LEGACY_STATES = 0
 
 
 def read_operator_states(reader: ByteReader, version: int) -> tuple[OperatorState, ...]:
+    """Return the operators of a `_metadata` file of this version; `SnapshotError` and `UnsupportedError` name them."""
     operators: dict[str, OperatorState] = {}
     for _ in range(reader.count(item_size=29)):
         at = reader.position
@@ -41,6 +42,7 @@ def read_operator_states(reader: ByteReader, version: int) -> tuple[OperatorStat
 
 
 def write_operator_states(out: ByteWriter, operators: tuple[OperatorState, ...], version: int) -> None:
+    """Write the operators; `UnsupportedError` names an operator with state that this version cannot express."""
     out.i32(len(operators))
     for operator in operators:
         try:
@@ -92,7 +94,7 @@ def _read_parallelism(reader: ByteReader) -> tuple[int, int]:
     parallelism, max_parallelism = reader.i32(), reader.i32()
     if not 0 < parallelism <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
         raise reader.error(
-            "a parallelism that cannot be",
+            "an impossible parallelism or max parallelism",
             at=at,
             expected=f"1 <= parallelism <= max parallelism <= {UPPER_BOUND_MAX_PARALLELISM}",
             found=f"parallelism {parallelism}, max parallelism {max_parallelism}",
@@ -107,8 +109,8 @@ def _read_coordinator(reader: ByteReader, version: int) -> InlineStream | None:
         return None
     stream = read_optional_stream(reader)
     if stream is not None and not isinstance(stream, InlineStream):
-        found = f"tag {reader.data[at]}"
-        raise reader.error("coordinator state is not inline", at=at, expected="tag 0 or 1", found=found)
+        tag = f"tag {reader.data[at]}"
+        raise reader.error("coordinator state is not inline", at=at, expected="tag 0 or 1", found=tag)
     return stream
 
 
@@ -122,7 +124,7 @@ def _write_coordinator(out: ByteWriter, coordinator: InlineStream | None, versio
 
 
 def _read_subtasks(reader: ByteReader, version: int, parallelism: int) -> tuple[Subtask, ...] | None:
-    """The subtasks that have an entry; None if the operator is fully finished."""
+    """Return the subtasks that have an entry; None if the operator is fully finished."""
     at = reader.position
     if version >= FIRST_VERSION_WITH_COORDINATORS and reader.i32() == _FULLY_FINISHED:
         return None
@@ -198,7 +200,7 @@ def _write_state(out: ByteWriter, state: SubtaskState, version: int) -> None:
 
 
 def _read_slot(reader: ByteReader) -> OperatorHandle | None:
-    """A slot for an operator handle: how many there are, and the handle."""
+    """Return the handle in a slot, which has a count of handles in front; None for an empty slot."""
     at = reader.position
     handles = reader.i32()
     if handles not in (0, 1):
@@ -208,7 +210,7 @@ def _read_slot(reader: ByteReader) -> OperatorHandle | None:
     at = reader.position
     handle = read_operator(reader)
     if handle is None:
-        raise reader.error("a slot announces a handle and has none", at=at, expected="tag 4 or 17", found="tag 0")
+        raise reader.error("a slot counts one handle, but contains none", at=at, expected="tag 4 or 17", found="tag 0")
     return handle
 
 
@@ -239,9 +241,9 @@ def _write_v2_fields(out: ByteWriter) -> None:
     out.i32(_V2_LEGACY_STATES)
 
 
-def _check_constant(reader: ByteReader, at: int, what: str, expected: int, found: int) -> None:
-    if found != expected:
-        raise reader.error(f"a {what} that Flink never writes", at=at, expected=expected, found=found)
+def _check_constant(reader: ByteReader, at: int, what: str, expected: int, value: int) -> None:
+    if value != expected:
+        raise reader.error(f"a {what} that Flink never writes", at=at, expected=expected, found=value)
 
 
 def _no_place(version: int, what: str) -> UnsupportedError:

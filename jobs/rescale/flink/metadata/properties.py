@@ -1,11 +1,10 @@
-"""The last thing in a `_metadata` file from version 4 on: a Java-serialized `CheckpointProperties`.
+"""Properties of a snapshot: the Java-serialized `CheckpointProperties` at the end of `_metadata` from version 4 on.
 
-It says whether the snapshot is a checkpoint or a savepoint, and of which format; the shared-state registry
-asks for that when Flink claims a snapshot. It is read by its classes and constants, not compared as bytes:
-two snapshots of a kind may differ in other fields.
+They say whether the snapshot is a checkpoint or a savepoint, and its format; the shared-state registry needs that when
+Flink claims a snapshot. Only classes and constants are compared, because other fields may differ.
 
-What the State Processor API writes (`SavepointOutputFormat`) has null there. Flink restores it, and takes its sort for
-unknown, as it does below version 4 (`CompletedCheckpoint.getRestoredProperties`).
+Snapshots of the State Processor API (`SavepointOutputFormat`) have null there. Flink restores them and treats their
+type as unknown, as below version 4 (`CompletedCheckpoint.getRestoredProperties`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _SAVEPOINT_CLASS = "org.apache.flink.runtime.checkpoint.SavepointType"
 
 
 class SnapshotType(Enum):
-    """What a snapshot says it is; `UNKNOWN` below version 4, for null, and for a type that no known release writes."""
+    """Type of a snapshot by its properties; `UNKNOWN` below version 4, for null, and for types of unknown releases."""
 
     CANONICAL_SAVEPOINT = "canonical savepoint"
     NATIVE_SAVEPOINT = "native savepoint"
@@ -31,14 +30,14 @@ class SnapshotType(Enum):
 
 
 def read_properties(reader: ByteReader) -> bytes:
-    """The stream at the cursor, as it is, if its object is one that Flink takes for properties, or null."""
+    """Return the bytes of the Java object at the reader's position; `SnapshotError` unless it is properties or null."""
     at = reader.position
     _read_properties(reader)
     return reader.data[at : reader.position]
 
 
 def snapshot_type(blob: bytes) -> SnapshotType:
-    """The type that `Metadata.properties` names; `UNKNOWN` for b""."""
+    """Return the type of a snapshot with these `Metadata.properties`; `UNKNOWN` for b""."""
     named = _named_type(blob)
     if named is None:
         return SnapshotType.UNKNOWN
@@ -51,21 +50,21 @@ def snapshot_type(blob: bytes) -> SnapshotType:
 
 
 def stopped_the_job(blob: bytes) -> bool:
-    """Whether `Metadata.properties` are of a savepoint that ended its job (`SavepointType.PostCheckpointAction`)."""
+    """Whether `Metadata.properties` are those of a savepoint that stopped its job (`PostCheckpointAction`)."""
     named = _named_type(blob)
     action = None if named is None else named.fields.get("postCheckpointAction")
     return isinstance(action, JavaEnum) and action.constant in ("SUSPEND", "TERMINATE")
 
 
 def savepoint_properties(canonical: bool) -> bytes:
-    """The properties of a savepoint as Flink 1.16 to 2.3 write them (`CheckpointProperties.forSavepoint`)."""
+    """Return the properties of a savepoint as Flink 1.16 to 2.3 write them (`CheckpointProperties.forSavepoint`)."""
     constant = ByteWriter()
     constant.utf("CANONICAL" if canonical else "NATIVE")
     return _SAVEPOINT_PROPERTIES % constant.bytes()
 
 
 def _named_type(blob: bytes) -> JavaObject | None:
-    """The `SnapshotType` in `Metadata.properties`, if there is one."""
+    """Return the `SnapshotType` in `Metadata.properties`, if there is one."""
     properties = _read_properties(ByteReader(blob, "the properties in _metadata")) if blob else None
     named = None if properties is None else properties.fields.get("checkpointType")
     return named if isinstance(named, JavaObject) else None
@@ -94,7 +93,7 @@ _SAVEPOINT_TYPES = {
     "NATIVE": SnapshotType.NATIVE_SAVEPOINT,
 }
 
-# Seven booleans, of which only `forced` is true, and a `SavepointType`; left open is the name of its format.
+# Seven booleans, of which only `forced` is true, and a `SavepointType`; `%b` is the name of its format.
 _SAVEPOINT_PROPERTIES = (
     b"\xac\xed\x00\x05"
     b"sr\x00\x38org.apache.flink.runtime.checkpoint.CheckpointProperties\0\0\0\0\0\0\0\x02\x02\x00\x08"

@@ -1,13 +1,12 @@
-"""`_metadata`, read: magic, version, then the body of that version (`MetadataV2Serializer` to V6).
+"""Reader of `_metadata`: magic, version, then the body of that version (`MetadataV2Serializer` to V6).
 
-Everything that Flink checks when it opens a snapshot is checked here, and a little more: what the model has
-no place for, although Flink would ignore it (bytes behind the end, an operator listed twice), is refused
-rather than forgotten. Counts are checked against the bytes that are left: the file bounds the memory.
+It checks everything that Flink checks when it opens a snapshot. It also refuses what Flink ignores and the writer would
+lose: bytes behind the end, an operator that is listed twice. It checks counts against the remaining bytes, so that the
+size of the file bounds the memory.
 """
 
 from __future__ import annotations
 
-from rescale.errors import UnsupportedError
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_PROPERTIES,
@@ -22,13 +21,14 @@ from rescale.flink.metadata.keyed_handles import read_keyed
 from rescale.flink.metadata.operator_handles import read_operator
 from rescale.flink.metadata.operator_states import read_operator_states
 from rescale.flink.metadata.properties import read_properties
+from rescale.text.errors import UnsupportedError
 
 
 def read_metadata(data: bytes, path: str) -> Metadata:
-    """What the `_metadata` file `data` says; `path` names it in errors.
+    """Return the content of the `_metadata` file `data`; `path` names it in errors.
 
-    Raises `SnapshotError` with the offset if it is damaged, `UnsupportedError` if its version or something
-    in it is valid but refused.
+    Raises `SnapshotError` with the offset if the file is damaged, and `UnsupportedError` if its version, or something
+    in it, is valid but not supported.
     """
     reader = ByteReader(data, path)
     version = _read_version(reader)
@@ -44,7 +44,7 @@ def read_metadata(data: bytes, path: str) -> Metadata:
 
 
 def read_keyed_handle(data: bytes, path: str = "") -> KeyedHandle | None:
-    """A single keyed handle, as `write_keyed_handle` wrote it."""
+    """Return the keyed handle that `write_keyed_handle` wrote; `SnapshotError` if it is damaged."""
     reader = ByteReader(data, path)
     handle = read_keyed(reader)
     _check_end(reader)
@@ -52,7 +52,7 @@ def read_keyed_handle(data: bytes, path: str = "") -> KeyedHandle | None:
 
 
 def read_operator_handle(data: bytes, path: str = "") -> OperatorHandle | None:
-    """A single operator handle, as `write_operator_handle` wrote it."""
+    """Return the operator handle that `write_operator_handle` wrote; `SnapshotError` if it is damaged."""
     reader = ByteReader(data, path)
     handle = read_operator(reader)
     _check_end(reader)
@@ -72,7 +72,7 @@ def _read_version(reader: ByteReader) -> int:
     if version < 1:
         raise reader.error("not a metadata version", at=at, expected=known, found=version)
     raise UnsupportedError(
-        "this metadata version is of Flink 1.1 or 1.2" if version == 1 else "this metadata version is not known",
+        "metadata of Flink 1.1 or 1.2 is not supported" if version == 1 else "unknown metadata version",
         path=reader.path,
         offset=at,
         expected=known,

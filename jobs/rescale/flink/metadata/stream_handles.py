@@ -1,13 +1,12 @@
-"""Stream handles, read and written (`serializeStreamStateHandle`): a tag of one byte, then the body.
+"""Reader and writer of stream handles (`serializeStreamStateHandle`): a tag of one byte, then the body.
 
-Here and for all other handles: the reader accepts what Flink's loader accepts and refuses what Flink's
-constructors refuse, such as an empty path or a handle without a stream. Where Flink would read a value and
-forget it, the reader refuses too, so that what was read can always be written back as the same bytes.
+The reader of any handle accepts what Flink's loader accepts, and refuses what Flink's constructors refuse, such as an
+empty path or a handle without a stream. It also refuses values that Flink reads and drops, so that the writer always
+gives the same bytes.
 """
 
 from __future__ import annotations
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.metadata.handles import (
@@ -20,13 +19,14 @@ from rescale.flink.metadata.handles import (
     SegmentStream,
     Stream,
 )
+from rescale.text.errors import SnapshotError
 
 MAX_NESTING = 16
-"""Flink nests handles two deep; the bound keeps a file that was made to exhaust the stack from doing so."""
+"""Most levels of nested handles. Flink nests two; the limit stops malicious files that would exhaust the stack."""
 
 
 def read_optional_stream(reader: ByteReader, depth: int = 0) -> Stream | None:
-    """The stream handle at the cursor, None for tag 0; `depth` is the number of handles around it."""
+    """Return the stream handle at the reader's position, None for tag 0; `depth` is the number of enclosing handles."""
     at = reader.position
     tag = reader.u8()
     if tag != HandleTag.NULL:
@@ -55,7 +55,7 @@ def read_optional_stream(reader: ByteReader, depth: int = 0) -> Stream | None:
 
 
 def write_stream(out: ByteWriter, stream: Stream | None) -> None:
-    """The mirror of `read_stream` and `read_optional_stream`."""
+    """Write a stream handle, or tag 0 for None; the mirror of `read_stream` and `read_optional_stream`."""
     match stream:
         case None:
             out.u8(HandleTag.NULL)
@@ -83,7 +83,7 @@ def write_stream(out: ByteWriter, stream: Stream | None) -> None:
 
 
 def read_stream(reader: ByteReader, depth: int = 0) -> Stream:
-    """A stream where Flink does not accept null."""
+    """Return the stream handle at the reader's position; `SnapshotError` for tag 0."""
     at = reader.position
     stream = read_optional_stream(reader, depth)
     if stream is None:
@@ -92,12 +92,12 @@ def read_stream(reader: ByteReader, depth: int = 0) -> Stream:
 
 
 def read_key_group_range(reader: ByteReader) -> tuple[int, int]:
-    """First key group and number of key groups, within the key groups that Flink can have."""
+    """Return the first key group and the number of key groups; `SnapshotError` beyond the limits of Flink."""
     at = reader.position
     first, count = reader.i32(), reader.i32()
     if first < 0 or count < 0 or first + count > UPPER_BOUND_MAX_PARALLELISM:
         raise reader.error(
-            "a key group range that cannot be",
+            "an impossible range of key groups",
             at=at,
             expected=f"within 0 to {UPPER_BOUND_MAX_PARALLELISM - 1}",
             found=f"{count} key groups from {first}",
@@ -111,7 +111,7 @@ def write_key_group_range(out: ByteWriter, first: int, count: int) -> None:
 
 
 def read_key_group_offsets(reader: ByteReader) -> tuple[int, tuple[int, ...]]:
-    """`KeyGroupRangeOffsets`: the first key group, and an offset for it and each one after it."""
+    """Return the first key group, and the offsets of it and the following ones (`KeyGroupRangeOffsets`)."""
     first, count = read_key_group_range(reader)
     return first, reader.i64s(count)
 
@@ -122,6 +122,7 @@ def write_key_group_offsets(out: ByteWriter, first: int, offsets: tuple[int, ...
 
 
 def read_path(reader: ByteReader) -> str:
+    """Return a path; `SnapshotError` if it is empty, which Flink's `Path` refuses."""
     at = reader.position
     path = reader.utf()
     if not path:
@@ -130,21 +131,23 @@ def read_path(reader: ByteReader) -> str:
 
 
 def check_nesting(reader: ByteReader, at: int, depth: int) -> None:
+    """Raise `SnapshotError` if the handle at offset `at` is nested deeper than `MAX_NESTING`."""
     if depth >= MAX_NESTING:
         raise reader.error("handles are nested too deep", at=at, expected=f"at most {MAX_NESTING} levels")
 
 
 def unknown_tag(reader: ByteReader, at: int, what: str, expected: str) -> SnapshotError:
-    found = reader.data[at]
-    return reader.error(f"not a tag of a {what} in Flink up to 2.3", at=at, expected=expected, found=found)
+    """Return the error for the unknown tag at offset `at`; `what` names the kind of handle."""
+    tag = reader.data[at]
+    return reader.error(f"not a tag of a {what} in Flink up to 2.3", at=at, expected=expected, found=tag)
 
 
 def _read_size(reader: ByteReader) -> int:
-    """The size of a file; `FileStateHandle` takes -1 for one that nobody asked for."""
+    """Return the size of a file, -1 if `FileStateHandle` does not know it."""
     at = reader.position
     size = reader.i64()
     if size < -1:
-        raise reader.error("a file size that cannot be", at=at, expected="-1 or more", found=size)
+        raise reader.error("an impossible file size", at=at, expected="-1 or more", found=size)
     return size
 
 
@@ -152,7 +155,7 @@ def _read_segment(reader: ByteReader) -> SegmentStream:
     at = reader.position
     start, size, scope = reader.i64(), reader.i64(), reader.i32()
     if start < 0 or size < 0:
-        raise reader.error("a file segment that cannot be", at=at, found=f"{size} bytes from {start}")
+        raise reader.error("an impossible file segment", at=at, found=f"{size} bytes from {start}")
     if scope not in (0, 1):
         raise reader.error("not a scope of checkpointed state", at=at + 16, expected="0 or 1", found=scope)
     return SegmentStream(read_path(reader), start, size, scope, reader.utf())

@@ -1,12 +1,11 @@
-"""`_metadata`, written: the mirror of `reader`.
+"""Writer of `_metadata`: the mirror of `reader`.
 
-A version is written as Flink writes it. What a version has no place for (coordinator state in version 2,
-names below version 5) is an error, never left out.
+It writes a version as Flink does. Content that a version cannot express (coordinator state in version 2, names below
+version 5) is an error.
 """
 
 from __future__ import annotations
 
-from rescale.errors import UnsupportedError
 from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.metadata.checkpoint_metadata import (
     FIRST_VERSION_WITH_PROPERTIES,
@@ -20,10 +19,11 @@ from rescale.flink.metadata.handles import KeyedHandle, OperatorHandle
 from rescale.flink.metadata.keyed_handles import write_keyed
 from rescale.flink.metadata.operator_handles import write_operator
 from rescale.flink.metadata.operator_states import write_operator_states
+from rescale.text.errors import UnsupportedError
 
 
 def write_metadata(metadata: Metadata) -> bytes:
-    """The `_metadata` file that says `metadata`; `UnsupportedError` if its version cannot say all of it."""
+    """Return the bytes of a `_metadata` file; `UnsupportedError` if its version cannot express all of the content."""
     _check_version(metadata)
     out = ByteWriter()
     out.raw(MAGIC)
@@ -38,14 +38,14 @@ def write_metadata(metadata: Metadata) -> bytes:
 
 
 def write_keyed_handle(handle: KeyedHandle | None) -> bytes:
-    """A single keyed handle, as it stands in a `_metadata` file."""
+    """Return the bytes of a keyed handle, as in a `_metadata` file."""
     out = ByteWriter()
     write_keyed(out, handle)
     return out.bytes()
 
 
 def write_operator_handle(handle: OperatorHandle | None) -> bytes:
-    """A single operator handle, as it stands in a `_metadata` file."""
+    """Return the bytes of an operator handle, as in a `_metadata` file."""
     out = ByteWriter()
     write_operator(out, handle)
     return out.bytes()

@@ -1,4 +1,4 @@
-"""How the bodies of serializer snapshots are laid out; the classes that share a layout stand in `registry`.
+"""How the bodies of serializer snapshots are laid out; `rows` says which classes have it.
 
 Two families cover most: *simple* ones have no body (`SimpleTypeSerializerSnapshot`), *composite* ones an outer body of
 their own and a block of nested snapshots (`CompositeTypeSerializerSnapshot`).
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rescale.flink.serializers.snapshot_body import Body
+from rescale.flink.serializers.snapshot import ABANDONED
+from rescale.flink.serializers.snapshot_body import NESTED_MAGIC, Body
 
 COMPOSITE_MAGIC = 911108
 _FIRST_VERSION_WITH_OUTER_VERSION = 3
@@ -57,7 +58,7 @@ def composite(outer: OuterBody | None = None) -> Layout:
         outer_version = body.version
         if body.version >= _FIRST_VERSION_WITH_OUTER_VERSION:
             body.expect(COMPOSITE_MAGIC, "a composite serializer snapshot")
-            outer_version = body.reader.i32()
+            outer_version = body.outer_version()
         if outer is not None:
             outer(body, outer_version)
         body.snapshots()
@@ -73,6 +74,21 @@ def outer_fields(*names: str, since: int = 0) -> OuterBody:
             _read_fields(body, names)
 
     return outer
+
+
+def external(body: Body, _: int) -> None:
+    """`ExternalSerializerSnapshot`: the data type, and since Flink 1.13 a flag, under the same version.
+
+    Flink 1.12 wrote no flag, and later releases miss it. The flag never begins as the block of nested snapshots does.
+    """
+    body.java_object("type")
+    at = body.reader.position
+    has_flag = body.reader.i32() != NESTED_MAGIC
+    body.reader.position = at
+    if has_flag:
+        body.flag("isInternalInput")
+    else:
+        body.attributes.append((ABANDONED, "1.12"))
 
 
 def row_data(body: Body) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
-from rescale.flink.serializers.registry import KNOWN_TYPES, short_class_name
-from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer
+from rescale.flink.serializers.registry import row_of
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot, UnknownSerializer, short_class_name
 from rescale.flink.serializers.snapshot_body import Body, read_to_end
 
 PROXY_VERSION = 2
@@ -19,7 +19,7 @@ PROXY_VERSION = 2
 MAX_DEPTH = 64
 
 _CLASS_NAME = re.compile(r"[^\s\x00-\x1f./;\[]+(\.[^\s\x00-\x1f./;\[]+)*")
-"""What the JVM takes for the binary name of a class."""
+"""Binary names of classes, as the JVM accepts them."""
 
 
 def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
@@ -33,12 +33,12 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
         raise reader.error("not a serializer snapshot", at=at, expected="the name of a class", found=repr(class_name))
     if depth > MAX_DEPTH:
         raise reader.error("serializers nested too deep", at=at, expected=f"at most {MAX_DEPTH} levels")
-    row = KNOWN_TYPES.get(class_name)
+    row = row_of(class_name)
     if row is None or version not in row.versions:
         raise UnknownSerializer(class_name, version, reader.path, at)
-    body = Body(reader, version, lambda inner: read_snapshot(inner, depth + 1))
+    body = Body(reader, class_name, version, row.outer_versions, lambda inner: read_snapshot(inner, depth + 1))
     row.layout(body)
-    return body.finish(class_name)
+    return body.finish()
 
 
 def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnapshot:
@@ -55,6 +55,7 @@ def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnap
 
 
 def write_versioned(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
+    """The mirror of `read_versioned`."""
     out.i32(PROXY_VERSION)
     write_snapshot(out, snapshot)
 
@@ -67,12 +68,11 @@ def write_snapshot(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
 
 
 def type_name(snapshot: SerializerSnapshot) -> str:
-    """What people call the type: `Long`, `Tuple2<String, Int>`, `List<POJO com.x.Y>`."""
-    if snapshot.values(UNKNOWN):
+    """Return what people call the type: `Long`, `Tuple2<String, Int>`, `List<POJO com.x.Y>`."""
+    row = None if snapshot.values(UNKNOWN) else row_of(snapshot.class_name)
+    if row is None:
         return short_class_name(snapshot.class_name)
     attributes = {name: short_class_name(value) for name, value in reversed(snapshot.attributes)}
-    name = KNOWN_TYPES[snapshot.class_name].name.format_map(attributes)
-    shown = () if name.startswith("POJO") else snapshot.nested
-    if name == "TTL":
-        shown = snapshot.nested[1:]
+    name = row.name.format_map(attributes)
+    shown = snapshot.nested[slice(*row.shown)]
     return f"{name}<{', '.join(map(type_name, shown))}>" if shown else name

@@ -1,203 +1,85 @@
-"""The snapshot classes that are known: layout and name of each. A new type is a row."""
+"""Rows of all serializers by the class of the snapshot: Flink's own, and those that users register.
+
+A distribution registers a row by an entry point of the group `rescale.serializers`, which names a `Serializer` or a
+tuple of them. Entry points are looked at only for a class that is not Flink's, because that takes tens of milliseconds.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from itertools import chain
+from types import MappingProxyType
 
-from rescale.flink.serializers.layouts import (
-    Layout,
-    avro,
-    composite,
-    constants,
-    fields,
-    kryo,
-    outer_fields,
-    pojo,
-    row_data,
-    scala_constants,
-    simple,
-    sorted_map,
+from rescale.flink.serializers.rows import cep, core, jars, scala, streaming, tables
+from rescale.flink.serializers.serializer import Serializer
+from rescale.text.errors import RequestError
+
+GROUP = "rescale.serializers"
+
+FLINK: Mapping[str, Serializer] = MappingProxyType(
+    {row.snapshot: row for row in chain(core.ROWS, streaming.ROWS, tables.ROWS, scala.ROWS, cep.ROWS, jars.ROWS)}
 )
 
-_BASE = "org.apache.flink.api.common.typeutils.base."
-_JAVA = "org.apache.flink.api.java.typeutils.runtime."
-_STATE = "org.apache.flink.runtime.state."
-_STREAMING = "org.apache.flink.streaming."
-_WINDOW = _STREAMING + "api.windowing.windows."
-_SINK = _STREAMING + "api.functions.sink."
-_TABLE_RUNTIME = "org.apache.flink.table.runtime."
-_TABLE = _TABLE_RUNTIME + "typeutils."
-_TABLE_WINDOW = _TABLE_RUNTIME + "operators.window."
-_MULTISET = _TABLE_RUNTIME + "sequencedmultisetstate.linked."
-_VIEW = "org.apache.flink.table.dataview."
-_SCALA = "org.apache.flink.api.scala.typeutils."
-_SCALA_OF_TABLES = "org.apache.flink.table.api.typeutils."
-"""Where Flink 2 has all that Flink 1 has in the package above (`flink-table-api-scala`)."""
-_CEP = "org.apache.flink.cep.nfa."
-_SHARED_BUFFER = _CEP + "sharedbuffer."
+
+@dataclass(frozen=True)
+class Registered:
+    """A row that a user registered, and the distribution that it comes from, such as `money 1.2`."""
+
+    row: Serializer
+    distribution: str
 
 
-class Known(NamedTuple):
-    """`name` is what people call the type; `{class}` stands for the attribute, nested types follow in brackets.
+def row_of(class_name: str) -> Serializer | None:
+    """Return the row of a snapshot class; None if there is none. Errors are those of `registered`."""
+    row = FLINK.get(class_name)
+    if row is None and (users := registered().get(class_name)) is not None:
+        row = users.row
+    return row
 
-    `versions` are the versions of the snapshot that the layout knows.
+
+@cache
+def registered() -> Mapping[str, Registered]:
+    """Return the rows that users registered, by snapshot class.
+
+    Raises `RequestError` for an entry point that cannot be loaded, is no row, or repeats a snapshot class.
     """
-
-    layout: Layout
-    name: str
-    versions: tuple[int, ...]
-
-
-_PRIMITIVES = ("Boolean", "Byte", "Char", "Double", "Float", "Int", "Long", "Short")
-_SIMPLE_VERSIONS = (2, 3)
-_COMPOSITE_VERSIONS = (1, 2, 3)
-
-_SIMPLE = {
-    **{
-        f"{_BASE}{kind}Serializer${kind}SerializerSnapshot": kind
-        for kind in (
-            *_PRIMITIVES,
-            *("String", "BigInt", "BigDec", "Void", "Variant", "Bitmap"),
-            *("Date", "SqlDate", "SqlTime", "SqlTimestamp", "LocalDate", "LocalTime", "LocalDateTime", "Instant"),
-            *(f"{kind}Value" for kind in (*_PRIMITIVES, "String", "Null")),
-        )
-    },
-    **{
-        f"{_BASE}array.{kind}ArraySerializer${kind}ArraySerializerSnapshot": f"{kind.removesuffix('Primitive')}[]"
-        for kind in ("String", *(f"{kind}Primitive" for kind in _PRIMITIVES))
-    },
-    _STATE + "VoidNamespaceSerializer$VoidNamespaceSerializerSnapshot": "VoidNamespace",
-    _STATE + "JavaSerializer$JavaSerializerSnapshot": "Java object",
-    _WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot": "TimeWindow",
-    _WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": "GlobalWindow",
-    _TABLE_WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot": "TimeWindow",
-    _TABLE_WINDOW + "CountWindow$Serializer$CountWindowSerializerSnapshot": "CountWindow",
-    _TABLE_WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot": "GlobalWindow",
-    _JAVA + "Tuple0SerializerSnapshot": "Tuple0",
-    _TABLE + "StringDataSerializer$StringDataSerializerSnapshot": "StringData",
-    _TABLE_RUNTIME + "operators.sink.SortedLongSerializer$SortedLongSerializerSnapshot": "SortedLong",
-    _VIEW + "NullSerializer$NullSerializerSnapshot": "Null",
-    _STREAMING + "api.utils.ByteArrayWrapperSerializer$ByteArrayWrapperSerializerSnapshot": "Byte[]",
-    _SCALA + "NothingSerializerSnapshot": "Nothing",
-    _SCALA + "UnitSerializer$UnitSerializerSnapshot": "Unit",
-    _SHARED_BUFFER + "EventId$EventIdSerializer$EventIdSerializerSnapshot": "EventId",
-    _CEP + "DeweyNumber$DeweyNumberSerializer$DeweyNumberSerializerSnapshot": "DeweyNumber",
-}
-
-_COMPOSITE = {
-    _BASE + "ListSerializerSnapshot": "List",
-    _BASE + "SetSerializerSnapshot": "Set",
-    _BASE + "MapSerializerSnapshot": "Map",
-    _JAVA + "JavaEitherSerializerSnapshot": "Either",
-    _STATE + "ArrayListSerializerSnapshot": "List",
-    _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot": "TTL",
-    _STATE + "v2.ttl.TtlStateFactory$TtlSerializerSnapshot": "TTL",
-    _STREAMING + "api.operators.TimerSerializerSnapshot": "Timer",
-    _STREAMING + "api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot": "BufferEntry",
-    _STREAMING + "api.datastream.CoGroupedStreams$UnionSerializerSnapshot": "Union",
-    _STREAMING + "runtime.streamrecord.StreamElementSerializer$StreamElementSerializerSnapshot": "StreamElement",
-    _TABLE + "RawValueDataSerializer$RawValueDataSerializerSnapshot": "RawValueData",
-    _TABLE + "WindowKeySerializer$WindowKeySerializerSnapshot": "WindowKey",
-    _MULTISET + "MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot": "MetaSqnInfo",
-    _MULTISET + "RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot": "RowSqnInfo",
-    _MULTISET + "NodeSerializer$NodeSerializerSnapshot": "Node",
-    _VIEW + "NullAwareMapSerializerSnapshot": "Map",
-    _VIEW + "MapViewSerializerSnapshot": "MapView",
-    _VIEW + "ListViewSerializerSnapshot": "ListView",
-    _SCALA + "ScalaOptionSerializerSnapshot": "Option",
-    _SCALA + "ScalaEitherSerializerSnapshot": "Either",
-    _SCALA + "ScalaTrySerializerSnapshot": "Try",
-    _SHARED_BUFFER + "NodeId$NodeIdSerializer$NodeIdSerializerSnapshot": "NodeId",
-    _SHARED_BUFFER + "LockableTypeSerializerSnapshot": "Lockable",
-    _SHARED_BUFFER + "SharedBufferNodeSerializerSnapshotV2": "SharedBufferNode",
-    _SHARED_BUFFER + "SharedBufferNode$SharedBufferNodeSerializer$SharedBufferNodeSerializerSnapshot": (
-        "SharedBufferNode"
-    ),
-    _SHARED_BUFFER + "SharedBufferEdge$SharedBufferEdgeSerializer$SharedBufferEdgeSerializerSnapshot": (
-        "SharedBufferEdge"
-    ),
-}
-
-_COMPOSITE_WITH_OUTER_BODY = {
-    _BASE + "GenericArraySerializerSnapshot": ("Array", outer_fields("class:utf")),
-    _JAVA + "TupleSerializerSnapshot": ("{class}", outer_fields("class:utf")),
-    _JAVA + "RowSerializer$RowSerializerSnapshot": ("Row", outer_fields("supportsRowKind:flag", since=4)),
-    _JAVA + "NullableSerializer$NullableSerializerSnapshot": ("Nullable", outer_fields("padding:i32")),
-    **{
-        f"{_SINK}{legacy}TwoPhaseCommitSinkFunction$StateSerializerSnapshot": (
-            "SinkState",
-            outer_fields("supportsNullTransaction:flag", since=3),
-        )
-        for legacy in ("", "legacy.")
-    },
-    _TABLE + "ExternalSerializer$ExternalSerializerSnapshot": (
-        "External",
-        outer_fields("type:java", "isInternalInput:flag"),
-    ),
-    _TABLE + "LinkedListSerializer$LinkedListSerializerSnapshot": (
-        "LinkedList",
-        outer_fields("hasNullMask:flag", since=2),
-    ),
-    _SCALA + "ScalaCaseClassSerializerSnapshot": ("{class}", outer_fields("class:utf")),
-    _SCALA + "Tuple2CaseClassSerializerSnapshot": ("{class}", outer_fields("class:utf")),
-    _SCALA + "TraversableSerializerSnapshot": ("Traversable", outer_fields("cbfCode:utf")),
-    _CEP + "NFAStateSerializerSnapshot": ("NFAState", outer_fields("supportsPreviousTimestamp:flag", since=2)),
-}
-
-_OTHERS = {
-    _BASE + "EnumSerializer$EnumSerializerSnapshot": Known(constants, "Enum {class}", (3,)),
-    _JAVA + "ValueSerializer$ValueSerializerSnapshot": Known(fields("class:utf"), "Value {class}", (2,)),
-    _JAVA + "CopyableValueSerializer$CopyableValueSerializerSnapshot": Known(
-        fields("class:utf"), "Value {class}", (2,)
-    ),
-    _JAVA + "PojoSerializerSnapshot": Known(pojo, "POJO {class}", (2,)),
-    _JAVA + "kryo.KryoSerializerSnapshot": Known(kryo, "Kryo {class}", (2,)),
-    _STATE + "ttl.TtlAwareSerializerSnapshot": Known(fields("isTtlEnabled:flag", "inner:snapshot"), "TTL aware", (1,)),
-    _TABLE + "RowDataSerializer$RowDataSerializerSnapshot": Known(row_data, "RowData", (3,)),
-    _TABLE + "BinaryRowDataSerializer$BinaryRowDataSerializerSnapshot": Known(
-        fields("numFields:i32"), "BinaryRowData", (3,)
-    ),
-    _TABLE + "DecimalDataSerializer$DecimalSerializerSnapshot": Known(
-        fields("precision:i32", "scale:i32"), "DecimalData({precision}, {scale})", (3,)
-    ),
-    _TABLE + "TimestampDataSerializer$TimestampDataSerializerSnapshot": Known(
-        fields("precision:i32"), "TimestampData({precision})", (1,)
-    ),
-    _TABLE + "ArrayDataSerializer$ArrayDataSerializerSnapshot": Known(
-        fields("type:java", "serializer:java"), "ArrayData", (3,)
-    ),
-    _TABLE + "MapDataSerializer$MapDataSerializerSnapshot": Known(
-        fields("key type:java", "type:java", "key serializer:java", "serializer:java"), "MapData", (3,)
-    ),
-    _TABLE + "SortedMapSerializerSnapshot": Known(sorted_map, "SortedMap", (3,)),
-    _MULTISET + "RowDataKeySerializerSnapshot": Known(
-        fields("equaliser:blob", "hashFunction:blob", "inner:snapshot"), "RowDataKey", (0,)
-    ),
-    _SCALA + "ScalaEnumSerializerSnapshot": Known(scala_constants, "Enum {class}", (2, 3)),
-    "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot": Known(avro, "Avro {class}", (2, 3)),
-}
-
-_TYPES: dict[str, Known] = {
-    **{class_name: Known(simple, name, _SIMPLE_VERSIONS) for class_name, name in _SIMPLE.items()},
-    **{class_name: Known(composite(), name, _COMPOSITE_VERSIONS) for class_name, name in _COMPOSITE.items()},
-    **{
-        class_name: Known(composite(outer), name, _COMPOSITE_VERSIONS)
-        for class_name, (name, outer) in _COMPOSITE_WITH_OUTER_BODY.items()
-    },
-    **_OTHERS,
-}
-
-KNOWN_TYPES: dict[str, Known] = {
-    **_TYPES,
-    **{
-        _SCALA_OF_TABLES + class_name.removeprefix(_SCALA): known
-        for class_name, known in _TYPES.items()
-        if class_name.startswith(_SCALA)
-    },
-}
-"""By the snapshot's class."""
+    rows: dict[str, Registered] = {}
+    for point in entry_points(group=GROUP):
+        distribution = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+        for row in _rows_at(point, distribution):
+            if row.snapshot in FLINK or row.snapshot in rows:
+                owner = rows[row.snapshot].distribution if row.snapshot in rows else "Rescale itself"
+                raise _refusal(
+                    point,
+                    distribution,
+                    expected=f"a snapshot class that has no row yet: {row.snapshot} has that of {owner}",
+                    actual=point.value,
+                )
+            rows[row.snapshot] = Registered(row, distribution)
+    return MappingProxyType(rows)
 
 
-def short_class_name(name: str) -> str:
-    """A Java class without its package: people recognise `Tuple2`, and their own classes in full."""
-    return name.rpartition(".")[2] if name.startswith(("org.apache.flink.", "scala.")) else name
+def _rows_at(point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
+    try:
+        value = point.load()
+    except Exception as error:  # a module of the user's own can fail in any way
+        raise _refusal(
+            point, distribution, expected=f"{point.value} can be imported", actual=f"{type(error).__name__}: {error}"
+        ) from error
+    rows = value if isinstance(value, tuple) else (value,)
+    for row in rows:
+        if not isinstance(row, Serializer):
+            raise _refusal(point, distribution, expected=f"{Serializer.__name__}, or a tuple of them", actual=repr(row))
+    return rows
+
+
+def _refusal(point: EntryPoint, distribution: str, *, expected: str, actual: str) -> RequestError:
+    return RequestError(
+        f"the serializer {point.name} that {distribution} registers cannot be used",
+        expected=expected,
+        found=actual,
+        advice=f"correct or uninstall {distribution}",
+    )

@@ -1,10 +1,10 @@
-"""What another release of Flink makes of a serializer: rules by the classes of the serializer's snapshot.
+"""Rules that say whether another release of Flink restores a serializer, by the classes of its snapshot.
 
 A header names these classes, and the release that restores loads them before it reads any state
 (`TypeSerializerSnapshotSerializationUtil`); then the job's own serializer decides whether it takes what the snapshot's
-one wrote (`resolveSchemaCompatibility`). All lines from 1.18 on write the same versions of the snapshots, the newest
-ones that are known, so that it matters only whether the class is there, and whether what it stands for still reads the
-same bytes. The latter is not so for Kryo: Flink 1 has version 2.24 and Flink 2 has 5.6 (FLINK-3154), whose formats
+one wrote (`resolveSchemaCompatibility`). Every line reads all versions of the classes that it has, so that it matters
+only whether the class is there, and whether what it stands for still reads the same bytes. The latter is not
+so for Kryo: Flink 1 has version 2.24 and Flink 2 has 5.6 (FLINK-3154), whose formats
 differ, and both call themselves `KryoSerializerSnapshot` of version 2: Flink 2 takes the state without an error.
 
 A rule knows what always happens to a job whose types stay what they were. What depends on things that are not in the
@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from rescale.flink.release_line import FIRST_OF_FLINK_2, LAST_OF_FLINK_1, RELEASE_LINES, ReleaseLine
-from rescale.flink.serializers.registry import KNOWN_TYPES, short_class_name
-from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
+from rescale.flink.release_line import FIRST_OF_FLINK_2, LAST_OF_FLINK_1, ReleaseLine
+from rescale.flink.serializers.registry import FLINK, row_of
+from rescale.flink.serializers.snapshot import ABANDONED, UNKNOWN, SerializerSnapshot, short_class_name
 
 _HEADER = "TypeSerializerSnapshotSerializationUtil"
 
@@ -46,51 +46,26 @@ class Reason(NamedTuple):
         return self.rule == _HEADER
 
 
-class Lines(NamedTuple):
-    """The release lines that have a class, both ends included."""
-
-    first: ReleaseLine = RELEASE_LINES[0]
-    last: ReleaseLine = RELEASE_LINES[-1]
-
-
-_UNTIL_1 = Lines(last=LAST_OF_FLINK_1)
-_SINCE_2 = Lines(first=FIRST_OF_FLINK_2)
-_SINCE_2_1, _SINCE_2_2, _SINCE_2_3 = (Lines(first=ReleaseLine(2, minor)) for minor in (1, 2, 3))
-
-_SCALA, _SCALA_OF_TABLES = "org.apache.flink.api.scala.", "org.apache.flink.table.api.typeutils."
-_SINK = "org.apache.flink.streaming.api.functions.sink."
-_BASE = "org.apache.flink.api.common.typeutils.base."
-_TABLE = "org.apache.flink.table.runtime."
-_NODE = "org.apache.flink.cep.nfa.sharedbuffer.SharedBufferNode$SharedBufferNodeSerializer"
-
-CLASSES: dict[str, Lines] = {
-    _SCALA: _UNTIL_1,
-    _SCALA_OF_TABLES: _SINCE_2,
-    f"{_SINK}TwoPhaseCommitSinkFunction$": _UNTIL_1,
-    f"{_SINK}legacy.TwoPhaseCommitSinkFunction$": _SINCE_2,
-    f"{_NODE}$": _UNTIL_1,
-    f"{_BASE}SetSerializerSnapshot": _SINCE_2,
-    "org.apache.flink.runtime.state.v2.ttl.": _SINCE_2,
-    "org.apache.flink.runtime.state.ttl.TtlAwareSerializerSnapshot": _SINCE_2,
-    f"{_TABLE}operators.window.GlobalWindow$": _SINCE_2,
-    f"{_BASE}VariantSerializer$": _SINCE_2_1,
-    f"{_TABLE}sequencedmultisetstate.": _SINCE_2_2,
-    f"{_BASE}BitmapSerializer$": _SINCE_2_3,
-    f"{_TABLE}operators.sink.SortedLongSerializer$": _SINCE_2_3,
-}
-"""By the beginning of the name of a snapshot's class: those that not every line has."""
-
-APART = (
-    "org.apache.flink.formats.avro.",
-    "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer$",
-    _SCALA_OF_TABLES,
+_PACKAGES_OF_FLINK = tuple(
+    f"org.apache.flink.{package}"
+    for package in (
+        "api.",
+        "runtime.",
+        "streaming.api.",
+        "streaming.runtime.",
+        "table.runtime.",
+        "table.dataview.",
+        "cep.",
+    )
 )
-"""Snapshot classes that are known and not in Flink's distribution, but in jars that a job brings along."""
+"""Packages of Flink's distribution; a connector's classes come with the job."""
 
-_KRYO = "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot"
+_OLD_CLASS_WAY = (
+    f"start the job from it on Flink {LAST_OF_FLINK_1}, or on an older one that reads it, and take a savepoint there"
+)
 
 _BUILT_IN = frozenset(f"java.util.{name}" for name in ("Collection", "List", "Map", "Set"))
-"""What Flink 2 has serializers of its own for where Flink 1 took Kryo (`TypeExtractor`, FLIP-398)."""
+"""Classes that Flink 2 has serializers of its own for, where Flink 1 took Kryo (`TypeExtractor`, FLIP-398)."""
 
 _OTHERWISE_IN_KRYO_5 = frozenset(
     [
@@ -110,24 +85,27 @@ ANOTHER_SERIALIZER = (
 
 
 def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Iterator[Reason]:
-    """Why `line` does not restore what a serializer of Flink `writer` wrote, the first one decides; none if it does."""
-    yield from _of_class(snapshot.class_name, line)
-    for unknown in snapshot.values(UNKNOWN):
-        yield missing_class(unknown, line)
+    """Yield why `line` does not restore what a serializer of Flink `writer` wrote; the first one decides."""
+    row = row_of(snapshot.class_name)
+    yield from class_reasons(snapshot.class_name, line)
+    if row is None or snapshot.values(UNKNOWN):
+        yield missing_class((*snapshot.values(UNKNOWN), snapshot.class_name)[0], line)
         return
-    if snapshot.version < max(KNOWN_TYPES[snapshot.class_name].versions):
-        yield _of_an_older_form(snapshot)
-    if snapshot.class_name == _KRYO and writer != line.major:
+    for last in snapshot.values(ABANDONED):
+        yield _of_an_abandoned_form(snapshot, last, line)
+    if row.other_bytes_in_flink_2 and writer != line.major:
         yield _of_kryo(snapshot.values("class")[0])
     for inner in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
         yield from reasons(inner, writer, line)
 
 
 def missing_class(class_name: str, line: ReleaseLine) -> Reason:
-    """What becomes of a header with a snapshot class that has no row in the registry."""
+    """Return the outcome of a header with a snapshot class, or a version of one, that has no row in the registry."""
     return next(
-        _of_class(class_name, line),
-        Reason(
+        class_reasons(class_name, line),
+        _of_an_old_class(class_name, line)
+        if class_name.startswith(_PACKAGES_OF_FLINK)
+        else Reason(
             Restores.UNKNOWN,
             f"the serializer snapshot {class_name} is not one of Flink's own: Flink {line} restores it if the job "
             "brings the class along, in a version for this Flink",
@@ -137,46 +115,56 @@ def missing_class(class_name: str, line: ReleaseLine) -> Reason:
     )
 
 
-def _of_class(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
-    for beginning, lines in CLASSES.items():
-        if class_name.startswith(beginning) and not lines.first <= line <= lines.last:
-            yield Reason(
-                Restores.NO,
-                f"Flink {line} has no {class_name}, which is there "
-                + (f"from {lines.first} on" if line < lines.first else f"up to {lines.last}")
-                + "; it fails before it reads any state of the operator",
-                _HEADER,
-                _WAYS.get(beginning, f"in the job on Flink 1.x take serializers that Flink {line} has"),
-            )
-    if class_name.startswith(APART) and class_name in KNOWN_TYPES:
+def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
+    """Yield why `line` does not have a class of the registry, or why nobody knows; nothing if it has it."""
+    row = row_of(class_name)
+    if row is None:
+        return
+    is_flinks = class_name in FLINK
+    if is_flinks and not row.since <= line <= row.until:
+        yield Reason(
+            Restores.NO,
+            f"Flink {line} has no {row.snapshot}, which is there "
+            + (f"from {row.since} on" if line < row.since else f"up to {row.until}")
+            + "; it fails before it reads any state of the operator",
+            _HEADER,
+            row.way or f"in the job on Flink 1.x take serializers that Flink {line} has",
+        )
+    if row.jar is not None or not is_flinks:
         yield Reason(
             Restores.UNKNOWN,
-            f"{short_class_name(class_name)} is not in Flink's distribution: it depends on the jar that the job brings",
-            class_name,
+            f"{short_class_name(row.snapshot)} is not in Flink's distribution: it depends on the jar that the job "
+            "brings",
+            row.snapshot,
             f"take the release of that jar which is for Flink {line}, and try it",
         )
 
 
-_WAYS = {
-    _SCALA: (
-        "in the job on Flink 1.x copy it into an operator of another uid whose types are Java's (POJOs, tuples, "
-        "Types.LIST, …), and take the savepoint then"
-    ),
-    f"{_SINK}TwoPhaseCommitSinkFunction$": (
-        "stop the job with a savepoint, so that nothing is left to commit, and leave the sink out; the new job begins "
-        "with a Sink of its own"
-    ),
-}
-
-
-def _of_an_older_form(snapshot: SerializerSnapshot) -> Reason:
-    name = short_class_name(snapshot.class_name)
+def _of_an_old_class(class_name: str, line: ReleaseLine) -> Reason:
+    """Reason for a class of Flink's own that no line from 2.0 on has: the registry has all of theirs."""
+    if line >= FIRST_OF_FLINK_2:
+        return Reason(
+            Restores.NO,
+            f"Flink {line} has no {class_name}, a class of an older Flink; it fails before it reads any state of the "
+            "operator",
+            _HEADER,
+            _OLD_CLASS_WAY,
+        )
     return Reason(
         Restores.UNKNOWN,
-        f"version {snapshot.version} of {name} is an older form than any that Flink 1.15 to {RELEASE_LINES[-1]} write, "
-        "and which of them still read it is not known here",
-        name,
-        f"start the job once on Flink {LAST_OF_FLINK_1}, and take a savepoint there",
+        f"{class_name} is a class of an older Flink, and it is not known whether Flink {line} still has it",
+        _HEADER,
+        _OLD_CLASS_WAY,
+    )
+
+
+def _of_an_abandoned_form(snapshot: SerializerSnapshot, last: str, line: ReleaseLine) -> Reason:
+    name = short_class_name(snapshot.class_name)
+    return Reason(
+        Restores.NO,
+        f"Flink {last} wrote this {name} in a form that later releases do not read, Flink {line} among them",
+        _HEADER,
+        f"start the job once on Flink {last} without this state; or drop it",
     )
 
 

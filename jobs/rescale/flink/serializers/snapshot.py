@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rescale.errors import UnsupportedError
+from rescale.text.errors import UnsupportedError
 
 UNKNOWN = "unknown"
 """The attribute of a snapshot that was passed over: names the class that is not known, itself or inside."""
+
+
+ABANDONED = "abandoned"
+"""Attribute of a snapshot in a form that later releases do not read: names the last release that does."""
 
 
 class UnknownSerializer(UnsupportedError):  # noqa: N818
@@ -73,3 +77,8 @@ class SerializerSnapshot:
             if theirs is not None and (own is None or not own.covers(theirs)):
                 return False
         return True
+
+
+def short_class_name(name: str) -> str:
+    """Return a Java class without its package: people recognise `Tuple2`, and their own classes in full."""
+    return name.rpartition(".")[2] if name.startswith(("org.apache.flink.", "scala.")) else name

@@ -6,7 +6,7 @@ those are equal and what is nested says the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from rescale.flink.encoding.binary import ByteReader
@@ -46,10 +46,17 @@ class Body:
     """A cursor behind `version`; every method takes the next value and keeps it under `name`."""
 
     def __init__(
-        self, reader: ByteReader, version: int, read_nested: Callable[[ByteReader], SerializerSnapshot]
+        self,
+        reader: ByteReader,
+        class_name: str,
+        version: int,
+        outer_versions: Container[int],
+        read_nested: Callable[[ByteReader], SerializerSnapshot],
     ) -> None:
         self.reader = reader
+        self.class_name = class_name
         self.version = version
+        self._outer_versions = outer_versions
         self.attributes: list[tuple[str, str]] = []
         self.nested: list[SerializerSnapshot] = []
         self.subclasses: list[tuple[str, SerializerSnapshot | None]] = []
@@ -81,9 +88,17 @@ class Body:
 
     def expect(self, number: int, what: str) -> None:
         at = self.reader.position
-        found = self.reader.i32()
-        if found != number:
-            raise self.reader.error(f"not {what}", at=at, expected=number, found=found)
+        actual = self.reader.i32()
+        if actual != number:
+            raise self.reader.error(f"not {what}", at=at, expected=number, found=actual)
+
+    def outer_version(self) -> int:
+        """Take and return the version of the outer snapshot; `UnknownSerializer` if the row does not have it."""
+        at = self.reader.position
+        version = self.reader.i32()
+        if version not in self._outer_versions:
+            raise UnknownSerializer(self.class_name, version, self.reader.path, at)
+        return version
 
     def snapshot(self) -> None:
         """One nested snapshot, as it stands."""
@@ -122,18 +137,18 @@ class Body:
         return read_to_end(frame, self._read_nested)
 
     def disown(self, start: int) -> None:
-        """What was read from `start` on does not belong to the class itself."""
+        """Leave what was read from `start` on out of the bytes that belong to the class itself."""
         self._foreign = [span for span in self._foreign if span[0] < start]
         self._foreign.append((start, self.reader.position))
 
-    def finish(self, class_name: str) -> SerializerSnapshot:
+    def finish(self) -> SerializerSnapshot:
         data, end = self.reader.data, self.reader.position
         own, at = b"", self._start
         for foreign_start, foreign_end in self._foreign:
             own += data[at:foreign_start]
             at = foreign_end
         return SerializerSnapshot(
-            class_name,
+            self.class_name,
             self.version,
             data[self._start : end],
             tuple(self.nested),

@@ -1,8 +1,8 @@
-"""What subtasks know of the subclasses of POJOs, put together.
+"""Snapshots of POJOs from several subtasks, merged: each knows the subclasses that its subtask has met.
 
-`PojoSerializer` adds subclasses that it was not told of to its snapshot as it meets them. Where one subtask has met
-only these and another one only those, neither snapshot holds the other; a value names its class itself, so that one
-with the subclasses of both describes the values of both.
+`PojoSerializer` adds subclasses that are not registered to its snapshot as it meets them. Where two subtasks have met
+different ones, neither snapshot covers the other. A value names its class itself, so that a snapshot with the
+subclasses of both describes the values of both.
 """
 
 from __future__ import annotations
@@ -14,34 +14,35 @@ from typing import NamedTuple
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.serializers.reading import read_snapshot, write_snapshot
+from rescale.flink.serializers.rows.core import POJO
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
 
-_POJO = "org.apache.flink.api.java.typeutils.runtime.PojoSerializerSnapshot"
-
 
 def all_put_together(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
-    """The one of several that covers all others, or one made of them; None if none can."""
+    """Return the snapshot that covers all others, or a merged one; None if there is none."""
     unlike = list(dict.fromkeys(snapshots))  # of thousands of subtasks most say the same
     for wide in unlike:
         if all(map(wide.covers, unlike)):
             return wide
     first: SerializerSnapshot | None = unlike[0]
-    return reduce(lambda found, other: found and put_together(found, other), unlike[1:], first)
+    return reduce(lambda merged, other: merged and put_together(merged, other), unlike[1:], first)
 
 
-def put_together(one: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:
-    """A snapshot that covers both; None if they differ in more than subclasses."""
-    if one.covers(other):
-        return one
-    if other.covers(one):
+def put_together(first: SerializerSnapshot, other: SerializerSnapshot) -> SerializerSnapshot | None:
+    """Return a snapshot that covers both; None if they differ in more than subclasses."""
+    if first.covers(other):
+        return first
+    if other.covers(first):
         return other
-    if (one.class_name, one.version) != (other.class_name, other.version) or _is_unknown(one) or _is_unknown(other):
+    if (first.class_name, first.version) != (other.class_name, other.version):
         return None
-    body = _of_pojos(one, other) if one.class_name == _POJO else _of_nested(one, other)
+    if _is_unknown(first) or _is_unknown(other):
+        return None
+    body = _of_pojos(first, other) if first.class_name == POJO.snapshot else _of_nested(first, other)
     if body is None:
         return None
-    return read_snapshot(ByteReader(_written(SerializerSnapshot(one.class_name, one.version, body))))
+    return read_snapshot(ByteReader(_written(SerializerSnapshot(first.class_name, first.version, body))))
 
 
 def _is_unknown(snapshot: SerializerSnapshot) -> bool:
@@ -49,19 +50,19 @@ def _is_unknown(snapshot: SerializerSnapshot) -> bool:
 
 
 class _Entry(NamedTuple):
-    """Of a map by `LinkedOptionalMapSerializer`: name and key as they stand there, and the value if it has one."""
+    """Entry of a map by `LinkedOptionalMapSerializer`: name and key as they stand there, and the value if any."""
 
     key: bytes
     value: SerializerSnapshot | None
 
 
-def _of_pojos(one: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
-    """Fields and registered subclasses are the same, but for what is inside them; of those that were met, all."""
-    if one.values("class") != other.values("class"):
+def _of_pojos(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
+    """Merge the bodies of two POJOs, whose fields and registered subclasses must have the same names."""
+    if first.values("class") != other.values("class"):
         return None
     out = ByteWriter()
-    out.utf(one.values("class")[0])
-    for mine, theirs, were_met in zip(_maps(one), _maps(other), (False, False, True), strict=True):
+    out.utf(first.values("class")[0])
+    for mine, theirs, were_met in zip(_maps(first), _maps(other), (False, False, True), strict=True):
         if not were_met and [entry.key for entry in mine.values()] != [entry.key for entry in theirs.values()]:
             return None
         entries = [_entry(mine.get(name), theirs.get(name), were_met=were_met) for name in {**mine, **theirs}]
@@ -78,7 +79,7 @@ def _of_pojos(one: SerializerSnapshot, other: SerializerSnapshot) -> bytes | Non
 
 
 def _entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _Entry | None:
-    """That of both maps, or of the one that has it; None where they contradict each other."""
+    """Merge the entries of two maps, either of which may lack it; None where they contradict each other."""
     if mine is None or theirs is None:
         return mine or theirs
     if mine.value is not None and theirs.value is not None:
@@ -90,7 +91,7 @@ def _entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _En
 
 
 def _maps(pojo: SerializerSnapshot) -> list[dict[str, _Entry]]:
-    """By name, the fields, the registered subclasses, and those that were met."""
+    """Return three maps by name: the fields, the registered subclasses, and the subclasses that were met."""
     reader = ByteReader(pojo.body)
     reader.utf()
     met = (snapshot for _, snapshot in pojo.subclasses if snapshot is not None)
@@ -111,14 +112,14 @@ def _entries(reader: ByteReader, values: Iterator[SerializerSnapshot]) -> Iterat
         yield name, _Entry(key, next(values) if has_value else None)
 
 
-def _of_nested(one: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
-    """Of classes whose nested snapshots are the last that they write, as those of all composite serializers are."""
-    head = _before_nested(one)
-    if head is None or head != _before_nested(other) or len(one.nested) != len(other.nested):
+def _of_nested(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:
+    """Merge two bodies whose nested snapshots come last, as in all composite serializers."""
+    head = _before_nested(first)
+    if head is None or head != _before_nested(other) or len(first.nested) != len(other.nested):
         return None
-    inside = [put_together(mine, theirs) for mine, theirs in zip(one.nested, other.nested, strict=True)]
-    found = [snapshot for snapshot in inside if snapshot is not None]
-    return head + b"".join(map(_written, found)) if len(found) == len(inside) else None
+    inside = [put_together(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
+    merged = [snapshot for snapshot in inside if snapshot is not None]
+    return head + b"".join(map(_written, merged)) if len(merged) == len(inside) else None
 
 
 def _before_nested(snapshot: SerializerSnapshot) -> bytes | None:

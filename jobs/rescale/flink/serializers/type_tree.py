@@ -1,11 +1,11 @@
-"""What a serializer writes, as a tree of types: each knows its bytes and how Java's `hashCode` follows from them.
+"""Tree of types for the bytes of a serializer: each type knows its bytes, and how Java's `hashCode` follows from them.
 
-Two rules of Java make the tree more than a list of fields. A tuple or a list folds the hashes of what it holds with 31.
+Two rules of Java make the tree more than a list of fields. A tuple or a list folds the hashes of its elements with 31.
 A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a list counts
 as an array of one element, which adds 31, and so do the elements of a list in a row.
 
-What a class of a user's own makes of its fields is not in the bytes. Such a type can be measured as it is; it can be
-hashed once it is told how.
+The `hashCode` of a user's own class is not in the bytes. Such a type can be measured without a formula for its hash,
+and hashed with one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A value in words, from the bytes that a serializer wrote: one at a time, for people.
+"""Readable text for a value in the bytes of a serializer, for messages.
 
-The machine measures and hashes millions of keys; this names the few that a message is about. What has no common form
-(a window, an object of the table API) is shown by its bytes.
+The machine measures and hashes millions of keys; this describes the few that appear in messages. Values without a
+common notation (a window, an object of the table API) are shown by their bytes.
 """
 
 from __future__ import annotations
@@ -33,19 +33,22 @@ _NULL_FLAG, _PLAIN_FLAG = 1, 2
 """`PojoSerializer.IS_NULL`, `NO_SUBCLASS`."""
 
 _LEFT = 1
-"""Of all unions; what they say of the other one they say themselves."""
+"""Tag of the left type in all unions; each union has its own tag for the right type."""
 
 _SHORTCUTS = (NULL, "0", "1", "10")
-"""What `BigIntSerializer` writes as a length below 4."""
+"""Numbers that `BigIntSerializer` writes as a length below 4."""
 
 _WIDEST_NUMBER = 256
-"""Bytes of a number that is shown in decimal: Python refuses thousands of digits."""
+"""Most bytes of a number that is shown in decimal, because Python refuses thousands of digits."""
 
 _INTEGERS = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.LONG_VALUE)
 
 
 def in_words(tree: TypeTree, reader: ByteReader) -> str:
-    """The value at the reader's cursor, which it moves behind; `SnapshotError` where there is none of that kind."""
+    """Describe the value at the reader's cursor, and move the cursor behind it.
+
+    Raises `SnapshotError` if the bytes are not a value of this type.
+    """
     match tree:
         case Fixed(size, rule):
             return _fixed(reader.raw(size), rule)
@@ -75,6 +78,7 @@ def in_words(tree: TypeTree, reader: ByteReader) -> str:
 
 
 def bytes_in_words(data: bytes) -> str:
+    """Return bytes in hexadecimal."""
     return f"0x{data.hex()}"
 
 
@@ -101,7 +105,7 @@ def _text(reader: ByteReader, *, has_null: bool) -> str:
 
 
 def _quoted(utf16: bytes) -> str:
-    """In quotation marks; half a character by its number."""
+    """Return text in quotation marks, with lone surrogates as escapes."""
     text = json.dumps(utf16.decode("utf-16-be", "surrogatepass"), ensure_ascii=False)
     return text.encode("utf-8", "backslashreplace").decode()
 

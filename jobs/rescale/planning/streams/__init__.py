@@ -1,1 +1,1 @@
-"""How the state of an operator becomes new streams: one module for each sort of them."""
+"""The planning of new streams: one module for each kind of stream that an operator's state becomes."""

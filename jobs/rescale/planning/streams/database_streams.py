@@ -1,12 +1,12 @@
-"""RocksDB directories at the max parallelism that they have: made of the source's files, none of which is read.
+"""RocksDB directories whose max parallelism stays: new ones are made from the source's files, without reading rows.
 
-A new subtask gets the files with rows of its key groups, and a MANIFEST that says so (`rocksdb.assembly`). Only where
-databases were left dirty by Flink before they are joined, or where much would be fetched by two subtasks, RocksDB
-rewrites some of the files.
+A new subtask gets the files with rows of its key groups, and a MANIFEST that lists them (`rocksdb.assembly`). RocksDB
+rewrites files in two cases only: if several databases are joined and Flink left one of them with rows of foreign key
+groups, and if two subtasks would both have to fetch many bytes.
 
-Whatever the handles of the source say, those of the result are private, so that no checkpoint of the restored job
-refers to its files (`IncrementalRemoteKeyedStateHandle`), and relative, so that it can be moved again; but where the
-source's files are referred to, these are named by where they are.
+The handles of the result are private, whatever those of the source are, so that no checkpoint of the restored job
+refers to the result's files (`IncrementalRemoteKeyedStateHandle`). They are relative, so that the result can be moved;
+only files of the source that the result refers to have absolute paths.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import NamedTuple
 
 from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.planning.asked.operator_shapes import Shape
-from rescale.planning.database_remarks import of_operator
+from rescale.plan.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase
+from rescale.plan.pieces import Literals, Piece, piece_of
+from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.planning.streams.source_files import source_files
-from rescale.planning.values.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase
-from rescale.planning.values.pieces import Literals, Piece, piece_of
+from rescale.planning.warnings.databases import assembly_warnings
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean, refuse_ingested
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, Operator
 
 FOREIGN_SHARE = 0.05
-"""Of a subtask's bytes: where more lies in files that a neighbour fetches too, RocksDB rewrites these files."""
+"""Largest share of foreign bytes in a subtask's files; above it, RocksDB rewrites files that two subtasks share."""
 
 
 class PlannedDatabases(NamedTuple):
-    """Those of an operator: assembled from whole files, with the files that are copied, or to be compacted."""
+    """The new databases of an operator: those assembled from whole files, the files to copy, and those to compact."""
 
     databases: tuple[NewDatabase, ...]
     files: list[CopiedFile]
@@ -42,10 +42,10 @@ class PlannedDatabases(NamedTuple):
 
 
 class DatabasePlanner:
-    """Plans the RocksDB directories of one operator, which were looked through if it gets a new shape.
+    """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
-    What the user should know is added to `notes`. `referring` has the size of every file of the source by its number,
-    where files are to be referred to: only whole ones can be.
+    Adds warnings for the user to `notes`. If the result is to refer to files, `referring` maps the number of every file
+    of the source to its size, because only a whole file can be referred to.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class DatabasePlanner:
         self._level_0_files = 0
 
     def plan(self) -> PlannedDatabases:
+        """Return the planned databases; raise `UnsupportedError` if the source's cannot be assembled."""
         if self._shape == Shape(self._operator.parallelism, self._operator.max_parallelism):
             self._copy()
         else:
@@ -78,7 +79,7 @@ class DatabasePlanner:
         return PlannedDatabases(tuple(self._databases), self._copied, tuple(self._compacted))
 
     def _copy(self) -> None:
-        """The same databases in the same subtasks."""
+        """Plan copies of the same databases in the same subtasks."""
         for database in self._operator.databases:
             files = {file.name: piece_of(file.extent) for file in database.files}
             self._add_files(database.subtask, database.key_groups, files, piece_of(database.header_extent))
@@ -92,7 +93,7 @@ class DatabasePlanner:
             givers = near.of(wanted)
             if givers:
                 self._add_subtask(subtask, wanted, givers)
-        self._notes += of_operator(self._operator.label, self._databases, self._compacted, self._level_0_files)
+        self._notes += assembly_warnings(self._operator.label, self._databases, self._compacted, self._level_0_files)
 
     def _add_subtask(self, subtask: int, wanted: KeyGroupRange, givers: Sequence[Database]) -> None:
         maximum = self._shape.max_parallelism
@@ -126,8 +127,8 @@ class DatabasePlanner:
 
     def _files(self, assembled: AssembledDatabase, givers: Sequence[Database]) -> dict[str, Piece]:
         extents = [{file.name: file.extent for file in giver.files} for giver in givers]
-        taken = {one.name: piece_of(extents[one.source][one.source_name]) for one in assembled.taken}
-        return taken | {one.name: self._literals.piece(one.data) for one in assembled.made}
+        taken = {file.name: piece_of(extents[file.source][file.source_name]) for file in assembled.taken}
+        return taken | {file.name: self._literals.piece(file.data) for file in assembled.made}
 
     def _add_files(self, subtask: int, key_groups: KeyGroupRange, files: Mapping[str, Piece], header: Piece) -> None:
         referred = {name: piece for name, piece in files.items() if self._may_refer(name, piece)}
@@ -151,11 +152,11 @@ class DatabasePlanner:
 
 def _source_database(database: Database) -> SourceDatabase:
     if database.source is None:
-        raise ValueError(f"the directory of subtask {database.subtask} was not looked through")
+        raise ValueError(f"the MANIFEST of subtask {database.subtask} was not read")
     return database.source
 
 
 def _is_shared(assembled: AssembledDatabase) -> bool:
-    """Whether so much of it reaches out that a neighbour's fetching it too counts."""
+    """Tell whether so many of its bytes are rows of other subtasks that fetching them twice is too expensive."""
     total = sum(file.size for file in assembled.manifest.files.values())
     return assembled.foreign_bytes > FOREIGN_SHARE * total

@@ -1,24 +1,24 @@
-"""Operator state by element: who gets which element says `redistribution`; here it becomes pieces of files."""
+"""Operator state, element by element: `redistribution` deals the elements, and this module plans the new streams."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.errors import UnsupportedError
 from rescale.flink.operator_state import merge_operator_state_headers, write_operator_state_header
 from rescale.flink.redistribution import redistribute
 from rescale.flink.slot import OPERATOR_SLOTS, Slot
+from rescale.plan.new_streams import CheckedElements, CopiedElements, StateElements
+from rescale.plan.pieces import Literals, Piece, joined, piece_of
 from rescale.planning.streams.inline import InlineBudget
-from rescale.planning.values.new_streams import CheckedElements, CopiedElements, StateElements
-from rescale.planning.values.pieces import Literals, Piece, joined, piece_of
 from rescale.snapshot.element_layouts import elements_of, layouts_of
 from rescale.snapshot.model import ElementStream, Operator
+from rescale.text.errors import UnsupportedError
 
 
 def plan_elements(
     operator: Operator, new_parallelism: int, literals: Literals, inline: InlineBudget
 ) -> list[CopiedElements | CheckedElements]:
-    """The managed and raw operator-state streams of one operator at `new_parallelism`."""
+    """Return the managed and raw operator-state streams of one operator at `new_parallelism`."""
     planned: list[CopiedElements | CheckedElements] = []
     for slot in OPERATOR_SLOTS:
         sources = operator.elements_in(slot)
@@ -28,11 +28,11 @@ def plan_elements(
         layouts = layouts_of(operator, sources)
         compressed = any(source.parsed is not None and source.parsed.compressed for source in sources)
         stays = new_parallelism == operator.parallelism
-        of_all = None if stays else _header(operator, sources, literals)
+        common_header = None if stays else _header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
             if stays and subtask not in by_subtask:
                 continue
-            header = of_all or _header(operator, [by_subtask[subtask]], literals)
+            header = common_header or _header(operator, [by_subtask[subtask]], literals)
             states = [(share, elements_of(share, by_subtask)) for share in shares]
             pieces = joined([header, *(piece_of(extent) for _, extents in states for extent in extents)])
             is_inline = inline.takes(sum(piece.length for piece in pieces))
@@ -49,9 +49,9 @@ def plan_elements(
 
 
 def _header(operator: Operator, givers: Sequence[ElementStream], literals: Literals) -> Piece:
-    """The header that serves all givers: the first one's where all are equal, else one with all their states.
+    """Return a header for the elements of all givers: theirs if they are equal, else a new one with all their states.
 
-    Raw state has none: every header is empty and so is this one.
+    Raw state has no header, so its piece is empty.
     """
     first = givers[0]
     if first.has_own_header and all(giver.header == first.header for giver in givers):
@@ -59,7 +59,7 @@ def _header(operator: Operator, givers: Sequence[ElementStream], literals: Liter
     parsed = [giver.parsed for giver in givers if giver.parsed is not None]
     if len(parsed) < len(givers):
         raise UnsupportedError(
-            "the subtasks registered different operator states, and a serializer that is not known hides which",
+            "the subtasks registered different operator states, and an unknown serializer hides the state names",
             operator=operator.label,
             advice="take a savepoint after every subtask has registered all its states (in initializeState())",
         )

@@ -1,4 +1,4 @@
-"""Which streams lie in `_metadata` itself."""
+"""The choice of streams that lie in `_metadata` itself."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ INLINE_LIMIT = 20 * 1024
 """Largest stream in bytes that may lie in `_metadata` itself (Flink's default `data-inline-threshold`)."""
 
 INLINE_BUDGET = 4 * 1024 * 1024
-"""All inline streams together stay below this, so that `_metadata` stays a small file at any parallelism."""
+"""Largest sum of all inline streams in bytes, so that `_metadata` stays a small file at any parallelism."""
 
 
 class InlineBudget:
-    """Says which streams lie inline: small ones, first come first served, until the budget is spent.
+    """Chooses the streams that lie inline: small ones, in the order of the calls, until the budget is spent.
 
-    `spent` are the bytes of those that were taken elsewhere.
+    `spent` are bytes of inline streams that were chosen before.
     """
 
     def __init__(self, spent: int = 0) -> None:
         self._left = INLINE_BUDGET - spent
 
     def takes(self, size: int) -> bool:
+        """Tell whether a stream of `size` bytes lies inline, and if so, deduct its bytes from the budget."""
         if size > min(INLINE_LIMIT, self._left):
             return False
         self._left -= size

@@ -1,24 +1,27 @@
-"""Which of its holders each key group of an operator belongs to."""
+"""The owner of each key group of an operator: the old stream or directory that holds it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeVar
 
-from rescale.errors import SnapshotError
 from rescale.snapshot.model import KeyedHolder, KeyedStream, Operator
+from rescale.text.errors import SnapshotError
 
 Holder = TypeVar("Holder", KeyedStream, KeyedHolder)
-"""Of the state of some key groups."""
+"""A stream or a directory that holds the state of some key groups."""
 
 
 def owners_of(operator: Operator, sources: Sequence[Holder]) -> dict[int, Holder]:
-    """Which stream holds each key group. `SnapshotError` where two do, or where the max parallelism is left."""
+    """Return the holder of each key group.
+
+    Raises `SnapshotError` if a key group has two, or is not below the operator's max parallelism.
+    """
     owners: dict[int, Holder] = {}
     for source in sources:
         if not 0 <= source.key_groups.first <= source.key_groups.last < operator.max_parallelism:
             raise SnapshotError(
-                "a keyed stream declares key groups that cannot be",
+                "a keyed stream declares key groups outside the operator's max parallelism",
                 operator=operator.label,
                 expected=f"within 0 to {operator.max_parallelism - 1}",
                 found=f"{source.key_groups} in subtask {source.subtask}",

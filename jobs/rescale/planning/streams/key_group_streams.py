@@ -1,13 +1,12 @@
-"""Keyed state whose key groups move as they are: every new subtask gets those of its range, from wherever they lie.
+"""Keyed state whose key groups move unchanged: every new subtask gets those of its range, from all old subtasks.
 
-At the same max parallelism key groups are byte ranges, and move unread.
+At the same max parallelism a key group is a range of bytes, which moves without being read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader
@@ -15,13 +14,14 @@ from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import HandleTag
 from rescale.flink.slot import Slot
-from rescale.planning.asked.operator_shapes import Shape
+from rescale.plan.new_streams import CopiedKeyGroups, TranslatedKeyGroups
+from rescale.plan.pieces import Literals, Piece, joined, piece_of
+from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import NO_HEADER, HeaderPlanner, PlannedHeader
-from rescale.planning.values.new_streams import CopiedKeyGroups, TranslatedKeyGroups
-from rescale.planning.values.pieces import Literals, Piece, joined, piece_of
 from rescale.snapshot.model import KeyedStream, Operator
+from rescale.text.errors import UnsupportedError
 
 
 class KeyGroupPlanner:
@@ -37,14 +37,15 @@ class KeyGroupPlanner:
         self.inline = inline
 
     def streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
-        """Of key groups that move as they are."""
+        """Return the new streams of key groups that are moved unchanged."""
         return [*self._of_slot(Slot.KEYED, self.operator.keyed), *self.raw_streams()]
 
     def raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
+        """Return the new streams of raw keyed state, timers included."""
         return self._of_slot(Slot.RAW_KEYED, self.operator.raw_keyed)
 
     def own_raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
-        """Of raw keyed state that is no timers."""
+        """Return the new streams of raw keyed state other than timers."""
         return self._of_slot(Slot.RAW_KEYED, self.operator.own_raw_keyed)
 
     def _of_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
@@ -99,7 +100,7 @@ class KeyGroupPlanner:
     def _key_group(
         self, key_group: int, owner: KeyedStream | None, header: PlannedHeader, *, of_heap: bool
     ) -> Piece | None:
-        """What the owner has of it; on the heap one without entries is there, too. None: it is absent."""
+        """Return the owner's key group, None if it is absent; heap streams contain groups without entries too."""
         extent = owner.groups[key_group - owner.first_key_group] if owner else None
         if owner is not None and extent is not None and owner.subtask not in header.anew:
             return piece_of(extent, header.id_tables.get(owner.subtask))
@@ -108,7 +109,7 @@ class KeyGroupPlanner:
     def _empty_group(self, key_group: int, header: KeyedHeader | None) -> bytes:
         if header is None:
             raise UnsupportedError(
-                "some subtasks have no keyed state, and a serializer that is not known hides how many states there are",
+                "some subtasks have no keyed state, and an unknown serializer hides the number of states",
                 operator=self.operator.label,
                 advice=CANONICAL,
             )

@@ -1,8 +1,8 @@
-"""The header of a new keyed stream, and what becomes of key groups that were written under others.
+"""The header of a new keyed stream, and the translation of key groups that were written under another header.
 
-The header is the only thing that two source streams can disagree about: state ids are positions in its list of states,
-and a state that was registered late has another position. Canonical framing lets the ids be translated; heap framing
-has no lengths to find them by, unless its entries are read.
+Two source streams can only disagree in their headers: a state id is a position in the header's list of states, and a
+state that a subtask registered late has another position. In canonical framing the ids can be translated. Heap framing
+has no lengths by which to find them, so its entries must be read.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import timer_header
-from rescale.planning.values.pieces import Literals, Piece, piece_of
+from rescale.plan.pieces import Literals, Piece, piece_of
 from rescale.snapshot.model import Changelog, KeyedHolder, KeyedStream
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 @dataclass(frozen=True)
 class PlannedHeader:
-    """The header of a new stream, and what becomes of the key groups of source subtasks under it.
+    """The header of a new stream, and how the key groups of source subtasks are translated to it.
 
-    `id_tables` has the numbers of the tables that translate ids, `timer_id_tables` those for the subtasks' timers;
-    groups of subtasks in `anew` are written anew.
+    `id_tables` maps a subtask to the number of the table that translates its state ids, `timer_id_tables` that of its
+    timers. The key groups of the subtasks in `anew` are written anew.
     """
 
     piece: Piece
@@ -35,11 +35,11 @@ class PlannedHeader:
 
 
 NO_HEADER = PlannedHeader(Piece(None, 0, 0), None)
-"""Raw keyed state has none."""
+"""The header of raw keyed state, which has none."""
 
 
 class HeaderPlanner:
-    """Plans headers for one operator; collects the id tables that they need."""
+    """Plans headers for one operator, and collects the id tables that they need."""
 
     def __init__(self, label: str, literals: Literals) -> None:
         self.id_tables: list[tuple[int, ...]] = []
@@ -54,25 +54,26 @@ class HeaderPlanner:
         *,
         unread: bool = False,
     ) -> PlannedHeader:
-        """`timers` are raw keyed ones, which become states like any other. States that are `left_out` are no more.
+        """Return the header for the key groups of all `givers`, without the states that are `left_out`.
 
-        If they are `unread`, key groups move as they are.
+        `timers` are raw keyed timers that become states like any other. `unread` tells whether key groups move without
+        being read. Raises `UnsupportedError` if the headers of the givers cannot be merged.
         """
         first = givers[0] if givers else None
         if first and not timers and not left_out and all(giver.header == first.header for giver in givers):
-            if isinstance(first, Changelog):  # no file has it
+            if isinstance(first, Changelog):  # its header is composed, and lies in no file
                 return PlannedHeader(self._literals.piece(first.header), first.parsed)
             return PlannedHeader(piece_of(first.header_extent), first.parsed)
         parsed = [giver.parsed for giver in givers if giver.parsed is not None]
         if timers and len(parsed) < len(givers):
             raise UnsupportedError(
-                "raw keyed timers become states, and a serializer that is not known hides which others there are",
+                "raw keyed timers become states, and an unknown serializer hides the names of the other states",
                 operator=self._label,
                 advice=CANONICAL,
             )
         if len(parsed) < len(givers):
             raise UnsupportedError(
-                "the subtasks registered different states, and a serializer that is not known hides which",
+                "the subtasks registered different states, and an unknown serializer hides the state names",
                 operator=self._label,
                 advice="take a savepoint after every subtask has registered all its states (in open())",
             )
@@ -88,9 +89,9 @@ class HeaderPlanner:
         left_out: Collection[str],
     ) -> PlannedHeader:
         compressed = bool(parsed) and parsed[0].compressed
-        of_timers = [timer_header(stream.services or (), compressed=compressed) for stream in timers]
+        timer_headers = [timer_header(stream.services or (), compressed=compressed) for stream in timers]
         try:
-            merged = merge_keyed_headers([*parsed, *of_timers], left_out)
+            merged = merge_keyed_headers([*parsed, *timer_headers], left_out)
         except SnapshotError as error:
             raise error.located(operator=self._label) from None
         tables = [self._id_table(table) for table in merged.id_maps]
@@ -102,17 +103,17 @@ class HeaderPlanner:
         )
 
     def _heap_header(self, givers: Sequence[KeyedHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
-        """A header for all, where the streams with entries have the same states in the same places.
+        """Return a header for all givers if the streams with entries have the same states in the same places.
 
-        A stream without a single entry (its subtask has not met a key, and so not registered every state) has nothing
-        to translate: its groups are written anew, as empty as they are.
+        A stream without entries may lack states, because its subtask has not seen a key yet. It has nothing to
+        translate: its key groups are written anew, and stay empty.
         """
         full = [header for giver, header in zip(givers, parsed, strict=True) if not giver.has_no_entry]
         merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
         same_places = all(table == tuple(range(len(merged.header.states))) for table in merged.id_maps)
         if not same_places or merge_keyed_headers([merged.header, *parsed]).header != merged.header:
             raise UnsupportedError(
-                "the subtasks registered different states, and heap framing does not tell where a state begins",
+                "the subtasks registered different states, and the heap's format does not tell where a state begins",
                 operator=self._label,
                 expected="the same states in every keyed stream",
                 found=f"others in subtask {next(g.subtask for g in givers if g.parsed != merged.header)}",
@@ -123,7 +124,7 @@ class HeaderPlanner:
         return PlannedHeader(piece, merged.header, anew=anew)
 
     def _id_table(self, table: tuple[int, ...]) -> int | None:
-        """The number of a table; None for one that changes nothing."""
+        """Return the number of a table; None for a table that changes nothing."""
         if table == tuple(range(len(table))):
             return None
         if table not in self.id_tables:

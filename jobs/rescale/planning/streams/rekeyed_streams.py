@@ -1,6 +1,6 @@
-"""Keyed state whose records get new key groups: all that can be said beforehand is which are read, and the header.
+"""Keyed state whose records are read: the plan lists the records to read and the new streams with their headers.
 
-At another max parallelism, or in another format, every record may go elsewhere.
+At another max parallelism every record may get another key group, so the plan cannot say where each one goes.
 """
 
 from __future__ import annotations
@@ -8,23 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.asked.operator_shapes import Shape
-from rescale.planning.streams.key_group_owners import owners_of
-from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.planning.streams.source_files import group_places, source_files
-from rescale.planning.values.new_streams import (
+from rescale.plan.new_streams import (
     RekeyedHeapGroups,
     RekeyedKeyGroups,
     RekeyedRows,
     RekeyedStream,
     RekeyedTimers,
 )
-from rescale.planning.values.pieces import Literals, Piece, piece_of
-from rescale.planning.values.rekeying import (
+from rescale.plan.pieces import Literals, Piece, piece_of
+from rescale.plan.rekeying import (
     LoggedChanges,
     MaterialisedGroups,
     RekeyedChangelog,
@@ -32,7 +27,12 @@ from rescale.planning.values.rekeying import (
     RekeyedSource,
     Rekeying,
 )
+from rescale.planning.request.operator_shapes import Shape
+from rescale.planning.streams.key_group_owners import owners_of
+from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.planning.streams.source_files import group_places, source_files
 from rescale.snapshot.model import Changelog, Database, KeyedStream, Operator
+from rescale.text.errors import UnsupportedError
 
 
 def plan_rekeyed(
@@ -46,12 +46,12 @@ def plan_rekeyed(
     created: int | None,
     stays_on_heap: bool,
 ) -> Rekeying | None:
-    """Which records are read, and the streams that they come to; None where there is no keyed state.
+    """Return the records to read and the new streams of keyed state; None if there is no keyed state.
 
-    `timers` are raw keyed ones that become states like any other. `created` is there if all comes to RocksDB
-    directories: what these say of their age, in seconds since 1970. Timers that are in raw keyed state, too, are left
-    out of these: a job that keeps its timers on the heap takes none of a directory's. If it `stays_on_heap`, all comes
-    to the heap's own format.
+    `timers` are raw keyed timers that become states like any other. `created` is None unless the result has RocksDB
+    directories; then it is their creation time, in seconds since 1970. Such directories leave out timers that are in
+    raw keyed state, too, because a job that keeps its timers on the heap does not read those of a directory.
+    `stays_on_heap` selects the heap's own format for the result.
     """
     givers = operator.managed_keyed
     _refuse_to_rekey(operator, shape.max_parallelism)
@@ -60,13 +60,13 @@ def plan_rekeyed(
     owners_of(operator, givers)
     owners_of(operator, timers)
     doubled = operator.doubled_timers if created is not None else ()
-    left_out = {state.name for one in doubled if one.parsed is not None for state in one.parsed.states}
+    left_out = {state.name for part in doubled if part.parsed is not None for state in part.parsed.states}
     header = headers.plan(givers, timers, left_out | operator.left_out)
     compressed = bool(givers) and is_compressed(givers[0].header)
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
     sources = [_rekeyed_source(source, tables.get(source.subtask)) for source in operator.keyed]
-    sources += [_rekeyed_timers(one, header.timer_id_tables.get(one.subtask), literals) for one in timers]
+    sources += [_rekeyed_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers]
 
     def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
         own = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
@@ -82,15 +82,15 @@ def plan_rekeyed(
         compressed=compressed,
         key_hash=key_hash,
         streams=_of_subtasks(shape, stream),
-        databases=tuple(_rekeyed_database(one, tables.get(one.subtask)) for one in operator.databases),
-        changelogs=tuple(_rekeyed_changelog(one, tables.get(one.subtask), literals) for one in operator.changelogs),
+        databases=tuple(_rekeyed_database(part, tables.get(part.subtask)) for part in operator.databases),
+        changelogs=tuple(_rekeyed_changelog(part, tables.get(part.subtask), literals) for part in operator.changelogs),
     )
 
 
 def plan_heap_timers(
     operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, key_hash: str | None
 ) -> Rekeying | None:
-    """The same for timers that stay what they are, raw keyed state; None where there are none."""
+    """Return the records to read and the new streams of timers that stay raw keyed state; None if there are none."""
     timers = operator.raw_timers
     if not timers:
         return None
@@ -107,7 +107,9 @@ def plan_heap_timers(
         )
 
     return Rekeying(
-        sources=tuple(_rekeyed_timers(one, header.timer_id_tables.get(one.subtask), literals) for one in timers),
+        sources=tuple(
+            _rekeyed_timers(source, header.timer_id_tables.get(source.subtask), literals) for source in timers
+        ),
         header=header.piece,
         compressed=False,
         key_hash=key_hash,
@@ -116,13 +118,13 @@ def plan_heap_timers(
 
 
 def _of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
-    """One for each new subtask, of (subtask, first key group, number of key groups)."""
+    """Return a stream for each new subtask; `stream` takes (subtask, first key group, number of key groups)."""
     ranges = map(shape.key_groups_of, range(shape.parallelism))
     return tuple(stream(i, own.first, len(own)) for i, own in enumerate(ranges))
 
 
 def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
-    """The header for RocksDB, which compresses blocks of its own."""
+    """Return the header without compression, because RocksDB compresses its own blocks."""
     try:
         return literals.piece(write_keyed_header(replace(understood(header), compressed=False)))
     except UnsupportedError as error:
@@ -151,7 +153,7 @@ def _rekeyed_changelog(changelog: Changelog, ids: int | None, literals: Literals
         changelog.key_group_sizes,
         tuple(_materialised_groups(part) for part in changelog.base if isinstance(part, KeyedStream)),
         tuple(source_files(part) for part in changelog.base if isinstance(part, Database)),
-        tuple(LoggedChanges(piece_of(one.extent), one.offset) for one in changelog.changes),
+        tuple(LoggedChanges(piece_of(change.extent), change.offset) for change in changelog.changes),
         changelog.log_size,
         literals.piece(changelog.header),
         ids,
@@ -164,13 +166,13 @@ def _materialised_groups(stream: KeyedStream) -> MaterialisedGroups:
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
-    """Raw keyed state that is no timers is the user's own."""
+    """Refuse raw keyed state other than timers at another max parallelism: only the operator knows its format."""
     if operator.own_raw_keyed and new_max_parallelism != operator.max_parallelism:
         raise UnsupportedError(
-            "raw keyed state is in a format of the operator's own, key group by key group",
+            "the operator has raw keyed state in a format of its own, whose records cannot get other key groups",
             operator=operator.label,
             expected=f"no raw keyed state, to change the max parallelism to {new_max_parallelism}",
-            found=f"a stream of it in {len(operator.own_raw_keyed)} subtasks",
-            advice=f"keep its max parallelism, {operator.max_parallelism}; if these are timers of keys whose "
-            f"serializer is not known, {CANONICAL}: there they are state like any other",
+            found=f"raw keyed state in {len(operator.own_raw_keyed)} subtasks",
+            advice=f"keep its max parallelism, {operator.max_parallelism}; if the raw keyed state is timers of keys "
+            f"with an unknown serializer, {CANONICAL}, in which timers are state like any other",
         )

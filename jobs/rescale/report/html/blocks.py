@@ -1,4 +1,4 @@
-"""Blocks of a page as elements. Words are text and nothing else: the library escapes them wherever they stand."""
+"""Blocks of a page as HTML elements; the library escapes all text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import htpy as h
 from htpy import Element, Node
 
-from rescale.report.figures import BarCharts, Curve, Drawing, KeyGroupMap, Matrix, Sparks, StackedBars
+from rescale.report.figures import BarCharts, Curve, DrawnFigure, KeyGroupMap, Matrix, Sparks, StackedBars
 from rescale.report.html.charts import bar_charts, curve, sparks, stacked_bars
 from rescale.report.html.key_group_map import key_group_map, matrix
 from rescale.report.page import (
@@ -16,6 +16,7 @@ from rescale.report.page import (
     Code,
     Command,
     Figure,
+    Line,
     Listed,
     Paragraph,
     Section,
@@ -24,7 +25,6 @@ from rescale.report.page import (
     Table,
     Verdict,
     Warned,
-    Words,
 )
 
 _NUMBER = re.compile(r"(≈ )?[\d,.]+( (bytes?|[kMGTPE]?B))?( → [\d,.]+( (bytes?|[kMGTPE]?B))?)?|")
@@ -32,10 +32,10 @@ _NUMBER = re.compile(r"(≈ )?[\d,.]+( (bytes?|[kMGTPE]?B))?( → [\d,.]+( (byte
 _SIGNS = {Standing.SEEN: "◎", Standing.PLANNED: "○", Standing.PROVEN: "✓", Standing.REFUSED: "✕"}
 
 
-def blocks(some: Sequence[Block], level: int, prefix: str = "") -> Iterator[Node]:
-    """`level` is that of headings among them, `prefix` begins the ids of sections."""
+def blocks(content: Sequence[Block], level: int, prefix: str = "") -> Iterator[Node]:
+    """Yield the element of each block; headings have this `level`, and the ids of sections start with `prefix`."""
     sections = 0
-    for block in some:
+    for block in content:
         if isinstance(block, Section):
             sections += 1
             yield _section(block, level, f"{prefix}{sections}")
@@ -62,41 +62,41 @@ def _block(block: Block, level: int) -> Node:
         case Warned(sentence):
             return h.p(class_="warned")[h.strong["Warning: "], sentence]
         case Listed(lead, items):
-            return [h.p[words(lead)] if lead else None, h.ul[(h.li[words(item)] for item in items)]]
+            return [h.p[inline(lead)] if lead else None, h.ul[(h.li[inline(item)] for item in items)]]
         case Command(line):
             return h.pre(tabindex="0")[h.code[line]]
         case Table():
             return _table(block, "Table")
-        case Figure(title, said, drawn, numbers, rows):
-            return _figure(title, said, drawn, numbers, rows, level)
-        case Verdict(standing, said):
+        case Figure(title, text, drawn, numbers, rows):
+            return _figure(title, text, drawn, numbers, rows, level)
+        case Verdict(standing, text):
             sign = h.span(class_="sign", aria_hidden="true")[_SIGNS[standing]]
-            return h.p(class_=f"verdict {standing}")[sign, h.strong[standing.capitalize()], h.span[said]]
+            return h.p(class_=f"verdict {standing}")[sign, h.strong[standing.capitalize()], h.span[text]]
     return None
 
 
-def words(some: Words) -> Node:
-    match some:
+def inline(line: Line) -> Node:
+    match line:
         case tuple():
-            return [words(one) for one in some]
-        case Strong(said):
-            return h.strong[said]
-        case Code(said):
-            return h.code[said]
+            return [inline(part) for part in line]
+        case Strong(text):
+            return h.strong[text]
+        case Code(text):
+            return h.code[text]
         case _:
-            return some
+            return line
 
 
-def _broken(lines: Sequence[Words]) -> Iterator[Node]:
-    for i, one in enumerate(lines):
+def _broken(lines: Sequence[Line]) -> Iterator[Node]:
+    for i, line in enumerate(lines):
         yield h.br if i else None
-        yield words(one)
+        yield inline(line)
 
 
 def _table(shown: Table, name: str) -> Element:
-    """It scrolls by itself where it is too wide, with the keyboard too. Columns of numbers stand to the right."""
+    """Return a table that scrolls if it is too wide, by keyboard too; columns of numbers are right-aligned."""
     numeric = [all(_NUMBER.fullmatch(row[i]) for row in shown.rows) for i in range(len(shown.headers))]
-    kinds = ["number" if one else None for one in numeric]
+    kinds = ["number" if all_numbers else None for all_numbers in numeric]
     return h.div(class_="scroll", tabindex="0", role="region", aria_label=name)[
         h.table[
             h.thead[
@@ -111,8 +111,8 @@ def _table(shown: Table, name: str) -> Element:
     ]
 
 
-def _figure(title: str, said: str, drawn: Drawing, numbers: Table, rows: str, level: int) -> Element:
-    """The numbers behind it are one key away."""
+def _figure(title: str, caption: str, drawn: DrawnFigure, numbers: Table, rows: str, level: int) -> Element:
+    """Return a figure with its table of numbers folded."""
     behind = (
         h.details[
             h.summary[f"Numbers: {rows}" if rows else "Numbers"], _table(numbers, f"{title}: {rows or 'numbers'}")
@@ -121,22 +121,22 @@ def _figure(title: str, said: str, drawn: Drawing, numbers: Table, rows: str, le
         else None
     )
     return h.figure[
-        h.figcaption[_heading(level)[title], h.p[said]],
-        _drawing(drawn, f"{title}. {said}"),
+        h.figcaption[_heading(level)[title], h.p[caption]],
+        _drawing(drawn, f"{title}. {caption}"),
         behind,
     ]
 
 
-def _drawing(drawn: Drawing, said: str) -> Element:
+def _drawing(drawn: DrawnFigure, caption: str) -> Element:
     match drawn:
         case KeyGroupMap():
-            return key_group_map(drawn, said)
+            return key_group_map(drawn, caption)
         case Matrix():
-            return matrix(drawn, said)
+            return matrix(drawn, caption)
         case BarCharts():
             return bar_charts(drawn)
         case Curve():
-            return curve(drawn, said)
+            return curve(drawn, caption)
         case StackedBars():
             return stacked_bars(drawn)
         case Sparks():

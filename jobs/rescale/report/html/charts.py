@@ -1,4 +1,4 @@
-"""Bars, curves and small bars."""
+"""Bar charts, curves and small bars as SVG."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from htpy import Element, Node, div, li, span, table, tbody, td, th, thead, tr, ul
 
 from rescale.report.figures import BarCharts, Bars, Curve, Point, Sparks, StackedBar, StackedBars
-from rescale.report.html.svg import circle, drawing, g, line, part, path, points, rect, said, stretched, text
+from rescale.report.html.svg import circle, drawing, g, hover_text, line, part, path, points, rect, stretched, text
 
 _BAR_HEIGHT, _CURVE_HEIGHT, _HEAD, _FOOT, _MARGIN = 120, 150, 14, 22, 0.06
 _STACK_HEIGHT, _SPARK_HEIGHT = 16, 18
 
 
 def bar_charts(figure: BarCharts) -> Element:
+    """Return the charts side by side."""
     return div(class_="side-by-side")[
         (
             div[_bars(chart), div(class_="caption")[span(class_="name")[chart.label], f" {chart.caption}"]]
@@ -27,26 +28,30 @@ def _bars(chart: Bars) -> Element:
     return drawing(
         f"{chart.label}: {chart.caption}",
         _BAR_HEIGHT,
-        g(class_="bars")[tuple(_columns(chart.heights, _BAR_HEIGHT, chart.words))] if chart.words else _area(chart),
+        g(class_="bars")[tuple(_columns(chart.heights, _BAR_HEIGHT, chart.tooltips))]
+        if chart.tooltips
+        else _area(chart),
         line(class_="mean", x1=0, x2="100%", y1=f"{mean:.1f}", y2=f"{mean:.1f}"),
         kind="framed",
     )
 
 
-def _columns(heights: Sequence[float], height: int, words: Sequence[str] = ()) -> Iterator[Node]:
-    """A bar for each, with a little room between them."""
+def _columns(heights: Sequence[float], full_height: int, tooltips: Sequence[str] = ()) -> Iterator[Node]:
+    """Yield a bar for each height, with a small gap between bars."""
     width = 1 / len(heights)
-    for i, one in enumerate(heights):
-        tall = max(height * one, 0.5 if one else 0)
+    for i, height in enumerate(heights):
+        tall = max(full_height * height, 0.5 if height else 0)
         place = {"x": part((i + 0.06) * width), "width": part(0.88 * width)}
-        yield rect(y=f"{height - tall:.1f}", height=f"{tall:.1f}", **place)[said(words[i]) if words else None]
+        yield rect(y=f"{full_height - tall:.1f}", height=f"{tall:.1f}", **place)[
+            hover_text(tooltips[i]) if tooltips else None
+        ]
 
 
 _MOST_STEPS = 200
 
 
 def _area(chart: Bars) -> Element:
-    """Many bars: the outline of them all."""
+    """Return the outline of a chart with many bars."""
     number = len(chart.heights)
     steps = min(number, _MOST_STEPS)
     chosen = [(i / (steps - 1), chart.heights[i * (number - 1) // (steps - 1)]) for i in range(steps)]
@@ -54,8 +59,8 @@ def _area(chart: Bars) -> Element:
     return stretched(0, _BAR_HEIGHT, path(class_="area", d=outline + "Z"))
 
 
-def curve(figure: Curve, words: str) -> Element:
-    """Lines for the numbers of y, the curve, a dot for each point that means something, what the axes are."""
+def curve(figure: Curve, description: str) -> Element:
+    """Return the curve with its axes, grid and dots."""
 
     def x(at: float) -> str:
         return part(_MARGIN + at * (1 - 1.5 * _MARGIN))
@@ -66,13 +71,13 @@ def curve(figure: Curve, words: str) -> Element:
     def dot(point: Point) -> Node:
         kind = "asked" if point.asked else "even" if point.even else None
         radius = "6" if point.asked else "3.5" if point.even else "1.5"
-        return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=kind)[said(point.words)]
+        return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=kind)[hover_text(point.tooltip)]
 
     bottom = _HEAD + _CURVE_HEIGHT + 16
     ordered = sorted(figure.points, key=lambda point: point.asked)
     segments = zip(figure.points, figure.points[1:], strict=False)
     return drawing(
-        words,
+        description,
         _HEAD + _CURVE_HEIGHT + 2 * _FOOT,
         g(class_="axes")[
             text(x=0, y=_FOOT // 2)[figure.y_label], text(x="50%", y=bottom + _FOOT, class_="of-x")[figure.x_label]
@@ -89,11 +94,14 @@ def curve(figure: Curve, words: str) -> Element:
 
 
 def stacked_bars(figure: StackedBars) -> Element:
-    """With labels beside them as text, so that they wrap where there is little room."""
+    """Return the bars with a legend; labels are HTML text, which wraps if there is little room."""
     return div(class_="stacks")[
         map(_stack, figure.bars),
         ul(class_="legend")[
-            (li[span(class_=f"key kind{kind}", aria_hidden="true"), words] for kind, words in enumerate(figure.legend))
+            (
+                li[span(class_=f"key kind{kind}", aria_hidden="true"), meaning]
+                for kind, meaning in enumerate(figure.legend)
+            )
         ],
     ]
 
@@ -101,17 +109,21 @@ def stacked_bars(figure: StackedBars) -> Element:
 def _stack(bar: StackedBar) -> Node:
     parts: list[Node] = []
     at = 0.0
-    for one in bar.parts:
-        parts.append(rect(class_=f"kind{one.kind}", x=part(at), width=part(one.length), height=12)[said(one.words)])
-        at += one.length
-    said_aloud = f"{bar.label}: {'; '.join(one.words for one in bar.parts)}; {bar.total}"
+    for segment in bar.parts:
+        parts.append(
+            rect(class_=f"kind{segment.kind}", x=part(at), width=part(segment.length), height=12)[
+                hover_text(segment.tooltip)
+            ]
+        )
+        at += segment.length
+    description = f"{bar.label}: {'; '.join(segment.tooltip for segment in bar.parts)}; {bar.total}"
     return div(class_="stack")[
-        div(class_="name")[bar.label], drawing(said_aloud, 12, parts), div(class_="total")[bar.total]
+        div(class_="name")[bar.label], drawing(description, 12, parts), div(class_="total")[bar.total]
     ]
 
 
 def sparks(figure: Sparks) -> Element:
-    """A table whose cells are pictures."""
+    """Return a table whose cells hold small bars."""
     after = any(row.after for row in figure.rows)
     return div(class_="scroll", tabindex="0", role="region", aria_label="Small bars")[
         table(class_="sparks")[
@@ -129,7 +141,7 @@ def sparks(figure: Sparks) -> Element:
                         th(scope="row")[row.label],
                         td[_spark(row.before)],
                         td[_spark(row.after)] if after else None,
-                        td[row.words],
+                        td[row.caption],
                     ]
                     for row in figure.rows
                 )

@@ -1,7 +1,6 @@
-"""A page as a whole document: one file, which loads nothing, runs nothing and sends nothing.
+"""A page as one HTML file that loads nothing, runs nothing and sends nothing.
 
-What a browser may do is said by a Content-Security-Policy inside it: draw pictures that are in the file, use the one
-style sheet with this hash, and nothing else.
+Its Content-Security-Policy allows a browser only pictures in the file itself and the style sheet with this hash.
 """
 
 from __future__ import annotations
@@ -16,13 +15,16 @@ import htpy as h
 from htpy import Element, Node
 from markupsafe import Markup
 
-from rescale.names import printable_lines
 from rescale.report.html.blocks import blocks
 from rescale.report.page import Page, Section
+from rescale.text.names import printable_lines
 
 
 def html_of(page: Page, data: object) -> str:
-    """`data` is put into it as JSON, for programs. Signs that nobody can see are shown as Python writes them."""
+    """Return the HTML of a page, with `data` embedded as JSON for programs.
+
+    Invisible characters are shown as Python's escapes.
+    """
     style = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -54,12 +56,12 @@ def _contents(page: Page) -> Element:
 
 
 def _links(page: Page) -> Iterator[Node]:
-    """To the sections, by the ids that these have."""
+    """Yield links to the sections by their ids."""
     titles = [block.title for block in page.blocks if isinstance(block, Section)]
     for number, title in enumerate(titles, 1):
         yield h.li[h.a(href=f"#s{number}")[title]]
 
 
 def _embedded(data: object) -> str:
-    """JSON in which nothing can end the element that it stands in."""
+    """Return JSON that cannot end the `<script>` element around it."""
     return json.dumps(data).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""The key-group map and the matrix of moves."""
+"""The key-group map and the matrix of moves as SVG."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from htpy import Element, Node, div, li, span, ul
 
 from rescale.report.figures import KeyGroupMap, Matrix, Ribbon, Strip
 from rescale.report.html.png import shades_uri
-from rescale.report.html.svg import drawing, g, image, part, path, rect, said, stretched, text, thousandths
+from rescale.report.html.svg import drawing, g, hover_text, image, part, path, rect, stretched, text, thousandths
 
 _LABEL, _OWNERS, _CELLS, _RIBBONS, _GAP, _MARKS = 18, 18, 26, 96, 3, 12
 _NARROWEST_LABEL = 0.022
 _FEW_CELLS = 256
 
 
-def key_group_map(figure: KeyGroupMap, words: str) -> Element:
-    """Owners, key groups and ribbons from above, then the same upside down."""
+def key_group_map(figure: KeyGroupMap, description: str) -> Element:
+    """Return the map: from the top, key groups, owners and ribbons; then owners and key groups of the new shape."""
     content: list[Node] = []
     y = 0
     content += _label(figure.before, y)
@@ -46,7 +46,7 @@ def key_group_map(figure: KeyGroupMap, words: str) -> Element:
             y += _MARKS
         content += _label(after, y)
         y += _LABEL
-    return div[drawing(words, y, content, kind="groups"), _legend(figure) if figure.before.parts else None]
+    return div[drawing(description, y, content, kind="groups"), _legend(figure) if figure.before.parts else None]
 
 
 def _label(strip: Strip, y: int) -> Iterator[Node]:
@@ -54,11 +54,11 @@ def _label(strip: Strip, y: int) -> Iterator[Node]:
 
 
 def _hot(strip: Strip, y: int) -> Iterator[Node]:
-    yield g(class_="hot")[(text(x=part(mark.at), y=y + 10)["▼", said(mark.words)] for mark in strip.hot)]
+    yield g(class_="hot")[(text(x=part(mark.at), y=y + 10)["▼", hover_text(mark.tooltip)] for mark in strip.hot)]
 
 
 def _cells(strip: Strip, y: int) -> Iterator[Node]:
-    """Below the shades a frame, above them what hovering shows."""
+    """Yield a frame, the shades above it, and transparent parts with tooltips on top."""
     yield rect(class_="frame", y=y, width="100%", height=_CELLS)
     few = "few" if len(strip.shades) <= _FEW_CELLS else None
     uri = shades_uri([strip.shades])
@@ -66,8 +66,10 @@ def _cells(strip: Strip, y: int) -> Iterator[Node]:
     if strip.parts:
         yield g(class_="parts")[
             (
-                rect(x=part(one.start), y=y, width=part(one.end - one.start), height=_CELLS)[said(one.words)]
-                for one in strip.parts
+                rect(x=part(share.start), y=y, width=part(share.end - share.start), height=_CELLS)[
+                    hover_text(share.tooltip)
+                ]
+                for share in strip.parts
             )
         ]
 
@@ -75,15 +77,17 @@ def _cells(strip: Strip, y: int) -> Iterator[Node]:
 def _owners(strip: Strip, y: int) -> Iterator[Node]:
     yield g(class_="owners")[
         (
-            rect(x=part(one.start), y=y, width=part(one.end - one.start), height=_OWNERS - 2)[said(one.words)]
-            for one in strip.owners
+            rect(x=part(share.start), y=y, width=part(share.end - share.start), height=_OWNERS - 2)[
+                hover_text(share.tooltip)
+            ]
+            for share in strip.owners
         )
     ]
     yield g(class_="numbers")[
         (
-            text(x=part((one.start + one.end) / 2), y=y + 12)[one.label]
-            for one in strip.owners
-            if one.end - one.start >= _NARROWEST_LABEL
+            text(x=part((share.start + share.end) / 2), y=y + 12)[share.label]
+            for share in strip.owners
+            if share.end - share.start >= _NARROWEST_LABEL
         )
     ]
 
@@ -92,7 +96,7 @@ def _ribbon(ribbon: Ribbon) -> Element:
     a, b, c, d = map(thousandths, (ribbon.start, ribbon.end, ribbon.new_end, ribbon.new_start))
     shape = f"M{a} 0H{b}C{b} 500 {c} 500 {c} 1000H{d}C{d} 500 {a} 500 {a} 0"
     kind = "stays" if ribbon.stays else "odd" if ribbon.odd else None
-    return path(d=shape, class_=kind)[said(ribbon.words)]
+    return path(d=shape, class_=kind)[hover_text(ribbon.tooltip)]
 
 
 def _legend(figure: KeyGroupMap) -> Element:
@@ -107,10 +111,10 @@ def _legend(figure: KeyGroupMap) -> Element:
     ]
 
 
-def matrix(figure: Matrix, words: str) -> Element:
-    """Square, as large as it needs to be to be read."""
+def matrix(figure: Matrix, description: str) -> Element:
+    """Return a square of cells, large enough to read."""
     return drawing(
-        words,
+        description,
         300,
         text(class_="label", x=0, y=13)[f"↓ {figure.rows}   → {figure.columns}"],
         rect(class_="frame", y=20, width=280, height=280),

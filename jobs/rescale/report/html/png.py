@@ -1,7 +1,6 @@
-"""Small pictures of shades, as PNG in a data URI: a line of a thousand cells in less bytes than a dozen rectangles.
+"""Small pictures of shades as PNG in a data URI: a thousand cells take fewer bytes than a dozen SVG rectangles.
 
-A PNG with a palette is four chunks around what zlib makes of the rows (ISO/IEC 15948), which is less than a library
-for pictures would bring along.
+A PNG with a palette is four chunks around the compressed rows (ISO/IEC 15948), so no library for pictures is needed.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from collections.abc import Sequence
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PALETTE_OF_BYTES = (8, 3, 0, 0, 0)
-"""Bits of a pixel; colour type 3, by palette; deflate, no filter, not interlaced."""
+"""Bits per pixel; colour type 3 (palette); compression (deflate); no filter; not interlaced."""
 
 _COLOUR = (0x2B, 0x7B, 0xBA)
-"""A blue that stands out from white and from black paper; how much of it is laid on says how much is there."""
+"""A blue that stands out from white and from black; its opacity shows the amount."""
 
 
 def shades_uri(rows: Sequence[Sequence[int]]) -> str:
-    """`data:` with rows of shades from 0 (clear) to 255 (the full colour)."""
+    """Return a `data:` URI of a picture with rows of shades from 0 (clear) to 255 (opaque)."""
     used = sorted({shade for row in rows for shade in row})
     number = {shade: i for i, shade in enumerate(used)}
     pixels = b"".join(b"\0" + bytes(number[shade] for shade in row) for row in rows)

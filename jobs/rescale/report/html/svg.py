@@ -1,4 +1,4 @@
-"""What all drawings share: elements whose places are parts of the width, so that text keeps its size at every width."""
+"""SVG elements of all drawings: x positions are percentages, so that text keeps its size at every width."""
 
 from __future__ import annotations
 
@@ -8,40 +8,34 @@ from htpy import Element, Node
 from htpy import svg as _svg
 from htpy import title as _title
 
-
-def element(name: str) -> Element:
-    """An element of SVG that HTML does not have."""
-    return Element(name)
+g, rect, line, circle, path, text, image = map(Element, ("g", "rect", "line", "circle", "path", "text", "image"))
 
 
-g, rect, line, circle, path, text, image = map(element, ("g", "rect", "line", "circle", "path", "text", "image"))
-
-
-def drawing(words: str, height: int, *content: Node, kind: str = "") -> Element:
-    """As wide as there is room, `height` pixels high; `words` are for those who cannot see it."""
-    return _svg(class_=f"drawing {kind}".strip(), role="img", aria_label=words, height=height)[content]
+def drawing(description: str, height: int, *content: Node, kind: str = "") -> Element:
+    """Return a drawing of the full width and `height` pixels; screen readers read the description."""
+    return _svg(class_=f"drawing {kind}".strip(), role="img", aria_label=description, height=height)[content]
 
 
 def stretched(y: int, height: int, *content: Node) -> Element:
-    """Content in a square of 1000 that is stretched over the whole width: for paths, which know no parts."""
+    """Return content in a 1000 × 1000 box stretched to the full width: for paths, which take no percentages."""
     return _svg(y=y, width="100%", height=height, viewBox="0 0 1000 1000", preserveAspectRatio="none")[content]
 
 
-def said(words: str) -> Element:
-    """What hovering shows."""
-    return _title[words]
+def hover_text(tooltip: str) -> Element:
+    """Return the element that shows a tooltip on hover."""
+    return _title[tooltip]
 
 
 def part(number: float) -> str:
-    """A part of the width, as a percentage in as few signs as the eye can tell apart."""
+    """Return a fraction of the width as a percentage, rounded to what the eye can tell apart."""
     return f"{round(100 * number, 2):g}%"
 
 
 def thousandths(number: float) -> str:
-    """A place in what is stretched."""
+    """Return a fraction as a coordinate of a `stretched` box."""
     return f"{round(1000 * number, 1):g}"
 
 
 def points(places: Iterable[tuple[float, float]]) -> str:
-    """A path from place to place; y goes up."""
+    """Return a path through the points; y goes up."""
     return "M" + "L".join(f"{thousandths(x)} {thousandths(1 - y)}" for x, y in places)

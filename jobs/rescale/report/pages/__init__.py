@@ -1,1 +1,1 @@
-"""What there is to say of a snapshot, a plan, an outcome, as pages."""
+"""Pages about a snapshot, a plan, an outcome and more, each from a document of JSON values."""

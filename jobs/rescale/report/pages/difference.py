@@ -1,84 +1,87 @@
-"""What a comparison of two snapshots says to people."""
+"""Page about the comparison of two snapshots."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState, ListedDifference
 from rescale.report.page import Block, Listed, Page, paragraph, table
 from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_out
-from rescale.report.units import counted
+from rescale.text.units import counted
 
 _LONGEST = 120
-"""Characters of a key that the text shows; the JSON has more."""
+"""Most characters of a key that the text shows; the JSON has more."""
 
 
-def difference_text(document: dict[str, Any]) -> str:
+def difference_text(document: DiffDocument) -> str:
     return text_of(difference_page(document))
 
 
-def difference_page(document: dict[str, Any]) -> Page:
-    states = [(operator, state) for operator in document["operators"] for state in operator["states"]]
-    verdict = f"{document['verdict']}: {_extent(document, states)}"
-    declared = [f"{DECLARED}: {line}" for line in declared_lines(document["surgery"])]
-    blocks: list[Block] = [paragraph(f"A: {document['a']}", f"B: {document['b']}", *declared, verdict)]
+def difference_page(document: DiffDocument) -> Page:
+    states = [(operator, state) for operator in document.operators for state in operator.states]
+    verdict = f"{document.verdict}: {_extent(document, states)}"
+    declared = [f"{DECLARED}: {line}" for line in declared_lines(document.surgery)]
+    blocks: list[Block] = [paragraph(f"A: {document.a}", f"B: {document.b}", *declared, verdict)]
     headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
-    shown = first(states, MOST_ROWS, lambda one: one[1]["equal"])  # those that differ before those that are equal
+    shown = first(states, MOST_ROWS, lambda row: row[1].equal)  # differing states come first
     rows = [_row(operator, state) for operator, state in shown]
     blocks += [table(headers, rows)] if rows else []
     blocks += left_out(len(states) - len(rows), "more state", "more states", reported=False)
-    return Page((*blocks, *_found(document)))
+    return Page((*blocks, *_differing_blocks(document)))
 
 
-def _found(document: dict[str, Any]) -> list[Block]:
-    """What differs, by operator and by state."""
+def _differing_blocks(document: DiffDocument) -> list[Block]:
+    """Return a list of the differences of each operator and of each state."""
     blocks: list[Block] = []
-    for operator in document["operators"]:
-        if operator["differences"]:
-            blocks.append(Listed(operator["label"], _differences(operator["differences"])))
-        for state in operator["states"]:
-            if not state["equal"] and (state["differences"] or not operator["differences"]):
-                blocks.append(Listed(f"{operator['label']}, {state['state']}", _state(state)))
+    for operator in document.operators:
+        if operator.differences:
+            blocks.append(Listed(operator.label, _differences(operator.differences)))
+        for state in operator.states:
+            if not state.equal and (state.differences or not operator.differences):
+                blocks.append(Listed(f"{operator.label}, {state.state}", _state(state)))
     left = left_out(len(blocks) - MOST_OPERATORS, "more that differs", "more that differ", reported=False)
     return [*blocks[:MOST_OPERATORS], *left]
 
 
-def _extent(document: dict[str, Any], states: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:
-    if document["equal"]:
+def _extent(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
+    if document.equal:
         return f"{counted(len(states), 'state')} compared"
-    unlike = sum(not state["equal"] for _, state in states)
-    operators = sum(bool(operator["differences"]) for operator in document["operators"])
+    unlike = sum(not state.equal for _, state in states)
+    operators = sum(bool(operator.differences) for operator in document.operators)
     others = f", and {counted(operators, 'operator')}" if operators else ""
     return f"{unlike} of {counted(len(states), 'state')}{others}"
 
 
-def _row(operator: dict[str, Any], state: dict[str, Any]) -> tuple[str, ...]:
-    a, b = state["a"], state["b"]
-    digests = [side["digest"][:12] if side["count"] else "" for side in (a, b)]
-    same = "equal" if state["equal"] else "different"
-    counts = f"{a['count']:,}", f"{b['count']:,}"
-    return operator["label"], state["state"], state["type"], state["counted"], *counts, *digests, same
+def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
+    a, b = state.a, state.b
+    digests = [side.digest[:12] if side.count else "" for side in (a, b)]
+    same = "equal" if state.equal else "different"
+    counts = f"{a.count:,}", f"{b.count:,}"
+    return operator.label, state.state, state.type, state.counted, *counts, *digests, same
 
 
-def _state(state: dict[str, Any]) -> tuple[str, ...]:
-    lines = [*_differences(state["differences"])]
-    more = state["differing_at_least"] - len(state["differences"])
+def _state(state: DiffedState) -> tuple[str, ...]:
+    lines = [*_differences(state.differences)]
+    more = state.differing_at_least - len(state.differences)
     if more > 0:
         lines.append(f"and at least {counted(more, 'other')}" if lines else "which ones was not looked for")
-    if state["remark"]:
-        lines.append(state["remark"])
+    if state.remark:
+        lines.append(state.remark)
     return tuple(lines)
 
 
-def _differences(differences: list[dict[str, Any]]) -> tuple[str, ...]:
+def _differences(differences: Sequence[ListedDifference]) -> tuple[str, ...]:
     return tuple(map(_difference, differences))
 
 
-def _difference(difference: dict[str, Any]) -> str:
-    what = ", ".join(f"{name.replace('_', ' ')} {_shortened(value)}" for name, value in difference["item"].items())
-    sides = "; ".join(f"{side.upper()}: {difference[side]}" for side in ("a", "b") if difference[side] is not None)
-    return ": ".join(part for part in (difference["found"], what, sides) if part)
+def _difference(difference: ListedDifference) -> str:
+    what = ", ".join(f"{name.replace('_', ' ')} {_shortened(value)}" for name, value in difference.item.items())
+    sides = "; ".join(
+        f"{side}: {text}" for side, text in (("A", difference.a), ("B", difference.b)) if text is not None
+    )
+    return ": ".join(part for part in (difference.found, what, sides) if part)
 
 
 def _shortened(text: str) -> str:

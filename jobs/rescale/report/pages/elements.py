@@ -1,20 +1,21 @@
-"""The elements of operator state as JSON values: how many each subtask holds, before and after."""
+"""Elements of operator state: their number by subtask, before and after."""
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec import UNSET
 
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
-from rescale.planning.values.new_streams import CheckedElements, CopiedElements
-from rescale.planning.values.operator_plan import OperatorPlan
+from rescale.plan.new_streams import CheckedElements, CopiedElements
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.report.documents import DealtState
 from rescale.snapshot.model import Operator
 
 _Key = tuple[Slot, str, DistributionMode]
 
 
-def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> list[dict[str, Any]]:
-    """One for each state; with a plan, also how they lie in the result. Copies count like elements."""
+def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> tuple[DealtState, ...]:
+    """Return the elements of each state; with a plan, also the numbers in the result."""
     old: dict[_Key, list[int]] = {}
     sizes: dict[_Key, int] = {}
     for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
@@ -24,25 +25,25 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> l
                 old.setdefault(key, [0] * operator.parallelism)[stream.subtask] += len(state.elements)
                 sizes[key] = sizes.get(key, 0) + sum(extent.length for extent in state.elements)
     new = _planned(planned) if planned is not None else {}
-    return [
-        {
-            "state": name,
-            "mode": mode.name,
-            "raw": slot is Slot.RAW_OPERATOR,
-            "elements": sum(numbers),
-            "bytes": sizes[slot, name, mode],
-            "per_subtask": numbers,
-            **({"new_per_subtask": new.get((slot, name, mode), [])} if planned is not None else {}),
-        }
+    return tuple(
+        DealtState(
+            name,
+            mode.name,
+            slot is Slot.RAW_OPERATOR,
+            sum(numbers),
+            sizes[slot, name, mode],
+            tuple(numbers),
+            UNSET if planned is None else tuple(new.get((slot, name, mode), ())),
+        )
         for (slot, name, mode), numbers in old.items()
-    ]
+    )
 
 
 def _planned(planned: OperatorPlan) -> dict[_Key, list[int]]:
-    found: dict[_Key, list[int]] = {}
+    elements: dict[_Key, list[int]] = {}
     dealt = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
     for stream in dealt:
         for state in stream.states:
             key = (stream.slot, state.name, state.mode)
-            found.setdefault(key, [0] * planned.new_parallelism)[stream.subtask] += len(state.lengths)
-    return found
+            elements.setdefault(key, [0] * planned.new_parallelism)[stream.subtask] += len(state.lengths)
+    return elements

@@ -1,110 +1,111 @@
-"""Kafka offsets as JSON values, as a table with a line for each topic, and in one line for a source."""
+"""Kafka offsets as a document, as a table with a row for each topic, and as a line for each source."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+
+from msgspec import UNSET, UnsetType
 
 from rescale.flink.kafka.position import Position
+from rescale.report.documents import KafkaFinding, KafkaPartition, KafkaSource
 from rescale.report.page import Block
 from rescale.report.shortening import cut_table
-from rescale.report.units import counted
 from rescale.snapshot.kafka.audit import audit, per_subtask, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.text.units import counted
 
 _MOST_SUBTASKS = 8
-"""Subtasks whose numbers the text shows; the JSON has all."""
+"""Most subtasks whose numbers the text shows; the JSON has all."""
 
 
-def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> dict[str, Any]:
-    """What one source holds; with `new_parallelism`, also who will hold it."""
+def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> KafkaSource:
+    """Return the offsets of a source by partition and subtask; with `new_parallelism`, also by new subtask."""
     parallelism = kafka.operator.parallelism
-    document: dict[str, Any] = {
-        "operator_id": kafka.operator.operator_id,
-        "operator": kafka.label,
-        "kind": kafka.kind.value,
-        "partitions": [_partition(position) for position in kafka.held],
-        "unassigned": [str(position.partition) for position in kafka.enumerator.unassigned] if kafka.enumerator else [],
-        "not_read": kafka.unread,
-        "findings": [
-            {"name": finding.name, "sentence": finding.sentence}
+    holders = kafka.holders(parallelism)
+    new_holders = kafka.holders(new_parallelism) if new_parallelism is not None else [UNSET] * len(holders)
+    return KafkaSource(
+        kafka.operator.operator_id,
+        kafka.label,
+        kafka.kind.value,
+        tuple(map(_partition, kafka.held, holders, new_holders)),
+        tuple(str(position.partition) for position in kafka.enumerator.unassigned) if kafka.enumerator else (),
+        kafka.unread,
+        tuple(
+            KafkaFinding(finding.name, finding.sentence)
             for finding in (*audit([kafka]), *spread(kafka, new_parallelism or parallelism))
-        ],
-    }
-    for prefix, number in (("", parallelism), ("new_", new_parallelism)):
-        if number is not None:
-            for partition, subtask in zip(document["partitions"], kafka.holders(number), strict=True):
-                partition[f"{prefix}subtask"] = subtask
-            document[f"{prefix}per_subtask"] = per_subtask(kafka, number)
-    return document
+        ),
+        tuple(per_subtask(kafka, parallelism)),
+        tuple(per_subtask(kafka, new_parallelism)) if new_parallelism is not None else UNSET,
+    )
 
 
-def _partition(position: Position) -> dict[str, Any]:
+def _partition(position: Position, subtask: int, new_subtask: int | UnsetType) -> KafkaPartition:
     (topic, partition), following, stop = position
-    return {"topic": topic, "partition": partition, "next": following, "stop": stop}
+    return KafkaPartition(topic, partition, following, stop, subtask, new_subtask)
 
 
-def kafka_tables(documents: list[dict[str, Any]]) -> list[Block]:
-    """One with a line for each topic; none where there is no Kafka source."""
-    rows = [row for document in documents for row in _rows(document)]
+def kafka_tables(sources: Sequence[KafkaSource]) -> list[Block]:
+    """Return a table with a row for each topic; nothing if there is no Kafka source."""
+    rows = [row for source in sources for row in _rows(source)]
     headers = ("Kafka source", "topic", "partitions", "next records", "partitions by subtask")
     return cut_table(headers, rows, "more topic", "more topics")
 
 
-def kafka_line(document: dict[str, Any]) -> str:
-    """What the table says of a source, in a sentence."""
-    topics = _topics(document)
+def kafka_line(source: KafkaSource) -> str:
+    """Return the offsets of a source in one line."""
+    topics = _topics(source)
     if not topics:
-        return f"{_label(document)}: {'its offsets were not read' if document['not_read'] else 'no offsets'}"
+        return f"{_label(source)}: {'its offsets were not read' if source.not_read else 'no offsets'}"
     read = "; ".join(f"{counted(len(nexts), 'partition')} of {topic}, next {_range(nexts)}" for topic, nexts in topics)
-    return f"{_label(document)}: {read}; by subtask {_all_shares(document)}"
+    return f"{_label(source)}: {read}; by subtask {_all_shares(source)}"
 
 
-def _rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
-    """One for each topic; how the subtasks share all of them stands in the first."""
-    topics = _topics(document)
+def _rows(source: KafkaSource) -> list[tuple[str, ...]]:
+    """Return a row for each topic; the first one holds the number of partitions by subtask."""
+    topics = _topics(source)
     if not topics:
-        return [(_label(document), "", "not read" if document["not_read"] else "none", "", "")]
+        return [(_label(source), "", "not read" if source.not_read else "none", "", "")]
     return [
         (
-            _label(document) if not i else "",
+            _label(source) if not i else "",
             topic,
             str(len(nexts)),
             _range(nexts),
-            _all_shares(document) if not i else "",
+            _all_shares(source) if not i else "",
         )
         for i, (topic, nexts) in enumerate(topics)
     ]
 
 
-def _label(document: dict[str, Any]) -> str:
-    return f"{document['operator']} ({document['kind']})"
+def _label(source: KafkaSource) -> str:
+    return f"{source.operator} ({source.kind})"
 
 
-def _topics(document: dict[str, Any]) -> list[tuple[str, list[int | str]]]:
-    """Each topic, by name, with where its partitions are read on."""
+def _topics(source: KafkaSource) -> list[tuple[str, list[int | str]]]:
+    """Return the topics, sorted by name, each with the next offsets of its partitions."""
     topics: dict[str, list[int | str]] = {}
-    for partition in document["partitions"]:
-        topics.setdefault(partition["topic"], []).append(partition["next"])
+    for partition in source.partitions:
+        topics.setdefault(partition.topic, []).append(partition.next)
     return sorted(topics.items())
 
 
-def _all_shares(document: dict[str, Any]) -> str:
-    """Now and, if they change, afterwards."""
-    before = _shares(document["per_subtask"])
-    after = _shares(document.get("new_per_subtask", document["per_subtask"]))
+def _all_shares(source: KafkaSource) -> str:
+    """Return the partitions by subtask now and, if they change, afterwards."""
+    before = _shares(source.per_subtask)
+    after = _shares(source.new_per_subtask or source.per_subtask)
     return before if after == before else f"{before} → {after}"
 
 
 def _range(nexts: list[int | str]) -> str:
-    """From the lowest offset to the highest, and where reading begins that has none."""
-    numbers = sorted({one for one in nexts if isinstance(one, int)})
+    """Return the lowest and the highest offset, then the start positions of partitions without one."""
+    numbers = sorted({offset for offset in nexts if isinstance(offset, int)})
     bounds = [f"{number:,}" for number in dict.fromkeys((*numbers[:1], *numbers[-1:]))]
     return ", ".join(
-        [*([" to ".join(bounds)] if bounds else []), *sorted({one for one in nexts if isinstance(one, str)})]
+        [*([" to ".join(bounds)] if bounds else []), *sorted({offset for offset in nexts if isinstance(offset, str)})]
     )
 
 
-def _shares(numbers: list[int]) -> str:
+def _shares(numbers: Sequence[int]) -> str:
     if len(numbers) <= _MOST_SUBTASKS:
         return ", ".join(map(str, numbers))
     return f"{min(numbers)} to {max(numbers)} in {len(numbers)}"

@@ -1,147 +1,164 @@
-"""What `match` says: which operators of a snapshot are which of a job's, as JSON values and as a page."""
+"""The output of `match`: the operators of a snapshot and their counterparts in a job, as a document and as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+from msgspec import structs
 
 from rescale.planning.matching import Counterpart, Match, Matching, StateSort
-from rescale.report.page import Block, Listed, Page, Words, paragraph
+from rescale.report.match_document import (
+    ChainedOperator,
+    ListedOperator,
+    MatchDocument,
+    MatchedOperator,
+    MatchedState,
+    UnsureOperator,
+)
+from rescale.report.page import Block, Line, Listed, Page, paragraph
 from rescale.report.renderers.text import text_of
-from rescale.report.units import counted
-from rescale.snapshot.given_names import said_of_unused
+from rescale.snapshot.given_names import unused_names_note
+from rescale.text.units import counted
 
 _NAMELESS = (
-    "The snapshot holds no names of operators (Flink 1.x stores none), and a job's plan tells nothing but ids and "
-    "names: list operator ids with their names in a file for --uids, or compare with a second snapshot, of the "
-    "changed job, which tells the states, too."
+    "The snapshot holds no names of operators (Flink 1.x stores none), and a job's plan holds only ids and names: list "
+    "operator ids with their names in a file for --uids, or compare with a second snapshot, taken of the changed job, "
+    "which also holds the states."
 )
 _CHAINED = (
-    "A job's plan does not tell the ids of operators that are chained behind others: where the program gives such a "
-    "one the uid that it had, nothing is to be done; where it gives another, say --rename OLD=UID; where it gives "
-    "none, let it give one."
+    "A job's plan does not contain the ids of operators that are chained behind others. If the program gives such an "
+    "operator the uid that it had, there is nothing to do. If it gives another uid, use --rename OLD=UID. If it gives "
+    "none, set one."
 )
 
 
-def matched(
+def match_document(
     snapshot: str, job: str, matching: Matching, *, of_plan: bool, unused_names: Sequence[str] = ()
-) -> dict[str, Any]:
-    """As JSON values; `of_plan` tells whether the job was a plan of Flink's REST API, not a second snapshot.
+) -> MatchDocument:
+    """Return the result of a match as a document.
 
-    `unused_names` were given for operators that neither side tells of.
+    `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
+    were given for operators that neither side has.
     """
-    nameless = of_plan and not any(one.name for one in _old(matching))
-    return {
-        "snapshot": snapshot,
-        "job": job,
-        "job_is": "plan" if of_plan else "snapshot",
-        "certain": matching.certain,
-        "options": matching.options,
-        "same": [_match(one) for one in matching.same],
-        "proposed": [_match(one) for one in matching.proposed],
-        "in_the_way": [_operator(one) for one in matching.in_the_way],
-        "chained": [{**_match(one), "chain": one.new.chain} for one in matching.chained],
-        "unsure": [
-            {**_operator(one.old), "candidates": [_operator(other) for other in one.candidates]}
-            for one in matching.unsure
-        ],
-        "only_in_snapshot": [_operator(one) for one in matching.only_in_snapshot],
-        "only_in_job": [_operator(one) for one in matching.only_in_job],
-        "remarks": [
+    nameless = of_plan and not any(operator.name for operator in _old(matching))
+    return MatchDocument(
+        snapshot,
+        job,
+        "plan" if of_plan else "snapshot",
+        matching.certain,
+        tuple(matching.options),
+        tuple(map(_match, matching.same)),
+        tuple(map(_match, matching.proposed)),
+        tuple(map(_operator, matching.in_the_way)),
+        tuple(ChainedOperator(**structs.asdict(_match(match)), chain=match.new.chain) for match in matching.chained),
+        tuple(
+            UnsureOperator(**structs.asdict(_operator(unsure.old)), candidates=tuple(map(_operator, unsure.candidates)))
+            for unsure in matching.unsure
+        ),
+        tuple(map(_operator, matching.only_in_snapshot)),
+        tuple(map(_operator, matching.only_in_job)),
+        (
             *([_NAMELESS] if nameless else []),
             *([_CHAINED] if matching.chained else []),
-            *said_of_unused(unused_names, "the snapshot or the job"),
-        ],
-    }
+            *unused_names_note(unused_names, "the snapshot or the job"),
+        ),
+    )
 
 
-def matched_text(document: dict[str, Any]) -> str:
+def matched_text(document: MatchDocument) -> str:
     return text_of(matched_page(document))
 
 
-def matched_page(document: dict[str, Any]) -> Page:
+def matched_page(document: MatchDocument) -> Page:
     blocks: list[Block] = [
-        paragraph(
-            f"snapshot: {document['snapshot']}", f"job: {document['job']} (a {document['job_is']})", _verdict(document)
-        )
+        paragraph(f"snapshot: {document.snapshot}", f"job: {document.job} (a {document.job_is})", _verdict(document))
     ]
-    for lead, key, line in _LISTS:
-        if document[key]:
-            blocks.append(Listed(lead, tuple(line(one) for one in document[key])))
-    blocks += [paragraph(remark) for remark in document["remarks"]]
-    if document["options"]:
+    blocks += [Listed(lead, lines) for lead, lines in _lists(document) if lines]
+    blocks += [paragraph(remark) for remark in document.remarks]
+    if document.options:
         blocks.append(paragraph("Options for a plan and a run, once you have looked at why:"))
-        blocks.append(paragraph(*(option + " \\" for option in document["options"][:-1]), document["options"][-1]))
+        blocks.append(paragraph(*(option + " \\" for option in document.options[:-1]), document.options[-1]))
     return Page(tuple(blocks))
 
 
-def _verdict(document: dict[str, Any]) -> str:
-    open_ones = sum(len(document[key]) for key in ("chained", "unsure", "only_in_snapshot"))
-    if open_ones:
-        return f"{counted(open_ones, 'operator')} with state without a place that is certain"
-    renamed = f", after {counted(len(document['proposed']), 'rename')}" if document["proposed"] else ""
-    return f"every operator with state has its place{renamed}"
+def _verdict(document: MatchDocument) -> str:
+    uncertain = len(document.chained) + len(document.unsure) + len(document.only_in_snapshot)
+    if uncertain:
+        return f"{counted(uncertain, 'operator')} with state without a certain counterpart"
+    renamed = f", after {counted(len(document.proposed), 'rename')}" if document.proposed else ""
+    return f"every operator with state has its counterpart{renamed}"
 
 
-def _states(one: dict[str, Any]) -> str:
-    states = one["states"]
-    told = ", ".join(f"{state['name']} ({state['type']})" for state in states or ())
-    return f": {told}" if told else ""
+def _states(operator: ListedOperator) -> str:
+    text = ", ".join(f"{state.name} ({state.type})" for state in operator.states or ())
+    return f": {text}" if text else ""
 
 
-def _proposed(one: dict[str, Any]) -> Words:
-    return f"{one['label']} → {one['new_label']}, by its {one['because']}"
+def _proposed(match: MatchedOperator) -> Line:
+    return f"{match.label} → {match.new_label}, by its {match.because}"
 
 
-def _chained(one: dict[str, Any]) -> Words:
-    return f"{one['label']}: {one['new_label']} in the chain that begins with {one['chain']}, by its {one['because']}"
+def _chained(match: ChainedOperator) -> Line:
+    counterpart = f"{match.new_label} in the chain that begins with {match.chain}"
+    return f"{match.label}: {counterpart}, by its {match.because}"
 
 
-def _unsure(one: dict[str, Any]) -> Words:
-    return f"{one['label']}{_states(one)}; may be {' or '.join(other['label'] for other in one['candidates'])}"
+def _unsure(operator: UnsureOperator) -> Line:
+    return f"{operator.label}{_states(operator)}; may be {' or '.join(other.label for other in operator.candidates)}"
 
 
-def _alone(one: dict[str, Any]) -> Words:
-    return f"{one['label']}{_states(one)}"
+def _alone(operator: ListedOperator) -> Line:
+    return f"{operator.label}{_states(operator)}"
 
 
-def _as_it_is(one: dict[str, Any]) -> Words:
-    other = one["new_label"]
-    return one["label"] if other == one["label"] else f"{one['label']}: {other}"
+def _as_it_is(match: MatchedOperator) -> Line:
+    return match.label if match.new_label == match.label else f"{match.label}: {match.new_label}"
 
 
-_LISTS = (
-    ("The same id on both sides:", "same", _as_it_is),
-    ("To be renamed:", "proposed", _proposed),
-    ("Without state, but in the way of one that is renamed: to be dropped", "in_the_way", _alone),
-    ("By name further on in a chain of the job, whose id is not told:", "chained", _chained),
-    ("Not certain, and not proposed: say --rename OLD=NEW for those that you know", "unsure", _unsure),
-    (
-        "In the snapshot only, with state: the job starts after --rename, or after --drop, which gives it up",
-        "only_in_snapshot",
-        _alone,
-    ),
-    ("In the job only: they start without state", "only_in_job", _alone),
-)
+def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
+    """Yield the lead and the lines of each list."""
+    yield "The same id on both sides:", tuple(map(_as_it_is, document.same))
+    yield "To be renamed:", tuple(map(_proposed, document.proposed))
+    yield (
+        "Without state, but with the id that a renamed operator needs: to be dropped",
+        tuple(map(_alone, document.in_the_way)),
+    )
+    yield (
+        "Same name, but later in a chain of the job, so its id is unknown:",
+        tuple(map(_chained, document.chained)),
+    )
+    yield (
+        "Not certain, and not proposed: use --rename OLD=NEW for those that you know",
+        tuple(map(_unsure, document.unsure)),
+    )
+    yield (
+        "In the snapshot only, with state: the job starts after --rename, or after --drop, which gives the state up",
+        tuple(map(_alone, document.only_in_snapshot)),
+    )
+    yield "In the job only: these start without state", tuple(map(_alone, document.only_in_job))
 
 
 def _old(matching: Matching) -> Iterator[Counterpart]:
     for matches in (matching.same, matching.proposed, matching.chained):
-        yield from (one.old for one in matches)
-    yield from (one.old for one in matching.unsure)
+        yield from (match.old for match in matches)
+    yield from (unsure.old for unsure in matching.unsure)
     yield from matching.only_in_snapshot
 
 
-def _match(one: Match) -> dict[str, Any]:
-    new = {"new_operator_id": one.new.operator_id, "new_label": one.new.label}
-    return {**_operator(one.old), **new, "because": one.because}
+def _match(match: Match) -> MatchedOperator:
+    return MatchedOperator(
+        **structs.asdict(_operator(match.old)),
+        new_operator_id=match.new.operator_id,
+        new_label=match.new.label,
+        because=match.because,
+    )
 
 
-def _operator(one: Counterpart) -> dict[str, Any]:
-    """`states` is None where nothing is known of them."""
-    states = None if one.states is None else sorted(one.states)
-    return {"operator_id": one.operator_id, "uid": one.uid, "label": one.label, "states": states and _told(states)}
+def _operator(counterpart: Counterpart) -> ListedOperator:
+    """Return an operator of the document; its `states` are None if nothing is known about them."""
+    states = None if counterpart.states is None else _state_types(sorted(counterpart.states))
+    return ListedOperator(counterpart.operator_id, counterpart.uid, counterpart.label, states)
 
 
-def _told(states: list[StateSort]) -> list[dict[str, str]]:
-    return [{"name": name, "type": kind} for name, kind in dict.fromkeys((one.name, one.type) for one in states)]
+def _state_types(states: list[StateSort]) -> tuple[MatchedState, ...]:
+    return tuple(MatchedState(*sort) for sort in dict.fromkeys((state.name, state.type) for state in states))

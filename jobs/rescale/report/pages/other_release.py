@@ -1,111 +1,109 @@
-"""What a page says of another release of Flink: what it would restore, why not all, and the way on."""
+"""Section about another release of Flink: what it would restore, why not the rest, and what to do."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from rescale.flink.serializers.release_rules import Reason, Restores
-from rescale.names import first_of, quoted
+from rescale.report.documents import OperatorProspect, ReleaseProspects, RestoreReason, StateProspect
 from rescale.report.page import Block, Command, Listed, Section, paragraph
 from rescale.report.shortening import cut_lines, cut_table
-from rescale.report.units import counted
 from rescale.snapshot.prospects import Prospects
+from rescale.text.names import first_of, quoted
+from rescale.text.units import counted
 
 _MOST_NAMED = 6
 
 _MEANING = (
-    '"yes" is said of the bytes: the job on that Flink must have the operator under the same uid and register the same '
-    'states with the same types. SQL jobs may be planned into other operators by every release. "unknown" is what the '
-    "bytes do not tell"
+    '"yes" is about the bytes alone: the job on that Flink must have the operator under the same uid and register the '
+    "same states with the same types. Every release may plan SQL jobs into other operators. "
+    '"unknown" means that the bytes do not show it'
 )
 
 
-def prospects_document(found: Prospects) -> dict[str, Any]:
-    """All of it as JSON values; what is restored has no reason."""
-    return {
-        "release": str(found.line),
-        "restores": max(
-            (one.restores for one in found.operators), key=list(Restores).index, default=Restores.YES
-        ).value,
-        "reason": _reason(found.reason),
-        "operators": [
-            {
-                "operator_id": one.operator.operator_id,
-                "label": one.operator.label,
-                "restores": one.restores.value,
-                "states": [
-                    {"name": state.name, "restores": state.restores.value, "reason": _reason(state.reason)}
-                    for state in one.states
-                ],
-            }
-            for one in found.operators
-        ],
-    }
+def prospects_document(prospects: Prospects) -> ReleaseProspects:
+    """Return the prospects as a document; restored states have no reason."""
+    restores = (operator.restores for operator in prospects.operators)
+    return ReleaseProspects(
+        str(prospects.line),
+        max(restores, key=list(Restores).index, default=Restores.YES).value,
+        _reason(prospects.reason),
+        tuple(
+            OperatorProspect(
+                operator.operator.operator_id,
+                operator.operator.label,
+                operator.restores.value,
+                tuple(
+                    StateProspect(state.name, state.restores.value, _reason(state.reason)) for state in operator.states
+                ),
+            )
+            for operator in prospects.operators
+        ),
+    )
 
 
-def _reason(reason: Reason | None) -> dict[str, str] | None:
-    return None if reason is None else {"why": reason.why, "flink_class": reason.rule, "way": reason.way}
+def _reason(reason: Reason | None) -> RestoreReason | None:
+    return None if reason is None else RestoreReason(reason.why, reason.rule, reason.way)
 
 
-def prospects_section(document: dict[str, Any], snapshot: str) -> Section:
-    """Operators that are restored in one line, the others by state."""
-    release, operators = document["release"], document["operators"]
+def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:
+    """Return the section: a line for restored operators, the states of the others."""
+    release, operators = prospects.release, prospects.operators
     title = f"What Flink {release} would restore"
-    if document["reason"] is not None:
-        return Section(
-            title, (paragraph(f"nothing: {document['reason']['why']}"), paragraph(document["reason"]["way"]))
-        )
-    whole = [one for one in operators if one["restores"] == Restores.YES]
-    others = [one for one in operators if one["restores"] != Restores.YES]
+    if prospects.reason is not None:
+        return Section(title, (paragraph(f"nothing: {prospects.reason.why}"), paragraph(prospects.reason.way)))
+    whole = [operator for operator in operators if operator.restores == Restores.YES]
+    others = [operator for operator in operators if operator.restores != Restores.YES]
     blocks: list[Block] = [paragraph(f"{counted(len(whole), 'operator')} of {len(operators)} as they are")]
-    told = [restores for restores in Restores if any(_named(one, restores) for one in others)]
+    levels = [restores for restores in Restores if any(_named(operator, restores) for operator in others)]
     blocks += cut_table(
-        ("operator", "restored", *(f"states: {restores.value}" for restores in told)),
-        [(one["label"], one["restores"], *(_named(one, restores) for restores in told)) for one in others],
+        ("operator", "restored", *(f"states: {restores.value}" for restores in levels)),
+        [
+            (operator.label, operator.restores, *(_named(operator, restores) for restores in levels))
+            for operator in others
+        ],
         "more operator",
         "more operators",
     )
     if others:
         blocks += [Listed("Why not:", tuple(cut_lines(_whys(others))))]
-        blocks += [Listed("The way on:", tuple(cut_lines(_ways(others)))), *_drop(others, snapshot)]
+        blocks += [Listed("What to do:", tuple(cut_lines(_ways(others)))), *_drop(others, snapshot)]
     return Section(title, (*blocks, paragraph(_MEANING)))
 
 
-def _named(operator: dict[str, Any], restores: Restores) -> str:
-    return first_of([state["name"] for state in operator["states"] if state["restores"] == restores], _MOST_NAMED)
+def _named(operator: OperatorProspect, restores: Restores) -> str:
+    return first_of([state.name for state in operator.states if state.restores == restores], _MOST_NAMED)
 
 
-def _whys(operators: list[dict[str, Any]]) -> list[str]:
-    """Each reason once, what is not restored first, with Flink's class that it comes from, and the states."""
+def _whys(operators: list[OperatorProspect]) -> list[str]:
+    """Return each reason once, those for "no" first, with its Flink class and the states."""
     whys: dict[tuple[str, str, str], list[str]] = {}
-    for one in operators:
-        for state in one["states"]:
-            if state["reason"] is not None:
-                reason = (state["restores"], state["reason"]["why"], state["reason"]["flink_class"])
-                whys.setdefault(reason, []).append(f"{one['label']} {state['name']}")
+    for operator in operators:
+        for state in operator.states:
+            if state.reason is not None:
+                reason = (state.restores, state.reason.why, state.reason.flink_class)
+                whys.setdefault(reason, []).append(f"{operator.label} {state.name}")
     return [
         f"{restores}: {why} ({flink_class}): {first_of(states, _MOST_NAMED)}"
         for (restores, why, flink_class), states in sorted(whys.items())
     ]
 
 
-def _ways(operators: list[dict[str, Any]]) -> list[str]:
-    """Each way once, with the operators that it is for."""
+def _ways(operators: list[OperatorProspect]) -> list[str]:
+    """Return each way once, with the operators that it is for."""
     ways: dict[str, list[str]] = {}
-    for one in operators:
-        for state in one["states"]:
-            if state["reason"] is not None and one["label"] not in ways.setdefault(state["reason"]["way"], []):
-                ways[state["reason"]["way"]].append(one["label"])
+    for operator in operators:
+        for state in operator.states:
+            if state.reason is not None and operator.label not in ways.setdefault(state.reason.way, []):
+                ways[state.reason.way].append(operator.label)
     return [f"{way}: {first_of(labels, _MOST_NAMED)}" for way, labels in ways.items()]
 
 
-def _drop(operators: list[dict[str, Any]], snapshot: str) -> list[Block]:
-    """What keeps the state of all operators that are restored, and gives up that of the others."""
-    lost = [one["label"] for one in operators if one["restores"] == Restores.NO]
+def _drop(operators: list[OperatorProspect], snapshot: str) -> list[Block]:
+    """Return the command that gives up the state of operators that are not restored, and keeps all other state."""
+    lost = [operator.label for operator in operators if operator.restores == Restores.NO]
     if not lost:
         return []
     options = " ".join(f"--drop {quoted(label)}" for label in lost)
     return [
-        paragraph("or give up what is not restored, and keep all else:"),
+        paragraph("or give up the state that is not restored, and keep the rest:"),
         Command(f"rescale run {quoted(snapshot)} --target TARGET {options}"),
     ]

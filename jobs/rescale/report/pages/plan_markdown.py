@@ -1,32 +1,32 @@
-"""A plan for somebody who has to say yes or no to it: totals, the largest operators, Kafka, and every warning."""
+"""A plan for somebody who has to approve it: totals, the largest operators, Kafka offsets, and all warnings."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from rescale.report.documents import PlanDocument
 from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
 from rescale.report.pages.cluster_costs import cluster_blocks
 from rescale.report.pages.declared import DECLARED, declared_lines
 from rescale.report.pages.insights import FORMATS, RESTORES, formats_table, restores_table, sentences
 from rescale.report.pages.kafka import kafka_line
-from rescale.report.pages.planned import OPERATOR_HEADERS, is_changed, operator_row, work_lines
+from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row, work_lines
 from rescale.report.renderers.markdown import markdown_of
-from rescale.report.shortening import cut_lines
-from rescale.report.units import counted, human_bytes, when
+from rescale.report.shortening import cut_lines, state_bytes
+from rescale.text.units import counted, human_bytes, when
 
 _LARGEST = 10
 
-_EVENNESS = "worst ÷ mean: the keyed state of the fullest subtask, in times of the mean, before → after"
+_EVENNESS = "worst ÷ mean: the keyed state of the fullest subtask as a multiple of the mean, before → after"
 
 
-def plan_markdown(document: dict[str, Any]) -> str:
+def plan_markdown(document: PlanDocument) -> str:
+    """Return the page for the approval of a plan, as Markdown."""
     return markdown_of(approval_page(document))
 
 
-def approval_page(document: dict[str, Any]) -> Page:
-    """Of a `plan_document`."""
-    operators = sorted(document["operators"], key=lambda o: -(o["keyed_bytes"] + o["operator_bytes"]))
-    changed = sum(map(is_changed, operators))
+def approval_page(document: PlanDocument) -> Page:
+    """Return the page for somebody who has to approve a plan."""
+    operators = sorted(document.operators, key=state_bytes, reverse=True)
+    changed = sum(operator.is_changed for operator in operators)
     title = f"The {_LARGEST} largest operators" if len(operators) > _LARGEST else "Operators"
     shown: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_LARGEST]))]
     if meanings := work_lines(document):
@@ -34,27 +34,27 @@ def approval_page(document: dict[str, Any]) -> Page:
     blocks: list[Block] = [
         paragraph(
             (
-                Strong(human_bytes(document["bytes_moved"])),
+                Strong(human_bytes(document.bytes_moved)),
                 f" of state in {counted(len(operators), 'operator')} are moved, {changed} of them to a new shape.",
             )
         ),
         Listed(
             "",
             (
-                ("from ", Code(document["source"]), f", its _metadata written {when(document['taken'])}"),
-                ("to ", Code(document["target"])),
-                ("plan ", Code(document["plan"][:8])),
+                ("from ", Code(document.source), f", its _metadata written {when(document.taken)}"),
+                ("to ", Code(document.target)),
+                ("plan ", Code(document.plan[:8])),
             ),
         ),
-        *listed(DECLARED, declared_lines(document["surgery"])),
+        *listed(DECLARED, declared_lines(document.surgery)),
         Section(title, tuple(shown)),
-        *listed("Kafka sources", cut_lines(list(map(kafka_line, document["kafka"])))),
-        *tabled(RESTORES, restores_table(document["insight"])),
-        *tabled(FORMATS, formats_table(document["insight"])),
-        *listed("Good to know", cut_lines(sentences(document["insight"]))),
-        *cluster_blocks(document["cluster"]),
-        *listed("Warnings", document["warnings"]),
+        *listed("Kafka sources", cut_lines(list(map(kafka_line, document.kafka)))),
+        *tabled(RESTORES, restores_table(document.insight)),
+        *tabled(FORMATS, formats_table(document.insight)),
+        *listed("Good to know", cut_lines(sentences(document.insight))),
+        *cluster_blocks(document.cluster),
+        *listed("Warnings", document.warnings),
         paragraph("Afterwards the job starts with"),
-        Command(document["start"]),
+        Command(document.start or ""),
     ]
     return Page(tuple(blocks))

@@ -1,1 +1,1 @@
-"""A report's pages as text and Markdown."""
+"""Renderers that turn pages into text and Markdown."""

@@ -1,4 +1,4 @@
-"""Pages as Markdown (GitHub's), as Airflow shows it: nothing that a page says can become markup, HTML least of all."""
+"""Pages as GitHub's Markdown, which Airflow shows: all text is escaped, so that none of it becomes markup or HTML."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from rescale.names import printable
 from rescale.report.page import (
     Block,
     Code,
     Command,
     Figure,
+    Line,
     Listed,
     Page,
     Paragraph,
@@ -21,20 +21,21 @@ from rescale.report.page import (
     Table,
     Verdict,
     Warned,
-    Words,
 )
+from rescale.text.names import printable
 
 _MARKUP = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])")
 _LINE_START = re.compile(r"^(\s*\d*)([#+>.)=-])")
 
 
 def markdown_of(page: Page) -> str:
+    """Return the Markdown of a page."""
     return _blocks(page.blocks) + "\n"
 
 
-def escaped(words: str) -> str:
-    """The words as Markdown that shows just them, wherever they stand in a line."""
-    marked = _MARKUP.sub(lambda sign: "&amp;" if sign[0] == "&" else f"\\{sign[0]}", printable(words))
+def escaped(text: str) -> str:
+    """Return the text escaped for any place in a line but its start (see `_first`)."""
+    marked = _MARKUP.sub(lambda sign: "&amp;" if sign[0] == "&" else f"\\{sign[0]}", printable(text))
     return marked.replace("<", "&lt;")
 
 
@@ -56,36 +57,36 @@ def _block(block: Block) -> str:
         case Table(headers, rows):
             cells = [[escaped(cell) for cell in row] for row in rows]
             return tabulate(cells, [*map(escaped, headers)], tablefmt="github", disable_numparse=True)
-        case Figure(title, words, _, numbers):
-            return _blocks([Paragraph(((Strong(title), ". ", words),)), *([numbers] if numbers.rows else [])])
-        case Verdict(standing, words):
-            return f"**{standing.upper()}**: {escaped(words)}"
+        case Figure(title, caption, _, numbers):
+            return _blocks([Paragraph(((Strong(title), ". ", caption),)), *([numbers] if numbers.rows else [])])
+        case Verdict(standing, sentence):
+            return f"**{standing.upper()}**: {escaped(sentence)}"
         case Section(title, inner):
             return f"### {escaped(title)}\n\n{_blocks(inner)}"
 
 
-def _first(words: Words) -> str:
-    """At the beginning of a line, where more signs mean something."""
-    return _LINE_START.sub(r"\1\\\2", _line(words))
+def _first(line: Line) -> str:
+    """Return a line escaped for the start of a line, where more characters are special."""
+    return _LINE_START.sub(r"\1\\\2", _line(line))
 
 
-def _line(words: Words) -> str:
-    match words:
+def _line(line: Line) -> str:
+    match line:
         case tuple():
-            return "".join(map(_line, words))
-        case Strong(some):
-            return f"**{escaped(some)}**"
-        case Code(some):
-            return _code(printable(some))
+            return "".join(map(_line, line))
+        case Strong(text):
+            return f"**{escaped(text)}**"
+        case Code(text):
+            return _code(printable(text))
         case _:
-            return escaped(words)
+            return escaped(line)
 
 
-def _code(words: str) -> str:
-    """In more backticks than it has itself side by side."""
-    ticks = "`" * (_longest_ticks(words) + 1)
-    space = " " if words.startswith("`") or words.endswith("`") else ""
-    return f"{ticks}{space}{words}{space}{ticks}"
+def _code(text: str) -> str:
+    """Return the text in more backticks than its longest run of them."""
+    ticks = "`" * (_longest_ticks(text) + 1)
+    space = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{ticks}{space}{text}{space}{ticks}"
 
 
 def _fenced(line: str) -> str:
@@ -93,5 +94,5 @@ def _fenced(line: str) -> str:
     return f"{fence}\n{line}\n{fence}"
 
 
-def _longest_ticks(words: str) -> int:
-    return max(map(len, re.findall("`+", words)), default=0)
+def _longest_ticks(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)

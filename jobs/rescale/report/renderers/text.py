@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from rescale.names import printable
-from rescale.report.page import Block, Command, Figure, Listed, Page, Paragraph, Section, Table, Verdict, Warned, Words
+from rescale.report.page import Block, Command, Figure, Line, Listed, Page, Paragraph, Section, Table, Verdict, Warned
+from rescale.text.names import printable
 
 _INDENT = "  "
 _WIDEST = 100
 
 
 def text_of(page: Page) -> str:
-    """Blocks with a blank line between them."""
+    """Return a page as text, with a blank line between blocks."""
     return _blocks(page.blocks)
 
 
@@ -35,20 +35,20 @@ def _block(block: Block) -> str:
         case Table(headers, rows):
             cells = [[_cut(printable(cell)) for cell in row] for row in rows]
             return tabulate(cells, headers=[*map(printable, headers)], disable_numparse=True)
-        case Figure(title, words, _, numbers):
-            return _blocks([Paragraph((f"{title}. {words}",)), *([numbers] if numbers.rows else [])])
-        case Verdict(standing, words):
-            return f"{standing.upper()}: {printable(words)}"
+        case Figure(title, caption, _, numbers):
+            return _blocks([Paragraph((f"{title}. {caption}",)), *([numbers] if numbers.rows else [])])
+        case Verdict(standing, sentence):
+            return f"{standing.upper()}: {printable(sentence)}"
         case Section(title, inner):
             return f"{printable(title)}\n\n{_blocks(inner)}"
 
 
 def _cut(cell: str) -> str:
-    """Both ends of a long one: tables have the operators' names, and SQL names one by all that it does."""
+    """Return both ends of a long cell: SQL gives operators names of thousands of characters."""
     return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST // 2]} … {cell[-_WIDEST // 2 :]}"
 
 
-def _line(words: Words) -> str:
-    if isinstance(words, tuple):
-        return "".join(map(_line, words))
-    return printable(words if isinstance(words, str) else words.words)
+def _line(line: Line) -> str:
+    if isinstance(line, tuple):
+        return "".join(map(_line, line))
+    return printable(line if isinstance(line, str) else line.text)

@@ -1,1 +1,1 @@
-"""The sections of a report, each from the documents of a plan, a snapshot or a run to blocks of a page."""
+"""The sections of a report: each turns the documents of a plan, a snapshot or a run into blocks of a page."""

@@ -1,29 +1,29 @@
-"""The certificate: what was proven and what was not, by which digests, and where it all lies."""
+"""The section about the certificate: what it proves and what it does not, and the digests."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from rescale.report.detail import Detail
-from rescale.report.page import Block, Code, Listed, Section, Strong, Table, Words, paragraph
+from rescale.report.page import Block, Code, Line, Listed, Section, Strong, Table, paragraph
 from rescale.report.pages.declared import DECLARED, certified_lines, first_lines
 from rescale.report.pages.outcome import checksums_table, directories_table, proofs_table, records_table
-from rescale.report.units import counted
+from rescale.runstate.certificate import Certificate
+from rescale.text.units import counted
 
 
-def proof(certificate: dict[str, Any], detail: Detail) -> list[Block]:
-    facts: list[Words] = [(Strong("proves: "), certificate["proves"])]
-    if certificate["does_not_prove"]:
-        facts.append((Strong("does not prove: "), certificate["does_not_prove"]))
+def proof(certificate: Certificate, detail: Detail) -> list[Block]:
+    """Return the section about the certificate: its sentences, digests and tables."""
+    facts: list[Line] = [(Strong("proves: "), certificate.proves)]
+    if certificate.does_not_prove:
+        facts.append((Strong("does not prove: "), certificate.does_not_prove))
     facts += [(Strong(f"{DECLARED}: "), line) for line in first_lines(certified_lines(certificate), detail.rows)]
     facts += [
-        (Strong("digests: "), certificate["digests"]),
-        (Strong("_metadata of the source, SHA-256: "), Code(certificate["source_metadata_sha256"])),
-        (Strong("_metadata of the result, SHA-256: "), Code(certificate["candidate_sha256"])),
+        (Strong("digests: "), certificate.digests),
+        (Strong("_metadata of the source, SHA-256: "), Code(certificate.source_metadata_sha256)),
+        (Strong("_metadata of the result, SHA-256: "), Code(certificate.candidate_sha256)),
     ]
     blocks: list[Block] = [Listed("", tuple(facts))]
-    for of in (proofs_table, records_table, directories_table, checksums_table):
-        blocks += _cut(of(certificate), 2 * detail.rows)
+    for make_table in (proofs_table, records_table, directories_table, checksums_table):
+        blocks += _cut(make_table(certificate), 2 * detail.rows)
     return [Section("Certificate", tuple(blocks))]
 
 
@@ -33,4 +33,4 @@ def _cut(shown: Table, most: int) -> list[Block]:
     if len(shown.rows) <= most:
         return [shown]
     left = counted(len(shown.rows) - most, "operator")
-    return [Table(shown.headers, shown.rows[:most]), paragraph(f"{left} more in the certificate itself.")]
+    return [Table(shown.headers, shown.rows[:most]), paragraph(f"The certificate lists {left} more.")]

@@ -1,15 +1,17 @@
-"""Operator state: which elements of which states subtasks hold, before and after they are dealt."""
+"""The section about operator state: how many elements of each state subtasks hold, before and after."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+
+from msgspec import UNSET
 
 from rescale.report.detail import Detail
-from rescale.report.figures import Spark, Sparks
+from rescale.report.documents import DealtState, InspectedOperator, PlannedOperator
+from rescale.report.figures import Sparkline, Sparks
 from rescale.report.page import Block, Figure, Listed, Section, table
-from rescale.report.units import counted, human_bytes
+from rescale.text.units import counted, human_bytes
 
 _BARS = 48
 
@@ -20,27 +22,27 @@ _MODES = {
 }
 
 
-def operator_state(operators: Sequence[dict[str, Any]], detail: Detail) -> list[Block]:
-    """Of a plan's or an inspection's operators: states with most bytes first."""
+def operator_state(operators: Sequence[InspectedOperator] | Sequence[PlannedOperator], detail: Detail) -> list[Block]:
+    """Return the section for the operators of a plan or an inspection; the largest states come first."""
     states = sorted(
-        ((one["label"], state) for one in operators for state in one["elements"] if state["elements"]),
-        key=lambda one: -one[1]["bytes"],
+        ((operator.label, state) for operator in operators for state in operator.elements if state.elements),
+        key=lambda row: -row[1].bytes,
     )
     if not states:
         return []
     shown = states[: detail.rows]
     sparks = Sparks(tuple(spark(*_row(label, state)) for label, state in shown))
-    planned = "new_per_subtask" in states[0][1]
+    planned = states[0][1].new_per_subtask is not UNSET
     headers = ("operator", "state", "mode", "elements", "bytes", "a subtask holds", *(["then"] if planned else []))
     rows = [
         (
             label,
-            state["state"],
+            state.state,
             _mode(state),
-            f"{state['elements']:,}",
-            human_bytes(state["bytes"]),
-            range_words(state["per_subtask"]),
-            *([range_words(state["new_per_subtask"])] if planned else []),
+            f"{state.elements:,}",
+            human_bytes(state.bytes),
+            range_text(state.per_subtask),
+            *([range_text(state.new_per_subtask or ())] if planned else []),
         )
         for label, state in shown
     ]
@@ -49,25 +51,25 @@ def operator_state(operators: Sequence[dict[str, Any]], detail: Detail) -> list[
     figure = Figure(
         "Elements by subtask", f"How many elements each subtask holds, {what}.{cut}", sparks, table(headers, rows)
     )
-    meanings = tuple(words for mode, (_, words) in _MODES.items() if any(state["mode"] == mode for _, state in states))
+    meanings = tuple(meaning for mode, (_, meaning) in _MODES.items() if any(state.mode == mode for _, state in states))
     return [Section("Operator state", (figure, Listed("", meanings)))]
 
 
-def _row(label: str, state: dict[str, Any]) -> tuple[str, list[int], list[int] | None, str]:
-    after = state.get("new_per_subtask")
-    held = " → ".join(range_words(numbers) for numbers in (state["per_subtask"], after) if numbers)
-    words = f"{counted(state['elements'], 'element')}, {human_bytes(state['bytes'])}; {held} a subtask"
-    return f"{label}: {state['state']} ({_mode(state)})", state["per_subtask"], after, words
+def _row(label: str, state: DealtState) -> tuple[str, Sequence[int], Sequence[int] | None, str]:
+    after = state.new_per_subtask or None
+    held = " → ".join(range_text(numbers) for numbers in (state.per_subtask, after) if numbers)
+    caption = f"{counted(state.elements, 'element')}, {human_bytes(state.bytes)}; {held} a subtask"
+    return f"{label}: {state.state} ({_mode(state)})", state.per_subtask, after, caption
 
 
-def _mode(state: dict[str, Any]) -> str:
-    return f"{'raw ' if state['raw'] else ''}{_MODES[state['mode']][0]}"
+def _mode(state: DealtState) -> str:
+    return f"{'raw ' if state.raw else ''}{_MODES[state.mode][0]}"
 
 
-def spark(label: str, before: Sequence[int], after: Sequence[int] | None, words: str) -> Spark:
-    """Of many subtasks several share a bar, which is as high as the highest of them."""
+def spark(label: str, before: Sequence[int], after: Sequence[int] | None, caption: str) -> Sparkline:
+    """Return small bars; several subtasks share one if there are many, as high as the highest of them."""
     most = max([1, *before, *(after or ())])
-    return Spark(label, _heights(before, most), _heights(after or (), most), words)
+    return Sparkline(label, _heights(before, most), _heights(after or (), most), caption)
 
 
 def _heights(numbers: Sequence[int], most: int) -> tuple[float, ...]:
@@ -76,7 +78,7 @@ def _heights(numbers: Sequence[int], most: int) -> tuple[float, ...]:
     return tuple(max(numbers[first:end]) / most for first, end in pairwise(cuts))
 
 
-def range_words(numbers: Sequence[int]) -> str:
-    """`3`, or `2 to 5` where subtasks differ."""
+def range_text(numbers: Sequence[int]) -> str:
+    """Return `3`, or `2 to 5` if the numbers differ."""
     least, most = min(numbers, default=0), max(numbers, default=0)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"

@@ -1,51 +1,59 @@
-"""Kafka offsets by partition and subtask, before and after, with what is odd about them."""
+"""The section about Kafka sources: offsets by partition and subtask, before and after, and warnings about them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+from msgspec import UNSET
 
 from rescale.report.detail import Detail
+from rescale.report.documents import KafkaSource
 from rescale.report.figures import Sparks
 from rescale.report.page import Block, Figure, Section, Warned, paragraph, table
 from rescale.report.pages.kafka import kafka_line
 from rescale.report.sections.dealt_elements import spark
-from rescale.report.units import counted
+from rescale.text.units import counted
 
 
-def kafka_sources(documents: Sequence[dict[str, Any]], detail: Detail) -> list[Block]:
+def kafka_sources(documents: Sequence[KafkaSource], detail: Detail) -> list[Block]:
+    """Return the section about Kafka sources; none without a source."""
     shown = documents[: detail.rows]
     blocks: list[Block] = []
     sparks = [
-        spark(f"{one['operator']} ({one['kind']})", one["per_subtask"], one.get("new_per_subtask"), kafka_line(one))
-        for one in shown
-        if one["partitions"]
+        spark(
+            f"{source.operator} ({source.kind})",
+            source.per_subtask,
+            source.new_per_subtask or None,
+            kafka_line(source),
+        )
+        for source in shown
+        if source.partitions
     ]
     if sparks:
-        rows, number = list(_partitions(shown)), sum(len(one["partitions"]) for one in documents)
-        planned = "new_subtask" in shown[0]["partitions"][0] if shown[0]["partitions"] else False
+        rows, number = list(_partitions(shown)), sum(len(source.partitions) for source in documents)
+        planned = bool(shown[0].partitions) and shown[0].partitions[0].new_subtask is not UNSET
         headers = ("source", "topic", "partition", "next record", "subtask", *(["new subtask"] if planned else []))
         cut = len(rows) > 4 * detail.rows
         most = f"the first {4 * detail.rows} of {counted(number, 'partition')}" if cut else "partitions"
-        words = "How many partitions each subtask reads. Offsets are moved as they are, but for declared differences."
+        caption = "How many partitions each subtask reads. Offsets stay the same, except for declared differences."
         numbers = table(headers, rows[: 4 * detail.rows])
-        blocks.append(Figure("Partitions by subtask", words, Sparks(tuple(sparks)), numbers, most))
-    blocks += [paragraph(kafka_line(one)) for one in shown if not one["partitions"]]
-    odd = [(one["operator"], found) for one in documents for found in one["findings"]]
-    blocks += [Warned(f"{operator}: {found['sentence']} [{found['name']}]") for operator, found in odd[: detail.rows]]
+        blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, most))
+    blocks += [paragraph(kafka_line(source)) for source in shown if not source.partitions]
+    odd = [(source.operator, finding) for source in documents for finding in source.findings]
+    blocks += [Warned(f"{operator}: {finding.sentence} [{finding.name}]") for operator, finding in odd[: detail.rows]]
     return [Section("Kafka sources", tuple(blocks))] if blocks else []
 
 
-def _partitions(documents: Sequence[dict[str, Any]]) -> Iterator[tuple[object, ...]]:
-    for one in documents:
-        for partition in one["partitions"]:
-            following = partition["next"]
-            new = [partition["new_subtask"]] if "new_subtask" in partition else []
+def _partitions(documents: Sequence[KafkaSource]) -> Iterator[tuple[object, ...]]:
+    for source in documents:
+        for partition in source.partitions:
+            following = partition.next
+            new = [] if partition.new_subtask is UNSET else [partition.new_subtask]
             yield (
-                one["operator"],
-                partition["topic"],
-                partition["partition"],
+                source.operator,
+                partition.topic,
+                partition.partition,
                 f"{following:,}" if isinstance(following, int) else following,
-                partition["subtask"],
+                partition.subtask,
                 *new,
             )

@@ -1,35 +1,36 @@
-"""The key groups of an operator: who owns them before and after, how many bytes they hold, what moves where."""
+"""Figures of an operator's key groups: owners before and after, bytes, and moves between subtasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
 
+from rescale.insight.shapes import HotKeyGroup
 from rescale.report.detail import Detail
 from rescale.report.figures import KeyGroupMap, Mark, Matrix, Ribbon, Share, Strip
 from rescale.report.flows import KeyedShape, flow_matrix, flows, loads
 from rescale.report.page import Figure, Table, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.report.sections.loads import MOST_TOLD_APART, fullest
-from rescale.report.units import counted, human_bytes
+from rescale.text.units import counted, human_bytes
 
 _CELLS = 512
-"""Of a strip: as many as a screen shows."""
+"""Most cells of a strip: as many as a screen shows."""
 
 _SHADES = 24
 _FULL_SHADE = 3
-"""A cell with so many times the mean is as dark as one can be."""
+"""Multiple of the mean at which a cell is darkest."""
 
 _MATRIX = 64
 
 
 def key_group_map(operator: KeyedOperator, detail: Detail) -> Figure:
+    """Return the map of an operator's key groups, before and, for a plan, after."""
     old, new = operator.old, operator.new
     same = new is None or new.shape.max_parallelism == old.shape.max_parallelism
-    marks = {one["key_group"]: _hot_words(one) for one in operator.hot}
+    marks = {group.key_group: _hot_text(group) for group in operator.hot}
     top = _strip(old, detail, marks)
-    sentences = [f"{side.name}: {_shape_words(side.shape)}{_about(side)}" for side in operator.sides]
+    sentences = [f"{side.name}: {_shape_text(side.shape)}{_about(side)}" for side in operator.sides]
     ribbons: tuple[Ribbon, ...] = ()
     if new is not None:
         sentences.append(_moves(old, new))
@@ -45,7 +46,7 @@ def key_group_map(operator: KeyedOperator, detail: Detail) -> Figure:
 
 
 def needs_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> bool:
-    """Whether ribbons would be too many to follow."""
+    """Return whether there are too many moves to draw them as ribbons."""
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
         return True
     if old.shape.max_parallelism % new.shape.max_parallelism:
@@ -54,7 +55,7 @@ def needs_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> bool:
 
 
 def moves_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> Figure:
-    """What moves where, as a square for each pair of subtasks, or of neighbours among them."""
+    """Return the matrix of moves, with a cell for each pair of subtasks or of groups of neighbouring subtasks."""
     matrix = flow_matrix(old.sizes, old.shape, new.shape, _MATRIX)
     most = float(matrix.max()) or 1.0
     shades = tuple(tuple(_shade(float(cell) / most) for cell in row) for row in matrix)
@@ -65,14 +66,14 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> Figure:
         (_subtasks(i, old.shape, len(matrix)), _subtasks(j, new.shape, len(matrix[0])), human_bytes(cell))
         for cell, i, j in largest[: detail.rows]
     ]
-    words = f"Bytes from old subtasks (a row each) to new ones (a column each). {_moves(old, new)}."
-    drawn = Matrix(_line_words("old", old.shape), _line_words("new", new.shape), shades)
+    caption = f"Bytes from old subtasks (a row each) to new ones (a column each). {_moves(old, new)}."
+    drawn = Matrix(_axis_label("old", old.shape), _axis_label("new", new.shape), shades)
     numbers = table(("from subtask", "to subtask", "bytes"), rows)
-    return Figure("What moves where", words, drawn, numbers, "the largest moves")
+    return Figure("What moves where", caption, drawn, numbers, "the largest moves")
 
 
-def _line_words(which: str, shape: KeyedShape) -> str:
-    """What stands along a side of a matrix."""
+def _axis_label(which: str, shape: KeyedShape) -> str:
+    """Return the label of a side of the matrix."""
     each = -(-shape.parallelism // _MATRIX)
     return f"{which}: {counted(shape.parallelism, 'subtask')}{f', up to {each} a line' if each > 1 else ''}"
 
@@ -82,29 +83,29 @@ def _strip(side: KeyedSide, detail: Detail, hot: dict[int, str]) -> Strip:
     cells = _resampled(side.sizes, min(number, _CELLS))
     mean = sum(cells) / len(cells) or 1.0
     return Strip(
-        f"{side.name}: {_shape_words(side.shape)}",
+        f"{side.name}: {_shape_text(side.shape)}",
         tuple(_owners(side) if detail.parts and side.shape.parallelism <= MOST_TOLD_APART else ()),
         tuple(_shade(cell / mean / _FULL_SHADE) for cell in cells),
         tuple(_parts(side.sizes, min(number, detail.parts)) if detail.parts else ()),
-        tuple(Mark((group + 0.5) / number, words) for group, words in hot.items()),
+        tuple(Mark((group + 0.5) / number, tooltip) for group, tooltip in hot.items()),
     )
 
 
 def _owners(side: KeyedSide) -> Iterator[Share]:
     sizes, ends = side.sizes, list(accumulate(side.sizes, initial=0))
     for subtask, (first, end) in enumerate(pairwise(side.shape.starts)):
-        words = f"subtask {subtask}: key groups {_range(first, end)}, {human_bytes(ends[end] - ends[first])}"
-        yield Share(first / len(sizes), end / len(sizes), str(subtask), words)
+        tooltip = f"subtask {subtask}: key groups {_range(first, end)}, {human_bytes(ends[end] - ends[first])}"
+        yield Share(first / len(sizes), end / len(sizes), str(subtask), tooltip)
 
 
 def _parts(sizes: Sequence[int], number: int) -> Iterator[Share]:
     ends = list(accumulate(sizes, initial=0))
     cuts = [part * len(sizes) // number for part in range(number + 1)]
     for first, end in pairwise(cuts):
-        words = (
+        tooltip = (
             f"key group{'s' if end - first > 1 else ''} {_range(first, end)}: {human_bytes(ends[end] - ends[first])}"
         )
-        yield Share(first / len(sizes), end / len(sizes), "", words)
+        yield Share(first / len(sizes), end / len(sizes), "", tooltip)
 
 
 def _range(first: int, end: int) -> str:
@@ -112,7 +113,7 @@ def _range(first: int, end: int) -> str:
 
 
 def _resampled(sizes: Sequence[int], number: int) -> list[float]:
-    """As many cells, each with what lies in its part of the line."""
+    """Return the bytes of `number` cells, each of which covers an equal part of the key groups."""
     if len(sizes) == number:
         return [*map(float, sizes)]
     ends = list(accumulate(map(float, sizes), initial=0.0))
@@ -125,14 +126,14 @@ def _resampled(sizes: Sequence[int], number: int) -> list[float]:
 
 
 def _shade(part: float) -> int:
-    """In few steps; whatever is there can be seen."""
+    """Return the shade of a fraction, in a few steps; anything above 0 is visible."""
     if part <= 0:
         return 0
     return 255 * max(1, round(min(part, 1.0) * _SHADES)) // _SHADES
 
 
 def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
-    """None where there are too many subtasks to be told apart."""
+    """Yield the moves; none if there are too many subtasks to tell apart."""
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
         return
     maximum, new_maximum = old.shape.max_parallelism, new.shape.max_parallelism
@@ -149,12 +150,12 @@ def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
             (flow.new_first + length) / new_maximum,
             flow.subtask == flow.new_subtask,
             flow.new_subtask % 2 == 1,
-            _flow_words(flow.subtask, flow.new_subtask, counted(length, "key group"), size),
+            _flow_text(flow.subtask, flow.new_subtask, counted(length, "key group"), size),
         )
 
 
 def _hashed_ribbons(sizes: Sequence[int], old: KeyedShape, new: KeyedShape) -> Iterator[Ribbon]:
-    """Every old subtask's part of the line, cut in the proportion of what goes to each new one; and so below."""
+    """Yield ribbons that cut each old and each new subtask's range in proportion to the bytes of its moves."""
     matrix = flow_matrix(sizes, old, new, MOST_TOLD_APART)
     tops, bottoms = old.starts, new.starts
     placed = [0.0] * new.parallelism
@@ -167,17 +168,17 @@ def _hashed_ribbons(sizes: Sequence[int], old: KeyedShape, new: KeyedShape) -> I
             width = cell / total * (tops[i + 1] - tops[i]) / old.max_parallelism
             share = cell / float(columns[j]) * (bottoms[j + 1] - bottoms[j]) / new.max_parallelism
             below = bottoms[j] / new.max_parallelism + placed[j]
-            yield Ribbon(at, at + width, below, below + share, i == j, j % 2 == 1, _flow_words(i, j, "", cell))
+            yield Ribbon(at, at + width, below, below + share, i == j, j % 2 == 1, _flow_text(i, j, "", cell))
             at += width
             placed[j] += share
 
 
-def _flow_words(subtask: int, new_subtask: int, what: str, size: float) -> str:
+def _flow_text(subtask: int, new_subtask: int, what: str, size: float) -> str:
     return f"subtask {subtask} to {new_subtask}: {what}{', ' if what else ''}{human_bytes(size)}"
 
 
 def _moves(old: KeyedSide, new: KeyedSide) -> str:
-    """How much goes to a subtask of another number."""
+    """Return a sentence about the bytes that go to a subtask of another number."""
     if old.shape == new.shape:
         return "Every key group stays with its subtask"
     moving = old.total - _staying(old, new)
@@ -191,7 +192,7 @@ def _staying(old: KeyedSide, new: KeyedSide) -> float:
         return float(sum(ends[flow.last + 1] - ends[flow.first] for flow in staying))
     if max(old.shape.parallelism, new.shape.parallelism) <= MOST_TOLD_APART:
         return float(flow_matrix(old.sizes, old.shape, new.shape, MOST_TOLD_APART).trace())
-    return old.total / new.shape.parallelism  # as likely as any other
+    return old.total / new.shape.parallelism  # every new subtask is equally likely
 
 
 def _subtasks_table(operator: KeyedOperator, detail: Detail) -> Table:
@@ -206,32 +207,32 @@ def _subtasks_table(operator: KeyedOperator, detail: Detail) -> Table:
 
 
 def _chosen(held: Sequence[int], most: int) -> list[int]:
-    """All subtasks in their order; of more than `most` the fullest."""
+    """Return all subtasks in order; if there are more than `most`, only the fullest."""
     return sorted(subtask for subtask, _ in fullest(held, most))
 
 
-def _shape_words(shape: KeyedShape) -> str:
+def _shape_text(shape: KeyedShape) -> str:
     least, most = shape.max_parallelism // shape.parallelism, -(-shape.max_parallelism // shape.parallelism)
     each = f"{least}" if least == most else f"{least} or {most}"
     return f"{counted(shape.parallelism, 'subtask')} of {each} key groups, {shape.max_parallelism:,} in all"
 
 
-def _hot_words(hot: dict[str, Any]) -> str:
-    return f"hot key group {hot['key_group']}: {human_bytes(hot['bytes'])}, {hot['share']:.0%} of the keyed state"
+def _hot_text(hot: HotKeyGroup) -> str:
+    return f"hot key group {hot.key_group}: {human_bytes(hot.bytes)}, {hot.share:.0%} of the keyed state"
 
 
-def _hot_summary(hot: Sequence[dict[str, Any]]) -> list[str]:
+def _hot_summary(hot: Sequence[HotKeyGroup]) -> list[str]:
     if not hot:
         return []
-    named = ", ".join(f"{one['key_group']} ({one['share']:.0%})" for one in hot[:5])
+    named = ", ".join(f"{group.key_group} ({group.share:.0%})" for group in hot[:5])
     return [f"Hot, and marked: {named}{' and more' if len(hot) > 5 else ''}"]
 
 
 def _about(side: KeyedSide) -> str:
-    return "" if side.exact else ", bytes as to be expected"
+    return "" if side.exact else ", bytes expected"
 
 
 def _subtasks(line: int, shape: KeyedShape, lines: int) -> str:
-    """Which subtasks share a line of a matrix."""
+    """Return the subtasks that share a line of the matrix."""
     first, end = -(-line * shape.parallelism // lines), -(-(line + 1) * shape.parallelism // lines)
     return _range(first, end)

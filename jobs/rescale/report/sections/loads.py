@@ -1,4 +1,4 @@
-"""The load of an operator's subtasks: now, after, and at other parallelisms."""
+"""Figures of the load of an operator's subtasks: now, after, and at other parallelisms."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rescale.report.figures import AxisTick, BarCharts, Bars, Curve, Point
 from rescale.report.flows import KeyedShape, loads
 from rescale.report.page import Figure, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
-from rescale.report.units import counted, human_bytes
+from rescale.text.units import counted, human_bytes
 
 MOST_TOLD_APART = 64
-"""Subtasks that are drawn one by one; of more, several together."""
+"""Most subtasks that are drawn one by one."""
 
 _MOST_POINTS = 90
 _HIGHEST = 4.0
-"""Worst ÷ mean that the curve shows; what is above stands at its top."""
+"""Largest worst ÷ mean that the curve shows; larger values are drawn at its top."""
 
 _HEIGHTS = (1.0, 1.5, 2.0, 3.0, 4.0)
 
 
 def load_charts(operator: KeyedOperator, detail: Detail) -> Figure:
-    """The keyed bytes of every subtask, the fullest first, before and after in one scale."""
+    """Return charts of the keyed bytes of every subtask, the fullest first, before and after in one scale."""
     sides = [(side.name, loads(side.sizes, side.shape.parallelism)) for side in operator.sides]
     most = max(max(sizes) for _, sizes in sides) or 1
     charts = tuple(_bars(name, sizes, most) for name, sizes in sides)
@@ -53,12 +53,15 @@ def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
         f"{ranked[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked[-1][1])}"
     )
     few = len(sizes) <= MOST_TOLD_APART
-    words = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if few else ()
-    return Bars(label, tuple(size / most for _, size in ranked), mean / most, words, caption)
+    tooltips = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if few else ()
+    return Bars(label, tuple(size / most for _, size in ranked), mean / most, tooltips, caption)
 
 
 def evenness_curve(side: KeyedSide, detail: Detail) -> Figure:
-    """Worst ÷ mean over parallelisms up to four times that of `side`, which is marked, as are even ones."""
+    """Return the curve of worst ÷ mean for parallelisms up to four times that of `side`.
+
+    The parallelism of `side` is marked, and so are those that divide the max parallelism.
+    """
     asked, maximum = side.shape.parallelism, side.shape.max_parallelism
     ends = list(accumulate(side.sizes, initial=0))
     last = min(maximum, max(4 * asked, 16))
@@ -71,8 +74,8 @@ def evenness_curve(side: KeyedSide, detail: Detail) -> Figure:
     ]
     return Figure(
         "Evenness over parallelism",
-        f"At {asked} the fullest subtask has {worst[asked]:.2f} times the mean of bytes. Filled dots divide the max "
-        f"parallelism {maximum:,}: every subtask owns as many key groups. The ring is the parallelism {asked}.",
+        f"At {asked} the fullest subtask holds {worst[asked]:.2f} times the mean of bytes. Filled dots divide the max "
+        f"parallelism {maximum:,}: all subtasks own equally many key groups. The ring is parallelism {asked}.",
         _curve(worst, last, asked, maximum),
         table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
         "parallelisms that divide",
@@ -80,7 +83,7 @@ def evenness_curve(side: KeyedSide, detail: Detail) -> Figure:
 
 
 def _curve(worst: Mapping[int, float], last: int, asked: int, maximum: int) -> Curve:
-    """`worst` ÷ mean by parallelism, up to the `last`; what is higher than can be shown stands at the top."""
+    """Return the curve of `worst`, which holds worst ÷ mean by parallelism, for parallelisms from 1 to `last`."""
     top = min(_HIGHEST, max(2.0, *worst.values()))
     points = tuple(
         Point(
@@ -103,7 +106,7 @@ def _curve(worst: Mapping[int, float], last: int, asked: int, maximum: int) -> C
 
 
 def _parallelisms(maximum: int, last: int, asked: int) -> list[int]:
-    """Those that are even, the asked one, and as many between them as the curve has room for."""
+    """Return the divisors of the max parallelism, the asked parallelism, and others as far as there is room."""
     even = [number for number in range(1, last + 1) if maximum % number == 0]
     steps = max(_MOST_POINTS - len(even), 10)
     between = [round(last ** (step / steps)) for step in range(steps + 1)]
@@ -117,7 +120,7 @@ def _evenness(ends: Sequence[int], parallelism: int) -> float:
 
 
 def _along(number: int, last: int) -> float:
-    """The axis is logarithmic: from 1 to `last`."""
+    """Return the position of a number on the logarithmic axis from 1 to `last`."""
     return log(number) / log(last) if last > 1 else 0.5
 
 
@@ -137,5 +140,5 @@ def _each(maximum: int, parallelism: int) -> str:
 
 
 def fullest(sizes: Sequence[int], number: int) -> list[tuple[int, int]]:
-    """(subtask, bytes), the fullest first."""
-    return sorted(enumerate(sizes), key=lambda one: (-one[1], one[0]))[:number]
+    """Return (subtask, bytes) of the `number` fullest subtasks, the fullest first."""
+    return sorted(enumerate(sizes), key=lambda load: (-load[1], load[0]))[:number]

@@ -1,4 +1,4 @@
-"""What `assemble` is given, and what it answers: which files of the sources, and which new ones, make a database."""
+"""The input and the output of `assemble`: source databases, and a database of files of the sources and new files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SourceDatabase:
 
 
 def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups: KeyGroupRange) -> SourceDatabase:
-    """Of the files of a handle; nothing is known of ingested ones."""
+    """Return the source database of the files of a handle; its ingested files are not known yet."""
     options = newest_options(files)
     uri = next(file.uri for file in files if file.name.startswith("MANIFEST-"))
     return SourceDatabase(uri, manifest, key_groups, options.name if options else None)

@@ -27,7 +27,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import ANOTHER, CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, MadeFile, SourceDatabase, TakenFile
@@ -48,6 +47,7 @@ from rescale.rocksdb.manifest.manifest_writer import write_current, write_manife
 from rescale.rocksdb.manifest.version_edit import LARGEST_SEQUENCE, RANGE_DELETION, FileTag, LiveFile
 from rescale.rocksdb.sst.tombstone import write_tombstone
 from rescale.rocksdb.stored_files import CURRENT
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> AssembledDatabase:
@@ -69,12 +69,12 @@ def refuse_ingested(source: SourceDatabase) -> None:
 
     Those of files that were ingested stand in the files too, and must be the MANIFEST's.
     """
-    found = [file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested]
-    if found:
+    ingested = [file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested]
+    if ingested:
         raise UnsupportedError(
             "a database with files that were ingested cannot be joined with others",
             path=source.uri,
-            found=", ".join(sorted(found)),
+            found=", ".join(sorted(ingested)),
             advice=CANONICAL_RESULT,
         )
 
@@ -99,7 +99,7 @@ class _Taken:
 
 
 class _Assembly:
-    """What is taken over from the sources to make one database of them."""
+    """The files of the sources from which one database is assembled."""
 
     def __init__(self, sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> None:
         self._sources = sorted(enumerate(sources), key=lambda numbered: numbered[1].key_groups)
@@ -123,8 +123,8 @@ class _Assembly:
         created = newest_creation(taken.file for family in families.values() for taken in family)
         made: list[MadeFile] = []
         column_families = []
-        for number, (name, found) in enumerate(families.items()):
-            files = self._with_epochs(found)
+        for number, (name, taken_files) in enumerate(families.items()):
+            files = self._with_epochs(taken_files)
             deleted = list(self._deleted_ranges(files, created))
             for file in deleted:
                 data = write_tombstone(
@@ -189,20 +189,20 @@ class _Assembly:
         return self._next_number - 1
 
     @staticmethod
-    def _with_epochs(found: list[_Taken]) -> list[LiveFile]:
-        """The files of a column family; level 0 of a source is newer than all of the sources before."""
-        epochs = [taken.file.epoch for taken in found]
+    def _with_epochs(files: list[_Taken]) -> list[LiveFile]:
+        """Return the files of a column family; level 0 of a source is newer than that of all sources before."""
+        epochs = [taken.file.epoch for taken in files]
         if None in epochs:
-            return [replace(taken.file, fields=_without_epoch(taken.file)) for taken in found]
+            return [replace(taken.file, fields=_without_epoch(taken.file)) for taken in files]
         newest: Counter[int] = Counter()
-        for taken, epoch in zip(found, epochs, strict=True):
+        for taken, epoch in zip(files, epochs, strict=True):
             newest[taken.source] = max(newest[taken.source], epoch or 0)
         before = dict(zip(newest, [0, *accumulate(newest.values())], strict=False))
         return [
             replace(taken.file, fields=_with_epoch(taken.file, (epoch or 0) + before[taken.source]))
             if taken.file.level == 0
             else taken.file
-            for taken, epoch in zip(found, epochs, strict=True)
+            for taken, epoch in zip(files, epochs, strict=True)
         ]
 
     def _deleted_ranges(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
@@ -237,18 +237,18 @@ class _Assembly:
     def _check_levels(self, files: Sequence[LiveFile], state: str) -> None:
         """Below level 0 no two files may overlap, as they would if two sources spoke for one key group."""
         ordered = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
-        for one, other in pairwise(ordered):
-            if one.level == other.level > 0 and one.largest_key.order >= other.smallest_key.order:
+        for before, after in pairwise(ordered):
+            if before.level == after.level > 0 and before.largest_key.order >= after.smallest_key.order:
                 raise SnapshotError(
                     "two files of one level of a database have keys in common",
                     path=self._sources[0][1].uri,
                     state=state,
-                    found=f"level {one.level}, up to {one.largest.hex()} and from {other.smallest.hex()} on",
+                    found=f"level {before.level}, up to {before.largest.hex()} and from {after.smallest.hex()} on",
                     advice=ANOTHER,
                 )
 
     def _assembled(self, manifest: Manifest, taken: Sequence[_Taken], made: Sequence[MadeFile]) -> AssembledDatabase:
-        files = [TakenFile(one.file.name, one.source, one.before.name) for one in taken]
+        files = [TakenFile(file.file.name, file.source, file.before.name) for file in taken]
         for number, source in self._sources:
             if source.options is not None:
                 files.append(TakenFile(OPTIONS_NAME, number, source.options))
@@ -257,7 +257,7 @@ class _Assembly:
             MadeFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
             MadeFile(CURRENT, write_current(MANIFEST_NAME)),
         ]
-        straddling = [one.file.name for one in taken if self._wanted.overlap(one.file) == Overlap.STRADDLING]
+        straddling = [file.file.name for file in taken if self._wanted.overlap(file.file) == Overlap.STRADDLING]
         return AssembledDatabase(manifest, tuple(files), (*small, *made), tuple(straddling))
 
 

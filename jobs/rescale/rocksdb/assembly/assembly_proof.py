@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from rescale.errors import IntegrityError
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
 from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import DeletedRange
+from rescale.text.errors import IntegrityError
 
 
 class Origin(NamedTuple):
@@ -60,9 +60,9 @@ class _Proof:
 
     def check(self) -> None:
         states = {family.name for source in self._sources for family in source.manifest.column_families}
-        found = {family.name for family in self._result.manifest.column_families}
-        if found != states:
-            raise self._error("a database has not the states of its sources", expected=states, found=found)
+        present = {family.name for family in self._result.manifest.column_families}
+        if present != states:
+            raise self._error("a database has other states than its sources", expected=states, found=present)
         names = self._result.manifest.files.keys()
         known = self._result.origins.keys() | self._result.deleted.keys()
         if names != known or self._result.origins.keys() & self._result.deleted.keys():
@@ -115,7 +115,7 @@ class _Proof:
         ages = {(after.smallest_sequence - before.smallest_sequence) for before, after in pairs}
         ages |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
         in_order = sorted(pairs, key=lambda pair: pair[0].number)
-        numbers_in_order = all(one[1].number < other[1].number for one, other in pairwise(in_order))
+        numbers_in_order = all(earlier[1].number < later[1].number for earlier, later in pairwise(in_order))
         with_epochs = [pair for pair in pairs if pair[1].epoch]
         epochs = {(after.epoch or 0) - (before.epoch or 0) for before, after in with_epochs}
         if len(ages) > 1 or len(epochs) > 1 or not numbers_in_order:
@@ -141,10 +141,10 @@ class _Proof:
     def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
         """All that a file of `deleted` holds, which must be what the MANIFEST tells of it."""
         sequence = file.smallest_sequence
-        says = [DeletedRange(file.smallest, file.largest, sequence)]
-        found = list(self._result.deleted[file.name])
-        if found != says or not file.exclusive or file.level or file.largest_sequence != sequence:
-            raise self._error("a deleted range is not as the MANIFEST tells", state=state, found=file.name)
+        expected = [DeletedRange(file.smallest, file.largest, sequence)]
+        present = list(self._result.deleted[file.name])
+        if present != expected or not file.exclusive or file.level or file.largest_sequence != sequence:
+            raise self._error("a deleted range differs from its entry in the MANIFEST", state=state, found=file.name)
         return KeyRange(file.smallest, file.largest)
 
     def _check_newest(self, deleted: Sequence[LiveFile], taken: Sequence[LiveFile], state: str) -> None:
@@ -172,7 +172,7 @@ class _Proof:
                 )
 
     def _check_foreign_hidden(self, taken: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
-        """What files hold below and above the subtask's key groups is deleted."""
+        """Check that rows below and above the subtask's key groups are deleted."""
         for file in taken:
             below = not self._wanted.reaches_below(file) or any(
                 hidden.begin <= file.smallest and hidden.end >= self._wanted.begin for hidden in ranges
@@ -186,11 +186,10 @@ class _Proof:
     def _check_levels(self, family: ColumnFamily) -> None:
         """Below level 0 no two files may overlap."""
         ordered = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
-        for one, other in pairwise(ordered):
-            if one.level == other.level > 0 and one.largest_key.order >= other.smallest_key.order:
-                raise self._error(
-                    "two files of one level have keys in common", state=family.name, found=f"{one.name}, {other.name}"
-                )
+        for first, second in pairwise(ordered):
+            if first.level == second.level > 0 and first.largest_key.order >= second.smallest_key.order:
+                files = f"{first.name}, {second.name}"
+                raise self._error("two files of one level have keys in common", state=family.name, found=files)
 
     def _error(
         self, what: str, *, state: str | None = None, expected: object = None, found: object = None

@@ -19,14 +19,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rescale.errors import NO_ROOM, IntegrityError, StoreError
 from rescale.flink.advice import CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
 from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, NUMBERS_LEFT, newest_creation
 from rescale.rocksdb.engine.child import ChildEnded, Conversation, talk
-from rescale.rocksdb.engine.directory import ROOM, DatabaseDirectory, fetched_database
+from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
+from rescale.rocksdb.engine.disk_errors import ROOM
 from rescale.rocksdb.engine.guarded_database import error_of_ended
 from rescale.rocksdb.engine.library import RocksdbError, library
 from rescale.rocksdb.engine.open_database import error_of_message
@@ -41,6 +41,7 @@ from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.rocksdb.options_file import MERGE_OPERATOR
 from rescale.rocksdb.sst.identity import HOST, settle_identity
 from rescale.rocksdb.stored_files import CURRENT, StoredFile
+from rescale.text.errors import NO_ROOM, IntegrityError, StoreError
 
 _OPTIONS = (
     f"merge_operator={MERGE_OPERATOR};{TABLES};db_host_id={HOST};num_levels={LEVELS};max_open_files=256;"
@@ -157,7 +158,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
                     rocksdb.checked("wait_for_compact", address, waiting)  # the call before tells no error
         except RocksdbError as error:
-            if any(words in str(error) for words in _FULL):
+            if any(message in str(error) for message in _FULL):
                 raise StoreError(
                     "the disk is full on which RocksDB rewrites a database",
                     path=str(directory.path.parent),
@@ -168,16 +169,16 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
 
 
 def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRange, name: str) -> StoredDatabase:
-    """What is in the directory now: files that were not touched where they lie, the others numbered behind them."""
-    found, old = _manifest_in(directory), before.database.manifest
-    if not wanted.holds(found.files.values()):
+    """Return the database in the directory: untouched files keep their places, and new ones are numbered after them."""
+    manifest, old = _manifest_in(directory), before.database.manifest
+    if not wanted.holds(manifest.files.values()):
         raise IntegrityError(
             "RocksDB left rows of foreign key groups in a database",
             path=before.database.uri,
-            found=", ".join(sorted(found.files)),
+            found=", ".join(sorted(manifest.files)),
             advice=CANONICAL_RESULT,
         )
-    made = sorted(file.number for file in found.files.values() if file.number >= old.next_file_number)
+    made = sorted(file.number for file in manifest.files.values() if file.number >= old.next_file_number)
     numbers = dict(zip(made, range(old.next_file_number, old.next_file_number + len(made)), strict=True))
     created = newest_creation(old.files.values())
     families = tuple(
@@ -188,7 +189,7 @@ def _result(directory: DatabaseDirectory, before: StoredDatabase, wanted: KeyRan
                 for file in family.files
             ),
         )
-        for family in found.column_families
+        for family in manifest.column_families
     )
     manifest = Manifest(families, old.last_sequence, old.next_file_number + len(made) - 1 + NUMBERS_LEFT)
     files = {file: before.files[file] for file in before.files if file in manifest.files or not file.endswith(".sst")}

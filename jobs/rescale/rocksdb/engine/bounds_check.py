@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import ANOTHER
 from rescale.rocksdb.engine.directory import DatabaseDirectory
-from rescale.rocksdb.engine.table_check import read_at
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
-from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table import SstTable, read_at
 from rescale.rocksdb.sst.table_entries import TableRow
 from rescale.rocksdb.stored_files import StoredFile
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
@@ -54,13 +53,13 @@ def _check(live: LiveFile, first: TableRow, last: TableRow, uri: str, state: str
         raise _error("end before its last row", live, end, live.largest_key, uri, state)
 
 
-def _error(what: str, live: LiveFile, row: InternalKey, told: InternalKey, uri: str, state: str) -> SnapshotError:
+def _error(what: str, live: LiveFile, row: InternalKey, bound: InternalKey, uri: str, state: str) -> SnapshotError:
     return SnapshotError(
         f"the MANIFEST has {live.name} {what}, which a job would not find",
         path=uri,
         state=state,
         expected=_text(row),
-        found=_text(told),
+        found=_text(bound),
         advice=ANOTHER,
     )
 

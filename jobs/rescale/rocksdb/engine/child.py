@@ -20,10 +20,10 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rescale.errors import RescaleError, unexpected
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 from rescale.rocksdb.engine.library import library
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
+from rescale.text.errors import RescaleError, unexpected
 
 Conversation = Generator[Any, Any, None]
 
@@ -61,7 +61,7 @@ class Talk:
         self._is_over = False
 
     def ask(self, request: Any) -> Any:
-        """What the generator yields next. Raises the error that it ended with, `ChildEnded` if the child did."""
+        """Return the next value of the generator; raise the error that ended it, or `ChildEnded` if the child ended."""
         self._is_over = True
         answer, error = self._child.exchange(request, self._seconds)
         if error is not None:

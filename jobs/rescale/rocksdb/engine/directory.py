@@ -7,26 +7,25 @@ task reads one database after the other, or several that are small together, so 
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rescale.errors import NO_ROOM, SnapshotError, StoreError
+from rescale.rocksdb.engine.disk_errors import ROOM, disk_errors
+from rescale.rocksdb.engine.parts_of_files import WORTH_PARTS, PartsOfFiles
 from rescale.rocksdb.stored_files import StoredFile, needed_files
+from rescale.storage.files import owned
 from rescale.storage.locations import is_s3
 from rescale.storage.scratch import ScratchKind, scratch_folder
 from rescale.storage.store import open_store, read_in_chunks
+from rescale.text.errors import SnapshotError, StoreError
 
-_PLACE = "name a directory that can be written to in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir)"
 _CHUNK_BYTES = 8 * 1024 * 1024
 _AT_ONCE = 4
-ROOM = (
-    "name a directory with more room in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir, or a larger "
-    "volume): as many databases as tasks lie there at once"
-)
 
 
 @dataclass(frozen=True)
@@ -51,35 +50,45 @@ def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[Dat
     `UnsupportedError` for files that a database of Flink does not have, `SnapshotError` for those that are gone, too
     short or changed, for linked ones also when the block ends, `StoreError` if the disk has no room for them.
     """
+    with partly_fetched_database(files, scratch, ()) as (directory, _):
+        yield directory
+
+
+@contextmanager
+def partly_fetched_database(
+    files: Sequence[StoredFile], scratch: Path, in_parts: Collection[str]
+) -> Iterator[tuple[DatabaseDirectory, PartsOfFiles]]:
+    """Provide a database as `fetched_database` does, but only fetch parts of the files that have names `in_parts`.
+
+    Whoever reads rows fetches the blocks that they need first. Files that are linked, or small, are there as a whole.
+    """
     needed = needed_files(files)
     linked = {file.name for file in needed if _is_whole_local_file(file)}
+    parted = {
+        file.name
+        for file in needed
+        if file.name in in_parts and file.name not in linked and file.data is None and file.length >= WORTH_PARTS
+    }
+    whole = [file for file in needed if file.name not in parted]
     with ExitStack() as stack:
-        with _translated(scratch):
+        with disk_errors(scratch):
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
-            _check_space(scratch, sum(file.length for file in needed if file.name not in linked))
+            _check_space(scratch, sum(file.length for file in whole if file.name not in linked))
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 places = [
-                    pool.submit(_link if file.name in linked else _fetch, file, path / file.name) for file in needed
+                    pool.submit(_link if file.name in linked else _fetch, file, path / file.name) for file in whole
                 ]
                 try:
                     for place in places:
                         place.result()
                 finally:
                     pool.shutdown(cancel_futures=True)
-        yield DatabaseDirectory(path, tuple(needed))
+        parts = PartsOfFiles(path, [file for file in needed if file.name in parted])
+        parts.begin()
+        yield DatabaseDirectory(path, tuple(needed)), parts
         for file in needed:
             if file.name in linked:
                 _check_version(file)
-
-
-@contextmanager
-def _translated(scratch: Path) -> Iterator[None]:
-    """Errors of the operating system as ours."""
-    try:
-        yield
-    except OSError as error:
-        path, advice = error.filename or str(scratch), ROOM if error.errno in NO_ROOM else _PLACE
-        raise StoreError(f"the file system says: {error.strerror}", path=path, advice=advice) from None
 
 
 def _is_whole_local_file(file: StoredFile) -> bool:
@@ -104,7 +113,7 @@ def _check_space(scratch: Path, needed: int) -> None:
 
 def _link(file: StoredFile, path: Path) -> None:
     _check_version(file)
-    path.symlink_to(file.uri)
+    owned.symlink(path, file.uri)
 
 
 def _check_version(file: StoredFile) -> None:
@@ -113,7 +122,7 @@ def _check_version(file: StoredFile) -> None:
 
 
 def _fetch(file: StoredFile, path: Path) -> None:
-    with path.open("xb") as out:
+    with os.fdopen(owned.new_file(path), "wb") as out:
         if file.data is not None:
             out.write(file.data)
             return

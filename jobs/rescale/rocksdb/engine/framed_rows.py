@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.errors import SnapshotError
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP
 from rescale.flink.keyed.blocks.records import Records
 from rescale.rocksdb.engine.open_database import OpenDatabase, RowIterator
 from rescale.rocksdb.engine.scan import buffer_for_row
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
+from rescale.text.errors import SnapshotError
 
 _BUFFER_SIZE = 8 * 1024 * 1024
 _RECORDS_AT_ONCE = 1 << 16
@@ -59,14 +59,14 @@ class KeyGroupRows(NamedTuple):
         with ExitStack() as stack:
             rows = [stack.enter_context(database.rows(state, begin, end)) for state in states]
             windows = _SideBySide(database, arrays, prefix, states, [self.ids[state] for state in states], rows)
-            upcoming = [key_group_of_row(one.address, prefix, windows.found) for one in rows]
+            upcoming = [key_group_of_row(iterator.address, prefix, windows.scratch) for iterator in rows]
             yield from windows.read(upcoming)
-            for one in rows:
-                one.check()
+            for iterator in rows:
+                iterator.check()
 
 
 class _SideBySide:
-    """The states, each where it stopped; what is read of them goes into the same arrays again and again."""
+    """Several states that are read side by side, into the same arrays; each continues where it stopped."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class _SideBySide:
         self._states, self._ids, self._rows = states, ids, rows
         self._data = arrays.data("data", _BUFFER_SIZE)
         self._columns = [arrays.longs(f"column {i}", _RECORDS_AT_ONCE) for i in range(5)]
-        self.found = np.zeros(2, np.int64)
+        self.scratch = np.zeros(2, np.int64)
         """For the loops."""
 
     def read(self, upcoming: list[int]) -> Iterator[FramedRows]:
@@ -108,7 +108,7 @@ class _SideBySide:
                         first_id,
                         mark,
                         self._data[at:],
-                        self.found,
+                        self.scratch,
                         starts[count:],
                         limits[count:],
                         ends[count:],

@@ -13,7 +13,6 @@ from collections.abc import Collection, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
-from rescale.errors import RescaleError, SnapshotError, StoreError
 from rescale.flink.advice import ANOTHER
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.child import ChildEnded, Talk, talk
@@ -23,6 +22,8 @@ from rescale.rocksdb.engine.open_database import OpenDatabase, opened_database
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.rocksdb.engine.table_check import check_all_blocks
 from rescale.rocksdb.stored_files import CURRENT
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import RescaleError, SnapshotError, StoreError
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -31,7 +32,7 @@ _MORE = "more"
 
 
 class DatabaseReading(Protocol[T_co]):
-    """What is wanted of a database: a value that can be pickled. `states` are those whose files are read for it."""
+    """A task of reading a database, which can be pickled; `states` are those whose files it reads."""
 
     @property
     def states(self) -> Collection[str]: ...
@@ -48,10 +49,10 @@ class GuardedDatabase:
         self._states = states
 
     def read(self, reading: DatabaseReading[T]) -> Iterator[T]:
-        """What `reading` reads, which is overwritten by what comes next. One is used up before the next one begins.
+        """Yield the results of `reading`, each of which overwrites the one before; exhaust one reading before the next.
 
-        Raises what it raises; `SnapshotError` if the files have ended RocksDB's process, `StoreError` if anything else
-        has.
+        Raises as `reading` does, `SnapshotError` if the files ended RocksDB's process, and `StoreError` if something
+        else ended it.
         """
         request: Any = reading
         while True:
@@ -111,7 +112,7 @@ def error_of_ended(
             "the process in which RocksDB reads a database was ended",
             path=path,
             found=str(ended),
-            advice="look whether the machine has run out of memory, or its disk hangs; then run the same command again",
+            advice=Advice("look whether the machine has run out of memory, or its disk hangs; then ", SAME_COMMAND),
         )
     try:
         check_all_blocks(directory)

@@ -11,14 +11,16 @@ import ctypes
 import importlib.util
 import os
 import platform
+import shutil
 import zipfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rescale.errors import StoreError, UnsupportedError
+from rescale.storage.files import owned
 from rescale.storage.scratch import ScratchKind, scratch_folder, temporary_directory
+from rescale.text.errors import StoreError, UnsupportedError
 
 _SUFFIXES = {
     ("Linux", "x86_64"): "linux64.so",
@@ -71,7 +73,10 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 """Result and arguments of the functions of `rocksdb/c.h` that are called from here, without their prefix."""
 
 CALLED_BY_LOOPS = {
-    **{name: name for name in ("rocksdb_iter_valid", "rocksdb_iter_next", "rocksdb_iter_key", "rocksdb_iter_value")},
+    **{name: name for name in ("rocksdb_iter_valid", "rocksdb_iter_next")},
+    **{name: name for name in ("rocksdb_iter_key", "rocksdb_iter_value")},
+    **{name: name for name in ("rocksdb_get_pinned_cf", "rocksdb_pinnableslice_value")},
+    "rocksdb_pinnableslice_destroy": "rocksdb_pinnableslice_destroy",
     **{name: name for name in ("LZ4_compress_fast_extState", "LZ4_sizeofState")},
     "rescale_crc32c": "_ZN7rocksdb6crc32c6ExtendEjPKcm",
 }
@@ -96,20 +101,24 @@ class Library:
         """Calls a function whose last argument is where it puts an error; `RocksdbError` if it does."""
         error = ctypes.c_char_p()
         result = self._functions[name](*arguments, ctypes.byref(error))
+        self.raise_error(error)
+        return result
+
+    def raise_error(self, error: ctypes.c_char_p) -> None:
+        """Raise and free an error that a function has put; do nothing for a null pointer."""
         if error.value is not None:
             text = error.value.decode(errors="replace")
             self.call("free", error)
             raise RocksdbError(text)
-        return result
 
 
 class RocksdbError(Exception):
-    """What RocksDB says, as `Status::ToString` words it; never leaves this package."""
+    """An error of RocksDB, in the words of `Status::ToString`; it never leaves this package."""
 
 
 @cache
 def library() -> Library:
-    """The library, loaded once in a process; `UnsupportedError` where there is none."""
+    """Return the library, loaded once in a process; `UnsupportedError` if there is none."""
     from llvmlite import binding  # comes with numba, which only tasks have
 
     loaded = load_library()
@@ -140,7 +149,10 @@ def load_library() -> ctypes.CDLL:
             scratch_folder(Path(temporary_directory()), ScratchKind.LIBRARY) as folder,
             zipfile.ZipFile(jar) as archive,
         ):
-            return _loaded(archive.extract(f"librocksdbjni-{suffix}", folder), jar)
+            place = folder / f"librocksdbjni-{suffix}"
+            with archive.open(place.name) as packed, os.fdopen(owned.new_file(place), "wb") as file:
+                shutil.copyfileobj(packed, file)
+            return _loaded(str(place), jar)
     except (KeyError, zipfile.BadZipFile) as error:
         raise UnsupportedError(
             f"Spark's RocksDB is not there: {error}", path=str(jar), advice="install PySpark again"

@@ -7,24 +7,25 @@ elements that were added to a list one by one; without it RocksDB shows such a l
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from rescale.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.flink.advice import ANOTHER, CANONICAL
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.bounds_check import check_bounds
 from rescale.rocksdb.engine.directory import DatabaseDirectory
 from rescale.rocksdb.engine.library import RocksdbError, library
 from rescale.rocksdb.engine.opened_directory import open_directory
-from rescale.rocksdb.engine.table_check import check_tables, read_at
+from rescale.rocksdb.engine.table_check import check_tables
 from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, Manifest
 from rescale.rocksdb.options_file import MERGE_OPERATOR
-from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table import SstTable, read_at
 from rescale.rocksdb.stored_files import CURRENT
+from rescale.text.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
 
 _OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
 _USUAL_LEVELS = 7
@@ -32,7 +33,7 @@ _READAHEAD_BYTES = 1024 * 1024
 
 _FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
 _WRONGLY_BLAMED = re.compile(r"\s+The file \S*MANIFEST-\d+ may be corrupted\.")
-"""What RocksDB says of any SST file that it cannot open: the MANIFEST was read before, with its checksums."""
+"""Part of RocksDB's message about an SST file that it cannot open; the MANIFEST is sound, as its checksums prove."""
 
 _TRANSIENT = ("IO error", "Busy", "TimedOut", "Try again", "Aborted")
 _DAMAGED = ("Corruption", "NotFound")
@@ -54,6 +55,22 @@ class RowIterator:
             raise self._database.error(str(error), self._state) from None
 
 
+@dataclass(frozen=True)
+class RowLookup:
+    """A way to look up rows of a state: the addresses of the database, of read options, and of the column family."""
+
+    addresses: tuple[int, int, int]
+    _database: OpenDatabase
+    _state: str
+
+    def check(self, error: int) -> None:
+        """Raise the error whose text lies at this address, unless that is 0."""
+        try:
+            library().raise_error(ctypes.c_char_p(error))
+        except RocksdbError as text:
+            raise self._database.error(str(text), self._state) from None
+
+
 class OpenDatabase:
     """An open database; `manifest` says what it holds."""
 
@@ -67,12 +84,22 @@ class OpenDatabase:
 
     @property
     def uri(self) -> str:
-        """Of the file that says what belongs to the database."""
+        """URI of CURRENT, which names the MANIFEST."""
         return next(file.uri for file in self._directory.files if file.name == CURRENT)
 
     @contextmanager
+    def lookup(self, state: str) -> Iterator[RowLookup]:
+        """Yield a way to look up single rows of a state."""
+        rocksdb = library()
+        options = rocksdb.call("readoptions_create")
+        try:
+            yield RowLookup((self._address, options, self._column_families[state]), self, state)
+        finally:
+            rocksdb.call("readoptions_destroy", options)
+
+    @contextmanager
     def rows(self, state: str, begin: bytes, end: bytes) -> Iterator[RowIterator]:
-        """The rows of a state whose keys lie in [begin, end), from the first one on."""
+        """Yield an iterator over the rows of a state with keys in [begin, end), at the first row."""
         rocksdb = library()
         with ExitStack() as stack:
             options = rocksdb.call("readoptions_create")
@@ -88,7 +115,7 @@ class OpenDatabase:
             yield RowIterator(iterator, self, state)
 
     def error(self, message: str, state: str) -> RescaleError:
-        """What RocksDB says while it reads a state, as an error of ours."""
+        """Return Rescale's error for a message of RocksDB about reading a state."""
         (family,) = (family for family in self.manifest.column_families if family.name == state)
         read = [file.name for file in family.files]
         damaged = [name for name in _damaged_tables(self._directory) if name in read]
@@ -143,11 +170,11 @@ def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[
         message += f" (in {' or '.join(read)})"
         named = list(read[:1] if len(read) == 1 else ())
     path = sources[named[0] if named else CURRENT]
-    found = message.replace(f"{directory.path}/", "")
-    if found.startswith(_TRANSIENT) and "No such file" not in found:
-        return StoreError("RocksDB cannot read the database", path=path, found=found)
-    if found.startswith((*_DAMAGED, *_TRANSIENT)):
-        return SnapshotError("the database is damaged", path=path, found=f"RocksDB says: {found}", advice=ANOTHER)
+    text = message.replace(f"{directory.path}/", "")
+    if text.startswith(_TRANSIENT) and "No such file" not in text:
+        return StoreError("RocksDB cannot read the database", path=path, found=text)
+    if text.startswith((*_DAMAGED, *_TRANSIENT)):
+        return SnapshotError("the database is damaged", path=path, found=f"RocksDB says: {text}", advice=ANOTHER)
     return UnsupportedError(
-        "RocksDB does not read the database", path=path, found=f"RocksDB says: {found}", advice=CANONICAL
+        "RocksDB does not read the database", path=path, found=f"RocksDB says: {text}", advice=CANONICAL
     )

@@ -11,11 +11,11 @@ from pathlib import Path
 from rescale.rocksdb.engine.library import RocksdbError, library
 
 TABLES = "compression=kLZ4Compression;block_based_table_factory={format_version=5;checksum=kCRC32c}"
-"""Of new SST files: what both families of Flink's releases read."""
+"""Options of new SST files that both families of Flink's releases can read."""
 
 
 def options_of(text: str, stack: ExitStack) -> int:
-    """The address of a `rocksdb_options_t`, until the stack closes; `RocksdbError` for a text that is none."""
+    """Return the address of a `rocksdb_options_t`, valid until the stack closes; `RocksdbError` for an invalid text."""
     rocksdb = library()
     base, options = (int(rocksdb.call("options_create")) for _ in range(2))
     stack.callback(rocksdb.call, "options_destroy", base)

@@ -19,6 +19,11 @@ _rocksdb_iter_valid: Any = types.ExternalFunction("rocksdb_iter_valid", types.ui
 _rocksdb_iter_next: Any = types.ExternalFunction("rocksdb_iter_next", types.void(types.int64))
 _rocksdb_iter_key: Any = types.ExternalFunction("rocksdb_iter_key", types.int64(types.int64, types.int64))
 _rocksdb_iter_value: Any = types.ExternalFunction("rocksdb_iter_value", types.int64(types.int64, types.int64))
+_rocksdb_get_pinned_cf: Any = types.ExternalFunction("rocksdb_get_pinned_cf", types.int64(*[types.int64] * 6))
+_rocksdb_pinnableslice_value: Any = types.ExternalFunction(
+    "rocksdb_pinnableslice_value", types.int64(types.int64, types.int64)
+)
+_rocksdb_pinnableslice_destroy: Any = types.ExternalFunction("rocksdb_pinnableslice_destroy", types.void(types.int64))
 _memcpy: Any = types.ExternalFunction("memcpy", types.int64(types.int64, types.int64, types.int64))
 
 
@@ -75,27 +80,83 @@ def copy_rows(
     return count, np.int64(0)
 
 
+@compiled
+def find_rows(
+    database: int,
+    options: int,
+    family: int,
+    keys: Bytes,
+    key_ends: Longs,
+    first: int,
+    prefix: int,
+    data: Bytes,
+    scratch: Longs,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+    groups: Longs,
+) -> tuple[int, int, Long]:
+    """Copy the rows of these keys, as `copy_rows` does; keys without a row are skipped.
+
+    The keys lie end to end, and the search begins with number `first`. Returns the number of rows, the number of the
+    next key, and the bytes that its row needs if there was no room for it. The second element of `scratch` must be 0;
+    if RocksDB reports an error, the search ends, and it is the address of the text.
+    """
+    base, wanted = data.ctypes.data, keys.ctypes.data
+    length, error = scratch.ctypes.data, scratch.ctypes.data + 8
+    at, count = np.int64(0), 0
+    for i in range(first, len(key_ends)):
+        begin = key_ends[i - 1] if i else np.int64(0)
+        size = key_ends[i] - begin
+        row = _rocksdb_get_pinned_cf(database, options, family, wanted + begin, size, error)
+        if scratch[1] != 0:
+            return count, i, np.int64(0)
+        if row == 0:
+            continue
+        value = _rocksdb_pinnableslice_value(row, length)
+        value_length = scratch[0]
+        needs = size + 4 + value_length
+        if count == len(starts) or needs > len(data) - at:
+            _rocksdb_pinnableslice_destroy(row)
+            return count, i, needs
+        _memcpy(base + at, wanted + begin, size)
+        group = np.int64(data[at])
+        if prefix == 2:
+            group = group << 8 | np.int64(data[at + 1])
+        starts[count] = at + prefix
+        at += size
+        limits[count] = at
+        at = _put_length(data, at, value_length)
+        _memcpy(base + at, value, value_length)
+        at += value_length
+        ends[count] = at
+        groups[count] = group
+        count += 1
+        _rocksdb_pinnableslice_destroy(row)
+    return count, len(key_ends), np.int64(0)
+
+
 NO_ROW, SHORT_KEY = -1, -2
 """In place of a key group: the iterator is at its end; a key is too short to begin with one."""
 
 
 @compiled
-def _key_of_row(iterator: int, prefix: int, found: Longs) -> tuple[Long, Long, Long]:
-    """Address and length of the key of the row that comes next, and its key group, `NO_ROW` or `SHORT_KEY`."""
+def _key_of_row(iterator: int, prefix: int, scratch: Longs) -> tuple[Long, Long, Long]:
+    """Return the address and the length of the next row's key, and its key group, `NO_ROW` or `SHORT_KEY`."""
     if not _rocksdb_iter_valid(iterator):
         return np.int64(0), np.int64(0), np.int64(NO_ROW)
-    key = _rocksdb_iter_key(iterator, found.ctypes.data)
-    if found[0] < prefix:
-        return key, found[0], np.int64(SHORT_KEY)
-    _memcpy(found.ctypes.data + 8, key, prefix)
-    first = found[1] & 0xFF
-    return key, found[0], first << 8 | found[1] >> 8 & 0xFF if prefix == 2 else first
+    key = _rocksdb_iter_key(iterator, scratch.ctypes.data)
+    if scratch[0] < prefix:
+        return key, scratch[0], np.int64(SHORT_KEY)
+    _memcpy(scratch.ctypes.data + 8, key, prefix)
+    first = scratch[1] & 0xFF
+    return key, scratch[0], first << 8 | scratch[1] >> 8 & 0xFF if prefix == 2 else first
 
 
 @compiled
-def key_group_of_row(iterator: int, prefix: int, found: Longs) -> Long:
-    """The key group of the row that comes next, `NO_ROW` or `SHORT_KEY`; `found` as in `frame_rows`."""
-    return _key_of_row(iterator, prefix, found)[2]
+def key_group_of_row(iterator: int, prefix: int, scratch: Longs) -> Long:
+    """Return the key group of the next row, `NO_ROW` or `SHORT_KEY`; `scratch` is as in `frame_rows`."""
+    return _key_of_row(iterator, prefix, scratch)[2]
 
 
 @compiled
@@ -105,26 +166,26 @@ def frame_rows(
     first_id: int,
     mark: int,
     data: Bytes,
-    found: Longs,
+    scratch: Longs,
     starts: Longs,
     limits: Longs,
     ends: Longs,
     origin: int,
 ) -> tuple[int, Long, Long, Long]:
-    """Copies the rows of one key group as records in canonical framing, until the group ends or there is no room.
+    """Copy the rows of one key group as records in canonical framing, until the group ends or there is no room.
 
-    `first_id` goes in front of them unless it is negative; `mark` goes behind the last one of the group, which is
-    flagged. The places count from `origin` bytes before `data`. `found` has two elements, where RocksDB puts a length
-    and a key group is put. Returns the number of rows, the bytes written, the bytes that the next row needs if it found
-    no room, and the key group of the row that comes next.
+    `first_id` is written before them unless it is negative; `mark` is written after the last row of the group, which is
+    flagged. Places count from `origin` bytes before `data`. `scratch` has two elements, for a length that RocksDB
+    returns and for a key group. Returns the number of rows, the bytes written, the bytes that the next row needs if
+    there was no room for it, and the key group of the next row.
     """
-    base, slot = data.ctypes.data, found.ctypes.data
+    base, slot = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
-    key, key_length, group = _key_of_row(iterator, prefix, found)
+    key, key_length, group = _key_of_row(iterator, prefix, scratch)
     upcoming = group
     while upcoming == group and group >= 0:
         value = _rocksdb_iter_value(iterator, slot)
-        value_length = found[0]
+        value_length = scratch[0]
         needs = 2 * ID_SIZE + 8 + key_length + value_length
         if count == len(starts) or needs > len(data) - at:
             return count, at, needs, group
@@ -143,7 +204,7 @@ def frame_rows(
         ends[count] = origin + at
         count += 1
         _rocksdb_iter_next(iterator)
-        key, key_length, upcoming = _key_of_row(iterator, prefix, found)
+        key, key_length, upcoming = _key_of_row(iterator, prefix, scratch)
         if upcoming != group:
             data[key_at] |= FLAG
             data[at], data[at + 1] = mark >> 8 & 0xFF, mark & 0xFF
@@ -160,6 +221,7 @@ def load() -> None:
     number = types.int64
     loops: list[tuple[Any, tuple[Any, ...]]] = [
         (copy_rows, (number, number, data, *[longs] * 5)),
+        (find_rows, (number, number, number, data, longs, number, number, data, *[longs] * 5)),
         (key_group_of_row, (number, number, longs)),
         (frame_rows, (number, number, number, number, data, *[longs] * 4, number)),
     ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Generator
 from typing import NamedTuple
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.arrays import Bytes
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
@@ -17,6 +16,7 @@ from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.rocksdb.engine.open_database import OpenDatabase
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class StateRows(NamedTuple):

@@ -10,15 +10,15 @@ import io
 import mmap
 import os
 import pickle
-import tempfile
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
+from rescale.storage.files import owned
 
 _KEPT_BYTES = 64 * 1024 * 1024
-"""Of memory that is worth keeping for the next reader."""
+"""Largest memory that is kept for the next reader, in bytes."""
 
 
 class _Segment(NamedTuple):
@@ -44,12 +44,12 @@ class SharedArrays:
 
     @property
     def descriptor(self) -> int:
-        """Of the file that is the memory."""
+        """Descriptor of the file that is the memory."""
         return self._file
 
     @property
     def is_large(self) -> bool:
-        """Whether a row that was larger than usual took more than is worth keeping."""
+        """Whether an unusually large row took more memory than is kept."""
         return os.fstat(self._file).st_size > _KEPT_BYTES
 
     def data(self, name: str, size: int) -> Bytes:
@@ -126,5 +126,5 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _unnamed_file() -> int:
-    with tempfile.TemporaryFile() as file:
+    with owned.unnamed_file() as file:
         return os.dup(file.fileno())

@@ -1,22 +1,21 @@
-"""What RocksDB would not survive, looked for before it opens a directory, or when it has not survived it.
+"""Checks for SST files that would crash RocksDB, before it opens a directory or after it crashed.
 
-Footers have no checksum, so they are always looked at first. All else that tells of blocks has: only who forges a file
-makes it so that RocksDB's process ends, and only then it is looked for.
+Footers have no checksum, so they are always checked first. Everything else that names blocks has checksums: only a
+forged file can crash RocksDB there, so it is only checked after a crash.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 
-from rescale.errors import UnsupportedError
 from rescale.rocksdb.engine.directory import DatabaseDirectory
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_blocks_of_footer, check_handle
-from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table import SstTable, read_at
 from rescale.rocksdb.sst.table_blocks import WrongChecksum
 from rescale.rocksdb.stored_files import StoredFile
+from rescale.text.errors import UnsupportedError
 
 
 def check_tables(directory: DatabaseDirectory) -> None:
@@ -40,12 +39,8 @@ def _tables(directory: DatabaseDirectory) -> Iterator[tuple[StoredFile, Callable
                 yield file, partial(read_at, opened.fileno())
 
 
-def read_at(descriptor: int, start: int, size: int) -> bytes:
-    return os.pread(descriptor, size, start)
-
-
 def _check_blocks(read: Callable[[int, int], bytes], size: int, uri: str) -> None:
-    """All that tells of other blocks; what has a wrong checksum, or a form that is not read here, RocksDB looks at."""
+    """Check all blocks that name other blocks; RocksDB itself refuses wrong checksums and unknown formats."""
     try:
         table = SstTable(read, size, uri)
         for block in table.parts:

@@ -12,6 +12,7 @@ from numba import types
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled
+from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
 
 _lz4_sizeof_state: Any = types.ExternalFunction("LZ4_sizeofState", types.int32())
 _lz4_compress: Any = types.ExternalFunction(
@@ -30,9 +31,8 @@ _NEARLY_FULL = (BLOCK_SIZE * 90 + 99) // 100
 _RESTART_INTERVAL = 16
 MOST_RESTARTS = BLOCK_SIZE // _RESTART_INTERVAL
 _TRAILER = 8
-"""Bytes of `sequence << 8 | type` behind a user key; here always the number 0 and a value."""
+"""Bytes of `sequence << 8 | type` behind a user key, little-endian."""
 
-_PUT = 1
 _LZ4 = 4
 _LARGEST_PACKED = 0x7E000000
 """`LZ4_MAX_INPUT_SIZE`."""
@@ -48,12 +48,13 @@ ROOM = ROW_OVERHEAD + _BLOCK_OVERHEAD
 INDEX_ROOM = 5 + 5 + 10 + 10 + 4
 """Bytes of an entry of the index beside its key, at most."""
 
-(AT, BLOCK, OFFSET, ENTRIES, RESTARTS, LAST, INDEX, BLOCKS, ROWS, KEYS, VALUES) = range(11)
+(AT, BLOCK, OFFSET, ENTRIES, RESTARTS, LAST, INDEX, BLOCKS, ROWS, KEYS, VALUES, DELETES, KIND, SEQUENCE) = range(14)
 """The numbers that `put_rows` goes on from.
 
 Of `out`: how much is filled, where the block begins that is not finished, where in the file `out` begins; rows and
 restarts in that block; the size of the key before, or -1; how much of the index is filled, and blocks in it; of the
-file: its rows, and bytes of keys and values.
+file: its rows, bytes of keys and values, and how many of the rows are deletes; the kind of the row before; the sequence
+number of all rows.
 """
 
 DONE, NO_ROOM, FULL, OUT_OF_ORDER = range(4)
@@ -62,7 +63,7 @@ DONE, NO_ROOM, FULL, OUT_OF_ORDER = range(4)
 
 @compiled
 def lz4_state() -> Longs:
-    """What LZ4 needs to work with."""
+    """Return working memory for LZ4."""
     return np.zeros(_lz4_sizeof_state() // 8 + 1, np.int64)
 
 
@@ -173,6 +174,7 @@ def put_rows(
     key_ends: Longs,
     value_begins: Longs,
     value_ends: Longs,
+    kinds: Bytes,
     order: Longs,
     first: int,
     limit: int,
@@ -187,7 +189,8 @@ def put_rows(
 ) -> tuple[Long, int]:
     """Puts the rows `order[first:]` into the blocks of a file, until it has `limit` bytes of keys and values or more.
 
-    The key before is `last[:numbers[LAST]]`. Returns the place of the row that comes next, and why it ended.
+    The key before is `last[:numbers[LAST]]`. Without `kinds` all rows are values. Returns the place of
+    the row that comes next, and why it ended.
     """
     source, target = data.ctypes.data, out.ctypes.data
     for at in range(first, len(order)):
@@ -228,7 +231,7 @@ def put_rows(
             numbers[RESTARTS] += 1
             alike = np.int64(0)
         elif shared == last_size:
-            alike = _alike_with_trailer(data, key, key_size, last_size)
+            alike = _alike_with_trailer(data, key, key_size, last_size, numbers[SEQUENCE] << 8 | numbers[KIND])
         else:
             alike = shared
         end = _varint(out, numbers[AT], alike)
@@ -236,8 +239,10 @@ def put_rows(
         end = _varint(out, end, value_size)
         _memcpy(target + end, source + key + alike, key_size - alike)
         end += key_size - alike
-        out[end] = _PUT
-        out[end + 1 : end + _TRAILER] = 0
+        kind = np.int64(kinds[row]) if len(kinds) else np.int64(VALUE)
+        trailer = numbers[SEQUENCE] << 8 | kind
+        for i in range(_TRAILER):
+            out[np.uint64(end + i)] = trailer >> 8 * i & 0xFF
         end += _TRAILER
         _memcpy(target + end, source + value, value_size)
         numbers[AT] = end + value_size
@@ -245,17 +250,19 @@ def put_rows(
         numbers[LAST] = key_size
         numbers[ENTRIES] += 1
         numbers[ROWS] += 1
+        numbers[DELETES] += kind == DELETION
+        numbers[KIND] = kind
         numbers[KEYS] += key_size
         numbers[VALUES] += value_size
     return np.int64(len(order)), DONE
 
 
 @compiled
-def _alike_with_trailer(data: Bytes, key: Long, key_size: Long, last_size: Long) -> Long:
+def _alike_with_trailer(data: Bytes, key: Long, key_size: Long, last_size: Long, trailer: Long) -> Long:
     """Bytes that a key has in common with the one before, which is its beginning, and that one's trailer."""
     alike = last_size
     while alike < key_size and alike < last_size + _TRAILER:
-        if data[key + alike] != (_PUT if alike == last_size else 0):
+        if data[key + alike] != trailer >> 8 * (alike - last_size) & 0xFF:
             break
         alike += 1
     return alike

@@ -1,9 +1,9 @@
 """New SST files of rows in the order of their keys, built here block by block as RocksDB does it (`SstFileWriter`).
 
 The settings are those that both families of Flink's releases read: version 5 of the format, CRC-32C, LZ4. Snappy, which
-Flink itself sets, makes smaller files of what can be packed, in two to three times the time. All rows are values with
-the sequence number 0. A file is cut when enough has gone into it, as RocksDB's compactions do. Finished blocks leave
-at once, so of a file only its index is held.
+Flink itself sets, makes smaller files of what can be packed, in two to three times the time. All rows of a writer have
+one sequence number: 0 where nothing lies below them. A file is cut when enough has gone into it, as RocksDB's
+compactions do. Finished blocks leave at once, so of a file only its index is held.
 """
 
 from __future__ import annotations
@@ -14,36 +14,48 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from rescale.errors import IntegrityError, RescaleError, SnapshotError
 from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.engine.library import library
+from rescale.rocksdb.manifest.version_edit import VALUE
 from rescale.rocksdb.sst.block_writer import FORMAT_VERSION, BlockFile, write_entries, write_handle
 from rescale.rocksdb.sst.identity import new_identity
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.rocksdb.sst.table_properties import PROPERTIES, property_entries
+from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 
 TABLE_BYTES = 64 * 1024 * 1024
-"""Of keys and values in a file, from which on it is cut (`target_file_size_base`, but before compression)."""
+"""Bytes of keys and values at which a file is cut (like `target_file_size_base`, but before compression)."""
 
 _OUT = 256 * 1024
-"""Bytes of blocks that leave at once: few enough for the caches of a processor."""
+"""Bytes of blocks that are written at once: few enough for the caches of a processor."""
 
 _KEY_TRAILER = 8
 _UNKNOWN = 0x7FFFFFFF
 """`kUnknownColumnFamily`."""
 
 
+ALL_VALUES = np.empty(0, np.uint8)
+
+
 class Rows(NamedTuple):
-    """Row i has the key `data[key_begins[i]:key_ends[i]]`, which begins with its key group, and a value likewise."""
+    """Row i has the key `data[key_begins[i]:key_ends[i]]`, which begins with its key group, and a value likewise.
+
+    `kinds[i]` is RocksDB's `ValueType`: 1 for a value, 0 for a delete, which has no bytes of a value. Without kinds
+    all rows are values.
+    """
 
     data: Bytes
     key_begins: Longs
     key_ends: Longs
     value_begins: Longs
     value_ends: Longs
+    kinds: Bytes = ALL_VALUES
 
     def key(self, row: int) -> bytes:
         return self.data[self.key_begins[row] : self.key_ends[row]].tobytes()
+
+    def kind(self, row: int) -> int:
+        return int(self.kinds[row]) if len(self.kinds) else VALUE
 
 
 class Taker(Protocol):
@@ -60,7 +72,7 @@ File = TypeVar("File", bound=Taker)
 class WrittenTable(Generic[File]):
     """All `size` bytes of an SST file went to `file`; `smallest` and `largest` are the first and last of `rows` keys.
 
-    It is file `number` of its writer.
+    It is file `number` of its writer. `deletes` of the rows are deletes; `kinds` are those of the first and last row.
     """
 
     file: File
@@ -69,13 +81,16 @@ class WrittenTable(Generic[File]):
     rows: int
     smallest: bytes
     largest: bytes
+    deletes: int = 0
+    kinds: tuple[int, int] = (VALUE, VALUE)
 
 
 class TableWriter(Generic[File]):
     """Writes the rows of one state into files that `begin` makes, given their numbers, from 0 on.
 
     `name` says whose files these are, in words that no other writer has: with the same name, `created` (seconds since
-    1970) and rows, the files have the same bytes. `path` and `state` are for errors: where the rows come from.
+    1970) and rows, the files have the same bytes. `path` and `state` are for errors: where the rows come from. All rows
+    get the number `sequence`.
     """
 
     def __init__(
@@ -87,6 +102,7 @@ class TableWriter(Generic[File]):
         path: str,
         state: str,
         table_bytes: int = TABLE_BYTES,
+        sequence: int = 0,
     ) -> None:
         from rescale.rocksdb.engine import table_loop  # compiled, and only tasks have numba
 
@@ -97,14 +113,15 @@ class TableWriter(Generic[File]):
         self._table_bytes = table_bytes
         self._file: File | None = None
         self._number = 0
-        self._first = b""
+        self._first, self._first_kind = b"", VALUE
         self._last = np.empty(64, np.uint8)
         self._out, self._scratch = np.empty(_OUT, np.uint8), np.empty(_OUT, np.uint8)
         self._index, self._index_restarts = np.empty(_OUT, np.uint8), np.empty(_OUT // 16, np.int64)
         self._restarts = np.empty(table_loop.MOST_RESTARTS, np.int64)
         self._lz4 = table_loop.lz4_state()
-        self._numbers = np.zeros(table_loop.VALUES + 1, np.int64)
+        self._numbers = np.zeros(table_loop.SEQUENCE + 1, np.int64)
         self._numbers[table_loop.LAST] = -1
+        self._numbers[table_loop.SEQUENCE] = sequence
 
     def write(self, rows: Rows, order: Longs) -> Iterator[WrittenTable[File]]:
         """Writes the rows with these numbers, one after the other; yields each file that is full.
@@ -114,7 +131,8 @@ class TableWriter(Generic[File]):
         loop, at = self._loop, 0
         while at < len(order):
             if self._file is None:
-                self._file, self._first = self._begin(self._number), rows.key(int(order[at]))
+                self._file, first = self._begin(self._number), int(order[at])
+                self._first, self._first_kind = rows.key(first), rows.kind(first)
             at, reason = loop.put_rows(
                 *rows,
                 order,
@@ -192,6 +210,8 @@ class TableWriter(Generic[File]):
             int(numbers[loop.ROWS]),
             self._first,
             self._last[: numbers[loop.LAST]].tobytes(),
+            int(numbers[loop.DELETES]),
+            (self._first_kind, int(numbers[loop.KIND])),
         )
         self._begin_anew()
         return written
@@ -202,12 +222,12 @@ class TableWriter(Generic[File]):
         self._file, self._number = None, self._number + 1
         if len(self._out) > _OUT:
             self._out, self._scratch = np.empty(_OUT, np.uint8), np.empty(_OUT, np.uint8)
-        last = numbers[loop.LAST]
+        kept = numbers[[loop.LAST, loop.SEQUENCE]]
         numbers[:] = 0
-        numbers[loop.LAST] = last
+        numbers[[loop.LAST, loop.SEQUENCE]] = kept
 
     def _tail(self) -> bytes:
-        """What follows the rows: index, properties, metaindex, footer."""
+        """Return the end of the file after the rows: index, properties, metaindex, footer."""
         loop, numbers = self._loop, self._numbers
         restarts = self._index_restarts[: numbers[loop.BLOCKS]]
         content = self._index[: numbers[loop.INDEX]].tobytes()
@@ -228,11 +248,12 @@ class TableWriter(Generic[File]):
                 "column.family.id": _UNKNOWN,
                 "creation.time": self._created,
                 "data.size": numbers[loop.OFFSET],
+                "deleted.keys": numbers[loop.DELETES],
                 "file.creation.time": self._created,
                 "format.version": FORMAT_VERSION,
                 "index.size": index_size,
                 "num.data.blocks": numbers[loop.BLOCKS],
-                "key.largest.seqno": 0,
+                "key.largest.seqno": numbers[loop.SEQUENCE],
                 "num.entries": numbers[loop.ROWS],
                 "num.filter_entries": 0,
                 "oldest.key.time": self._created,

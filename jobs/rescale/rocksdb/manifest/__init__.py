@@ -1,1 +1,1 @@
-"""What a RocksDB directory says of itself: CURRENT, the MANIFEST and its records, read and written."""
+"""Reader and writer of CURRENT, the MANIFEST and its records, which describe a RocksDB directory."""

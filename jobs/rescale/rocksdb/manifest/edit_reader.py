@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.encoding.binary import ByteReader
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 TRAILER_SIZE = 8
-"""Of an internal key: `sequence << 8 | type`, little-endian."""
+"""Bytes of the trailer of an internal key: `sequence << 8 | type`, little-endian."""
 
 
 class InternalKey(NamedTuple):
-    """A user key, the number of the change that it belongs to, and what that did with it (`ValueType`)."""
+    """A user key, the sequence number of its change, and the kind of the change (`ValueType`)."""
 
     user_key: bytes
     sequence: int
@@ -21,7 +21,7 @@ class InternalKey(NamedTuple):
 
     @property
     def order(self) -> tuple[bytes, int]:
-        """What keys are sorted by: of one user key the newest comes first (`InternalKeyComparator`)."""
+        """Sort key: by user key, and the newest change of a user key first (`InternalKeyComparator`)."""
         return self.user_key, -(self.sequence << 8 | self.kind)
 
 
@@ -39,7 +39,7 @@ class EditReader(ByteReader):
         return super().error(what, at=offset, expected=expected, found=found)
 
     def refusal(self, what: str, *, found: object = None) -> UnsupportedError:
-        """The database is valid, but not Flink's, or not of a release that is known."""
+        """Return the error for a valid database that is not Flink's, or of an unknown release."""
         return UnsupportedError(
             f"the database has {what}",
             path=self.path,

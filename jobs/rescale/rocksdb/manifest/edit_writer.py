@@ -36,11 +36,12 @@ class EditWriter:
 
 
 def internal_key(key: InternalKey) -> bytes:
-    """As it stands in a file (`AppendInternalKey`)."""
+    """Return the bytes of an internal key (`AppendInternalKey`)."""
     return key.user_key + (key.sequence << 8 | key.kind).to_bytes(TRAILER_SIZE, "little")
 
 
 def varint(value: int) -> bytes:
+    """Return a number in variable length."""
     writer = EditWriter()
     writer.varint(value)
     return writer.bytes()

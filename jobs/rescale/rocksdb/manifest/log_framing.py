@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from rescale.errors import RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
 BLOCK_SIZE = 32768
 _HEADER = struct.Struct("<IHB")
@@ -38,11 +38,11 @@ _KINDS = {
     (False, False): _Type.MIDDLE,
     (False, True): _Type.LAST,
 }
-"""Of a piece that is or is not the first of its record, and the last."""
+"""Type of a piece, by whether it is the first and whether it is the last of its record."""
 
 
 class LogRecord(NamedTuple):
-    """`position` is that of the record's first piece in the file."""
+    """A record; `position` is the offset of its first piece in the file."""
 
     position: int
     payload: bytes
@@ -76,11 +76,15 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
         if length > left - _HEADER.size:
             if at + _HEADER.size + length > len(data):
                 raise _torn(path, at)
-            raise SnapshotError("a record that reaches over its block", path=path, offset=at, found=f"{length} bytes")
+            raise SnapshotError("a record reaches beyond its block", path=path, offset=at, found=f"{length} bytes")
         payload = data[at + _HEADER.size : at + _HEADER.size + length]
-        if (found := masked_crc32c(data[at + 6 : at + _HEADER.size + length])) != crc:
+        if (computed := masked_crc32c(data[at + 6 : at + _HEADER.size + length])) != crc:
             raise SnapshotError(
-                "the checksum of a record is wrong", path=path, offset=at, expected=f"{crc:08x}", found=f"{found:08x}"
+                "the checksum of a record is wrong",
+                path=path,
+                offset=at,
+                expected=f"{crc:08x}",
+                found=f"{computed:08x}",
             )
         if kind not in _Type._value2member_map_ or kind == _Type.PADDING:
             raise UnsupportedError("a kind of record that a MANIFEST does not have", path=path, offset=at, found=kind)

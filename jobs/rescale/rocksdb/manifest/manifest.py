@@ -1,7 +1,7 @@
-"""What a RocksDB directory holds, by its CURRENT and MANIFEST (`VersionSet::Recover`): column families, live files.
+"""Column families and live files of a RocksDB directory, from its CURRENT and MANIFEST (`VersionSet::Recover`).
 
-CURRENT names the MANIFEST, which is the history of the database: every record says which files came and went. Flink
-has a column family for each state, and `default` (id 0), which stays empty.
+CURRENT names the MANIFEST, which is the history of the database: every record lists files that were added and deleted.
+Flink has a column family for each state, and `default` (id 0), which stays empty.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.manifest.log_framing import read_log
 from rescale.rocksdb.manifest.version_edit import LiveFile, VersionEdit, read_version_edit
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 DEFAULT_COLUMN_FAMILY = "default"
 LARGEST_MANIFEST = 256 * 1024 * 1024
@@ -57,15 +57,21 @@ def read_current(data: bytes, path: str) -> str:
 
 def read_manifest(data: bytes, path: str) -> Manifest:
     """`SnapshotError` for a MANIFEST that is damaged or torn, `UnsupportedError` for what is not read."""
-    check_manifest_size(len(data), path)
     history = _History(path)
-    edits = (read_version_edit(record.payload, path, record.position) for record in read_log(data, path))
-    for edit in _whole_groups(edits, path):
+    for edit in read_edits(data, path):
         history.apply(edit)
     return history.result()
 
 
+def read_edits(data: bytes, path: str) -> Iterator[VersionEdit]:
+    """Yield the edits of a MANIFEST in their order; errors as of `read_manifest`."""
+    check_manifest_size(len(data), path)
+    edits = (read_version_edit(record.payload, path, record.position) for record in read_log(data, path))
+    return _whole_groups(edits, path)
+
+
 def check_manifest_size(size: int, path: str) -> None:
+    """Raise `UnsupportedError` for a MANIFEST that is too large to read."""
     if size > LARGEST_MANIFEST:
         raise UnsupportedError(
             "a MANIFEST is larger than is read",
@@ -81,13 +87,13 @@ def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEd
     group: list[VersionEdit] = []
     left = 0
     for edit in edits:
-        found = edit.left_in_group
-        if (found is None and left) or (found is not None and left and found != left - 1):
+        in_group = edit.left_in_group
+        if (in_group is None and left) or (in_group is not None and left and in_group != left - 1):
             raise SnapshotError(
-                "a group of changes is interrupted", path=path, offset=edit.position, expected=left - 1, found=found
+                "a group of changes is interrupted", path=path, offset=edit.position, expected=left - 1, found=in_group
             )
         group.append(edit)
-        left = found or 0
+        left = in_group or 0
         if not left:
             yield from group
             group.clear()

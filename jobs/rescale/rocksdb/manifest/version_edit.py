@@ -18,8 +18,8 @@ from rescale.rocksdb.manifest.edit_reader import EditReader, InternalKey
 
 BYTEWISE = "leveldb.BytewiseComparator"
 
-VALUE, RANGE_DELETION = 1, 15
-"""`ValueType`s: of a value that was put, and of a deleted range."""
+DELETION, VALUE, MERGE, RANGE_DELETION = 0, 1, 2, 15
+"""`ValueType`s: of a deleted key, a value that was put, an operand of a merge, and a deleted range."""
 
 LARGEST_SEQUENCE = (1 << 56) - 1
 
@@ -96,6 +96,11 @@ _BLOB_TAGS = (
 )
 
 
+def table_name(number: int) -> str:
+    """Return the name of the SST file with this number (`MakeTableFileName`)."""
+    return f"{number:06d}.sst"
+
+
 @dataclass(frozen=True)
 class LiveFile:
     """An SST file of `size` bytes, from its smallest key to its largest one.
@@ -139,8 +144,8 @@ class LiveFile:
 
     @property
     def name(self) -> str:
-        """In the directory (`MakeTableFileName`)."""
-        return f"{self.number:06d}.sst"
+        """In the directory."""
+        return table_name(self.number)
 
 
 class DeletedFile(NamedTuple):
@@ -150,7 +155,7 @@ class DeletedFile(NamedTuple):
 
 @dataclass
 class VersionEdit:
-    """What the record at `position` says, None for what it does not; filled while it is read."""
+    """The content of the record at `position`, filled while it is read; None for a field that it does not have."""
 
     position: int
     column_family: int = 0

@@ -32,10 +32,10 @@ def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = 
     return writer.bytes()
 
 
-def _in_common(one: bytes, other: bytes) -> int:
-    """Bytes that both begin with."""
-    shortest = min(len(one), len(other))
-    return next((i for i in range(shortest) if one[i] != other[i]), shortest)
+def _in_common(first: bytes, second: bytes) -> int:
+    """Return the length of the common prefix."""
+    shortest = min(len(first), len(second))
+    return next((i for i in range(shortest) if first[i] != second[i]), shortest)
 
 
 def write_handle(handle: BlockHandle) -> bytes:

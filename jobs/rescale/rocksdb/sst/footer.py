@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 FOOTER_SIZE = 53
 MAGIC = 0x88E241B785F4CFF7
@@ -30,7 +30,10 @@ class Footer:
 
 
 def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
-    """That of `size` bytes of a file, from `start` on, which end in `data`; `UnsupportedError` for unknown formats."""
+    """Return the footer of an SST file of `size` bytes that begins at `start` of a file, and ends in `data`.
+
+    Raises `SnapshotError` if it is not an SST file, and `UnsupportedError` for an unknown format.
+    """
     begin = start + size - FOOTER_SIZE
     if size < FOOTER_SIZE or int.from_bytes(data[-8:], "little") != MAGIC:
         raise SnapshotError(
@@ -65,7 +68,7 @@ def check_blocks_of_footer(data: bytes, size: int, path: str, start: int) -> Non
 
 
 def _handles(data: bytes, size: int, path: str, start: int) -> tuple[BlockHandle, BlockHandle]:
-    """Of the metaindex and the index."""
+    """Return the handles of the metaindex and of the index."""
     reader = EditReader(data[-FOOTER_SIZE + 1 : -12], path, start + size - FOOTER_SIZE + 1)
     metaindex, index = read_handle(reader), read_handle(reader)
     for handle in (metaindex, index):

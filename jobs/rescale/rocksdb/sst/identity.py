@@ -1,21 +1,23 @@
-"""What an SST file says of where and when it was written, made to say what was planned instead.
+"""Replacement of the place and the time of writing in SST files, so that equal rows give equal bytes.
 
-RocksDB stores times, the machine, and a random name of its process in every file (`TableProperties`), so the same rows
-would never give the same bytes. They are replaced where they stand, in as many bytes. That name must differ from file
-to file: with the number that a file had when it was written, caches tell blocks apart by it (`GetSstInternalUniqueId`).
+RocksDB stores times, the machine, and a random name of its process in every file (`TableProperties`). They are replaced
+in place, by values of the same length. The name must differ from file to file: caches tell blocks apart by it and by
+the number that a file had when it was written (`GetSstInternalUniqueId`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
-from rescale.errors import SnapshotError
 from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.rocksdb.sst.table_entries import value_places
 from rescale.rocksdb.sst.table_properties import PREFIX
+from rescale.storage.files import owned
+from rescale.text.errors import SnapshotError
 
 HOST = "rescale"
 """In place of the machine's name (`db_host_id`)."""
@@ -36,8 +38,8 @@ def new_identity(name: str) -> dict[str, str]:
 
 
 def settle_identity(path: Path, name: str, created: int) -> None:
-    """Of the file at `path`, which is called `name` wherever it may come to lie; `created` in seconds since 1970."""
-    with path.open("r+b") as file:
+    """Replace the identity of the SST file at `path`; `name` is its final name, `created` in seconds since 1970."""
+    with os.fdopen(owned.open_for_writing(path), "r+b") as file:
 
         def read(start: int, size: int) -> bytes:
             file.seek(start)
@@ -55,11 +57,11 @@ def settle_identity(path: Path, name: str, created: int) -> None:
 
 
 def _settled(key: bytes, value: bytes, name: str, created: int) -> bytes:
-    """What the property is to be, which was `value`; a time that is not known stays so."""
-    what = key.decode(errors="replace").removeprefix(PREFIX)
-    if what in _TIMES and any(value):
+    """Return the new value of a property; an unknown time stays unknown."""
+    property_name = key.decode(errors="replace").removeprefix(PREFIX)
+    if property_name in _TIMES and any(value):
         return _varint_of(created, len(value))
-    return _session(name, len(value)) if what == _SESSION else value
+    return _session(name, len(value)) if property_name == _SESSION else value
 
 
 def _varint_of(value: int, size: int) -> bytes:

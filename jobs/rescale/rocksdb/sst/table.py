@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from rescale.errors import SnapshotError, UnsupportedError
+import numpy as np
+
 from rescale.flink.advice import CANONICAL
+from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
-from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle, unpacked
-from rescale.rocksdb.sst.table_entries import IndexEntry, TableRow, entries, index_entries, rows
+from rescale.rocksdb.sst.index_places import block_places, key_groups_of_blocks, separators
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, unpacked
+from rescale.rocksdb.sst.table_entries import HASH_INDEX, IndexEntry, TableRow, entries, index_entries, rows
 from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, TableProperties, read_properties
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 TAIL_SIZE = 4096
 """Bytes that are read first: all but the index of a usual file, and all of a small one."""
@@ -21,10 +26,18 @@ TAIL_SIZE = 4096
 _DICTIONARY = b"rocksdb.compression_dict"
 """In the metaindex: what data blocks are compressed with, and no others."""
 
+_PARTITIONED_FILTER = b"partitionedfilter."
+"""In the metaindex: an index of filters, in the form of the index (`PartitionedFilterBlockBuilder`)."""
+
 T = TypeVar("T")
 
 Read = Callable[[int, int], bytes]
 """(first byte, number of bytes) of a file → as many bytes."""
+
+
+def read_at(descriptor: int, start: int, size: int) -> bytes:
+    """Return up to `size` bytes from `start` on of an open file."""
+    return os.pread(descriptor, size, start)
 
 
 class DeletedRange(NamedTuple):
@@ -44,8 +57,8 @@ class SstTable:
     def __init__(self, read: Read, size: int, path: str, start: int = 0) -> None:
         self._read = read
         self._size = size
-        self._path = path
-        self._start = start
+        self.path = self._path = path
+        self.start = self._start = start
         self._tail = read(max(0, size - TAIL_SIZE), min(size, TAIL_SIZE))
         self._footer = read_footer(self._tail[-FOOTER_SIZE:], size, path, start)
         metaindex = self._block(self._footer.metaindex)
@@ -73,11 +86,11 @@ class SstTable:
     @cached_property
     def properties(self) -> TableProperties:
         handle = self.properties_handle
-        found = dict(entries(self._block(handle), self._path, self._place(handle)))
-        return read_properties(found, self._path, self._place(handle))
+        values = dict(entries(self._block(handle), self._path, self._place(handle)))
+        return read_properties(values, self._path, self._place(handle))
 
     def index(self) -> Iterator[IndexEntry]:
-        """All data blocks, in the order of their keys."""
+        """Yield all data blocks, in the order of their keys."""
         top = self._index_block(self._footer.index)
         if not self.properties.partitioned_index:
             yield from top
@@ -85,15 +98,96 @@ class SstTable:
         for partition in top:
             yield from self._index_block(partition.block)
 
+    @property
+    def checksum(self) -> ChecksumType:
+        """The kind of the checksum behind each block."""
+        return self._footer.checksum
+
+    def all_blocks(self) -> tuple[Longs, Longs]:
+        """Return the offsets and sizes, without trailers, of all blocks of the file, in the order of their offsets."""
+        metaindex = self._footer.metaindex
+        parts = {
+            name: read_handle(EditReader(stored, self._path, self._place(metaindex)))
+            for name, stored in self._parts.items()
+        }
+        indexes = [self._footer.index]
+        if self.properties.partitioned_index:
+            indexes += (partition.block for partition in self._index_block(self._footer.index))
+        filters = [handle for name, handle in parts.items() if name.startswith(_PARTITIONED_FILTER)]
+        places = [self._block_places(handle) for handle in (*indexes, *filters)]
+        single = [self._footer.index, metaindex, *parts.values()]
+        offsets, sizes = (
+            np.concatenate([*(place[i] for place in places), np.array([block[i] for block in single], np.int64)])
+            for i in range(2)
+        )
+        order = np.argsort(offsets, kind="stable")
+        return offsets[order], sizes[order]
+
+    def _block_places(self, index: BlockHandle) -> tuple[Longs, Longs]:
+        form = self.properties.index_format
+        offsets, sizes = block_places(self._block(index), form, self._path, self._place(index))
+        if len(offsets):
+            last = int(np.argmax(offsets + sizes))
+            check_handle(BlockHandle(int(offsets[last]), int(sizes[last])), self._size, self._path)
+        return offsets, sizes
+
     def rows(self, block: BlockHandle) -> Iterator[TableRow]:
-        """What a data block says, by key and then the newest first; without ranges that were deleted."""
-        if _DICTIONARY in self._parts:
-            raise UnsupportedError(
-                "rows of an SST file that is compressed with a dictionary are not read",
-                path=self._path,
-                advice=CANONICAL,
-            )
+        """Return the rows of a data block, by key and the newest first; deleted ranges are elsewhere."""
+        self._refuse_dictionary()
         return self._rows(block)
+
+    def data_blocks(self) -> tuple[Longs, Longs]:
+        """Return the offsets and sizes, without trailers, of all data blocks, in the order of their keys."""
+        offsets, sizes = _end_to_end([self._block_places(index) for index in self._indexes])
+        if (offsets[1:] < offsets[:-1] + sizes[:-1] + TRAILER_SIZE).any():
+            raise SnapshotError("the blocks of an SST file overlap, or are in no order", path=self._path)
+        return offsets, sizes
+
+    def key_groups_of_blocks(self, prefix: int) -> tuple[Longs, Longs]:
+        """Return, for each data block, the key group of the separator behind it and its size without trailer.
+
+        A key begins with its key group in `prefix` bytes.
+        """
+        form = self.properties.index_format
+        return _end_to_end(
+            [
+                key_groups_of_blocks(self._block(index), form, prefix, self._path, self._place(index))
+                for index in self._indexes
+            ]
+        )
+
+    def separators(self) -> tuple[Bytes, Longs]:
+        """Return the user keys of the separators behind all data blocks end to end, and where each ends."""
+        data, ends = np.empty(0, np.uint8), np.empty(0, np.int64)
+        for index in self._indexes:
+            more, more_ends = separators(
+                self._block(index), self.properties.index_format, self._path, self._place(index)
+            )
+            data, ends = np.concatenate([data, more]), np.append(ends, more_ends + len(data))
+        return data, ends
+
+    @property
+    def _indexes(self) -> list[BlockHandle]:
+        """The blocks that together are the index of the data blocks."""
+        if not self.properties.partitioned_index:
+            return [self._footer.index]
+        return [partition.block for partition in self._index_block(self._footer.index)]
+
+    def read_blocks(self, offsets: Longs, sizes: Longs) -> list[bytes]:
+        """Return the decompressed contents of consecutive data blocks, which are read at once."""
+        self._refuse_dictionary()
+        start, end = int(offsets[0]), int(offsets[-1] + sizes[-1] + TRAILER_SIZE)
+        stored = self._read(start, end - start)
+        if len(stored) < end - start:
+            raise SnapshotError("an SST file ends too early", path=self._path, expected=end, found=start + len(stored))
+        contents = []
+        for offset, size in zip((offsets - start).tolist(), sizes.tolist(), strict=True):
+            block = stored[offset : offset + size + TRAILER_SIZE]
+            content = unpacked(block, self._footer.checksum, self._path, self._start + start + offset)
+            if int.from_bytes(content[-4:], "little") & HASH_INDEX:
+                raise UnsupportedError("blocks with a hash index are not read", path=self._path, advice=CANONICAL)
+            contents.append(content)
+        return contents
 
     def ends(self) -> tuple[TableRow, TableRow] | None:
         """The first row and the last one, in RocksDB's order; None if there are only deleted ranges.
@@ -119,6 +213,14 @@ class SstTable:
             for row in self._rows(handle):
                 yield DeletedRange(row.key, row.value, row.sequence)
 
+    def _refuse_dictionary(self) -> None:
+        if _DICTIONARY in self._parts:
+            raise UnsupportedError(
+                "rows of an SST file that is compressed with a dictionary are not read",
+                path=self._path,
+                advice=CANONICAL,
+            )
+
     def _rows(self, block: BlockHandle) -> Iterator[TableRow]:
         return rows(self._block(block), self._path, self._place(block))
 
@@ -127,7 +229,7 @@ class SstTable:
         return index_entries(self._block(handle), form, self._path, self._place(handle), tail=tail)
 
     def _place(self, handle: BlockHandle) -> int:
-        """Of a block in what holds the file."""
+        """Return the offset of a block in the file that holds the SST file."""
         return self._start + handle.offset
 
     def _block(self, handle: BlockHandle) -> bytes:
@@ -136,6 +238,11 @@ class SstTable:
         in_tail = handle.offset - (self._size - len(self._tail))
         stored = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
         return unpacked(stored, self._footer.checksum, self._path, self._place(handle))
+
+
+def _end_to_end(pairs: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:
+    first, second = (np.concatenate([np.empty(0, np.int64), *(pair[i] for pair in pairs)]) for i in range(2))
+    return first, second
 
 
 def _last(items: Iterator[T]) -> T | None:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import xxhash
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.manifest.log_framing import masked_crc32c
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 TRAILER_SIZE = 5
 LARGEST_BLOCK = 64 * 1024 * 1024
@@ -45,7 +45,7 @@ class ChecksumType(IntEnum):
 
 
 class WrongChecksum(SnapshotError):  # noqa: N818
-    """Of a block, which RocksDB notices, too. It crosses process borders as the `SnapshotError` that it is."""
+    """The checksum of a block is wrong, which RocksDB notices, too. Other processes see a plain `SnapshotError`."""
 
     def to_json(self) -> dict[str, Any]:
         return {**super().to_json(), "error": SnapshotError.__name__}
@@ -61,18 +61,26 @@ def unpacked(stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes
 
     `SnapshotError` for a damaged one, `UnsupportedError` for one that is not read.
     """
+    check_block(stored, kind, path, offset)
     content, compression = stored[:-TRAILER_SIZE], stored[-TRAILER_SIZE]
-    expected, found = int.from_bytes(stored[-4:], "little"), CHECKSUMS[kind](stored[:-4])
-    if expected != found:
+    return _decompressed(content, compression, path, offset) if compression else content
+
+
+def check_block(stored: bytes, kind: ChecksumType, path: str, offset: int) -> None:
+    """`SnapshotError` unless the checksum of a block that lies at `offset` of the file is right.
+
+    The block is given with its trailer.
+    """
+    expected, computed = int.from_bytes(stored[-4:], "little"), CHECKSUMS[kind](stored[:-4])
+    if expected != computed:
         raise WrongChecksum(
             "the checksum of a block is wrong",
             path=path,
             offset=offset,
             expected=f"{expected:08x}",
-            found=f"{found:08x}",
+            found=f"{computed:08x}",
             advice="take another snapshot",
         )
-    return _decompressed(content, compression, path, offset) if compression else content
 
 
 def _xxh3(data: bytes) -> int:

@@ -14,14 +14,15 @@ from typing import NamedTuple
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle
 
-_KIND_SIZE = 8
-"""Of `sequence << 8 | type`, behind the user key."""
+KIND_SIZE = 8
+"""Bytes of `sequence << 8 | type`, behind the user key."""
 
-_HASH_INDEX = 1 << 31
+HASH_INDEX = 1 << 31
+"""Bit in the number of restarts: a hash index follows them in the block."""
 
 
 class TableRow(NamedTuple):
-    """What a data block says of a user key; `kind` is RocksDB's `ValueType`."""
+    """An entry of a data block; `kind` is RocksDB's `ValueType`."""
 
     key: bytes
     sequence: int
@@ -67,10 +68,10 @@ def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) ->
 def rows(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[TableRow]:
     """The entries of a data block; as `entries`."""
     for key, value in entries(block, path, offset, tail=tail):
-        if len(key) < _KIND_SIZE:
+        if len(key) < KIND_SIZE:
             raise EditReader(b"", path, offset).error("a key without a sequence number", found=key.hex())
-        trailer = int.from_bytes(key[-_KIND_SIZE:], "little")
-        yield TableRow(key[:-_KIND_SIZE], trailer >> 8, trailer & 0xFF, value)
+        trailer = int.from_bytes(key[-KIND_SIZE:], "little")
+        yield TableRow(key[:-KIND_SIZE], trailer >> 8, trailer & 0xFF, value)
 
 
 def index_entries(
@@ -93,14 +94,14 @@ def index_entries(
             raise reader.error("a block without a byte", found=handle.size)
         if form.first_keys:
             reader.slice()
-        yield IndexEntry(key if form.user_keys else key[:-_KIND_SIZE], handle)
+        yield IndexEntry(key if form.user_keys else key[:-KIND_SIZE], handle)
 
 
 def _open(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
     """At the first entry, or the one of the last restart, and with its end behind the last one."""
     number = int.from_bytes(block[-4:], "little")
     reader = EditReader(block, path, offset)
-    if number & _HASH_INDEX:
+    if number & HASH_INDEX:
         raise reader.refusal("blocks with a hash index, which are not read")
     end = len(block) - 4 * (number + 1)
     if end < 0:

@@ -1,16 +1,16 @@
-"""What an SST file says of itself (`TableProperties`)."""
+"""Properties of an SST file (`TableProperties`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.version_edit import BYTEWISE
 from rescale.rocksdb.sst.table_entries import IndexFormat
+from rescale.text.errors import UnsupportedError
 
 PREFIX = "rocksdb."
 PROPERTIES, RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
@@ -42,11 +42,11 @@ class TableProperties:
     global_sequence: int
 
 
-def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
-    """From the entries of the block at `offset`; `SnapshotError` where one is missing."""
+def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
+    """Return the properties in the entries of the block at `offset`; `SnapshotError` if one is missing."""
 
     def content(name: str) -> EditReader:
-        data = found.get(f"{PREFIX}{name}".encode())
+        data = values.get(f"{PREFIX}{name}".encode())
         if data is None:
             raise EditReader(b"", path, offset).error(f"an SST file does not tell its {name}")
         return EditReader(data, path, offset)
@@ -60,7 +60,7 @@ def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> Tab
             "an SST file with an index that is not read", path=path, found=f"index type {kind}", advice=CANONICAL
         )
     return TableProperties(
-        column_family=found.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
+        column_family=values.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
         data_size=number("data.size"),
         entries=number("num.entries"),
         range_deletions=number("num.range-deletions"),
@@ -73,7 +73,7 @@ def read_properties(found: Mapping[bytes, bytes], path: str, offset: int) -> Tab
             by_difference=number("index.value.is.delta.encoded") != 0,
             first_keys=kind == _WITH_FIRST_KEYS,
         ),
-        global_sequence=int.from_bytes(found.get(_GLOBAL_SEQUENCE, b""), "little"),
+        global_sequence=int.from_bytes(values.get(_GLOBAL_SEQUENCE, b""), "little"),
     )
 
 

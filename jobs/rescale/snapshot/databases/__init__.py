@@ -1,1 +1,1 @@
-"""RocksDB directories of a snapshot, by their small files and indexes alone."""
+"""RocksDB directories of a snapshot, as far as their small files and the indexes of SST files tell."""

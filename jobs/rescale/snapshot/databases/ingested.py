@@ -1,6 +1,7 @@
-"""Which files of RocksDB directories were ingested: they tell a sequence number for all of their rows.
+"""Search for ingested files in RocksDB directories: such a file has one sequence number for all of its rows.
 
-Where databases are joined, files of level 0 get other sequence numbers, which these cannot have (`SstFileWriter`).
+When databases are joined, files of level 0 get new sequence numbers, which ingested files cannot get
+(`SstFileWriter`).
 """
 
 from __future__ import annotations
@@ -8,27 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rescale.errors import RescaleError
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.model import Database, Operator, Snapshot
 from rescale.storage.side_by_side import side_by_side
+from rescale.text.errors import RescaleError
 
 
 def with_ingested(snapshot: Snapshot, wanted: Callable[[Operator], bool]) -> Snapshot:
-    """The snapshot, where the sources of wanted operators say which of their files in level 0 were ingested.
+    """Return the snapshot with the ingested level-0 files of the wanted operators marked.
 
-    Their databases were looked through. The end of each such file is read; `SnapshotError` for a damaged one.
+    Their MANIFESTs must have been read. Reads the end of each file in level 0; `SnapshotError` for a damaged file.
     """
-    operators = tuple(_with_ingested(snapshot, one) if wanted(one) else one for one in snapshot.operators)
+    operators = tuple(_with_ingested(snapshot, op) if wanted(op) else op for op in snapshot.operators)
     return replace(snapshot, operators=operators)
 
 
 def _with_ingested(snapshot: Snapshot, operator: Operator) -> Operator:
     try:
-        found = side_by_side(lambda database: _of_database(snapshot, database), operator.databases)
+        databases = side_by_side(lambda database: _of_database(snapshot, database), operator.databases)
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
-    return replace(operator, databases=tuple(found))
+    return replace(operator, databases=tuple(databases))
 
 
 def _of_database(snapshot: Snapshot, database: Database) -> Database:

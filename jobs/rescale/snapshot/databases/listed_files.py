@@ -1,4 +1,4 @@
-"""The files of a RocksDB directory as RocksDB's reader wants them: by name, with the place and the version of each."""
+"""The files of a RocksDB directory as its reader wants them: the name, the place and the version of each file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 
 
 def listed_files(contents: SnapshotFiles, named: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
-    """Those that lie at these extents, by name. What lies in `_metadata` is read."""
+    """Return the files at these extents; content that lies in `_metadata` is read."""
     return [_stored(contents, name, extent) for name, extent in named]
 
 

@@ -1,10 +1,9 @@
-"""What a task would find in RocksDB directories, seen before anything is written: from their small files alone."""
+"""The live SST files of RocksDB directories, from their MANIFESTs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from rescale.errors import RescaleError
 from rescale.flink.keyed.header import understood
 from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.consistency import checked_manifest
@@ -14,19 +13,22 @@ from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
+from rescale.text.errors import RescaleError
 
 
 def with_tables(snapshot: Snapshot, contents: SnapshotFiles | None = None) -> Snapshot:
-    """The snapshot with the SST files of its databases; read with `contents`, if they are given, instead of its own.
+    """Return the snapshot with the SST files of its databases, read with `contents` if given, else with its own.
 
-    Raises what stands against reading their rows, naming the operator: see `checked_manifest`.
+    Raises `SnapshotError` or `UnsupportedError`, with the operator, if their rows cannot be read: see
+    `checked_manifest`.
     """
     snapshot.check_complete()
     read_with = contents or snapshot.contents
     pairs = [(operator, database) for operator in snapshot.operators for database in operator.databases]
-    found = iter(side_by_side(lambda pair: _with_tables(read_with, *pair), pairs))
+    databases = iter(side_by_side(lambda pair: _with_tables(read_with, *pair), pairs))
     operators = tuple(
-        replace(operator, databases=tuple(next(found) for _ in operator.databases)) for operator in snapshot.operators
+        replace(operator, databases=tuple(next(databases) for _ in operator.databases))
+        for operator in snapshot.operators
     )
     return replace(snapshot, operators=operators)
 

@@ -1,6 +1,6 @@
-"""A bounded sample of the keys in an operator's RocksDB directories, from a few blocks of SST files all over them.
+"""A bounded sample of the keys in an operator's RocksDB directories, from a few blocks of evenly spaced SST files.
 
-What was overwritten or deleted is as good as anything else: its key lies in the key group of its hash, too.
+Overwritten and deleted rows serve as well as others: their keys lie in the key groups of their hashes, too.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from rescale.errors import UnsupportedError
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.composite_key import key_leads
 from rescale.rocksdb.sst.table import TAIL_SIZE
@@ -16,14 +15,16 @@ from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.model import LiveTable, Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import UnsupportedError
 
 _TABLES, _BLOCKS = 64, 8
 
 
 def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int) -> Iterator[tuple[int, bytes]]:
-    """(key group, key), about `most` of them, from at most `room` bytes of SST files.
+    """Yield about `most` (key group, key) pairs from at most `room` bytes of SST files.
 
-    A key comes with all that follows it. Files that only RocksDB reads are left out; `SnapshotError` for damaged ones.
+    Each key comes with the rest of its row's key. Files that only RocksDB's library can read are left out. Raises
+    `SnapshotError` for a damaged file.
     """
     prefix = prefix_size(operator.max_parallelism)
     tables = [
@@ -54,5 +55,5 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, most: int
 
 
 def _far_first(tables: list[tuple[int, LiveTable]]) -> list[tuple[int, LiveTable]]:
-    """So that wherever one stops, those before lie evenly apart: by the bits of their numbers, the lowest first."""
+    """Return the tables in an order of which every prefix is evenly spaced: by the reversed bits of their indexes."""
     return [tables[i] for i in sorted(range(len(tables)), key=lambda i: f"{i:016b}"[::-1])]

@@ -1,51 +1,57 @@
-"""How many bytes of RocksDB directories lie in each key group, by the key ranges and indexes of their SST files.
+"""Estimate of the bytes of RocksDB directories in each key group, from the key ranges and indexes of SST files.
 
-A MANIFEST says which keys a file begins and ends with. Most files of large state lie in one key group; of the largest
-others the index tells how their blocks are spread, and what remains counts as spread evenly over a file's key groups.
-What was overwritten or deleted counts as long as it is there.
+A MANIFEST has the first and the last key of every file. Most files of large state lie in one key group. For the largest
+of the other files, the index tells how their blocks are spread; all other files count as spread evenly over their key
+groups. Overwritten and deleted rows count, too.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rescale.errors import RescaleError, UnsupportedError
+import numpy as np
+
+from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable
+from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import LiveTable, Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
+from rescale.text.errors import RescaleError, UnsupportedError
 
 MOST_INDEXES = 32
+"""Largest number of indexes that are read for an operator."""
+
 LARGEST_INDEX = 512 * 1024
-"""Bytes of one as it is stored. So at most 16 MiB are read of an operator."""
-
-Sizes = defaultdict[int, int]
-"""Bytes by key group."""
+"""Largest stored size of an index that is read, in bytes; so an operator costs at most 16 MiB."""
 
 
-class Run(NamedTuple):
-    """Bytes of a file that may belong to any of some key groups."""
+class Runs(NamedTuple):
+    """Runs of blocks, each with its first and its last key group, and its bytes."""
 
-    key_groups: KeyGroupRange
-    size: int
+    firsts: Longs
+    lasts: Longs
+    sizes: Longs
 
 
 def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with its databases measured; `SnapshotError` for a damaged index."""
-    return replace(snapshot, operators=tuple(_measured(one, snapshot.contents) for one in snapshot.operators))
+    """Return the snapshot with the bytes of its databases by key group; `SnapshotError` for a damaged index."""
+    return replace(snapshot, operators=tuple(_measured(op, snapshot.contents) for op in snapshot.operators))
 
 
 def open_table(table: LiveTable, files: SnapshotFiles) -> SstTable:
-    """`files` are those of the snapshot."""
-    extent = table.extent
+    """Open an SST file; `files` are those of the snapshot."""
+    return open_extent(table.extent, files)
+
+
+def open_extent(extent: Extent, files: SnapshotFiles) -> SstTable:
+    """Open the SST file that lies in an extent of one of the snapshot's `files`."""
 
     def read(at: int, size: int) -> bytes:
-        return files.read(extent.part(at, size), limit=size)  # a `SstTable` bounds what it asks for
+        return files.read(extent.part(at, size), limit=size)  # `SstTable` bounds the sizes that it asks for
 
     return SstTable(read, extent.length, files.uri(extent), extent.start)
 
@@ -56,42 +62,47 @@ def _measured(operator: Operator, files: SnapshotFiles) -> Operator:
     wide = [table for table in tables if len(_key_groups(table.file, prefix)) > 1]
     chosen = sorted(wide, key=lambda table: (-table.extent.length, table.extent))[:MOST_INDEXES]
     try:
-        looked_into = dict(zip(chosen, side_by_side(lambda table: _blocks(table, files, prefix), chosen), strict=True))
+        block_runs = dict(zip(chosen, side_by_side(lambda table: _blocks(table, files, prefix), chosen), strict=True))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
     databases = []
     for database in operator.databases:
-        sizes: Sizes = defaultdict(int)
+        sizes = np.zeros(1 << 8 * prefix, np.int64)
         for table in database.tables:
-            whole = Run(_key_groups(table.file, prefix), table.extent.length)
-            _add(sizes, table.extent.length, looked_into.get(table) or [whole])
-        measured = tuple(sizes[key_group] for key_group in database.key_groups)
-        databases.append(replace(database, measured=measured))
+            _add(sizes, table.extent.length, block_runs.get(table) or _one_run(_key_groups(table.file, prefix)))
+        own = database.key_groups
+        databases.append(replace(database, measured=tuple(sizes[own.first : own.last + 1].tolist())))
     return replace(operator, databases=tuple(databases))
 
 
-def _add(sizes: Sizes, length: int, runs: Sequence[Run]) -> None:
-    """The bytes of a file, each key group's as many as it has of the blocks."""
-    total = sum(run.size for run in runs)
-    for key_groups, size in runs:
-        for key_group in key_groups:
-            sizes[key_group] += length * size // (total * len(key_groups))
+def _add(sizes: Longs, length: int, runs: Runs) -> None:
+    """Add the bytes of a file to `sizes`, in proportion to each key group's share of the blocks."""
+    shares = length * runs.sizes // (int(runs.sizes.sum()) * (runs.lasts - runs.firsts + 1))
+    is_narrow = runs.firsts == runs.lasts
+    np.add.at(sizes, runs.firsts[is_narrow], shares[is_narrow])
+    wide = (column[~is_narrow].tolist() for column in (runs.firsts, runs.lasts, shares))
+    for first, last, share in zip(*wide, strict=True):
+        sizes[first : last + 1] += share
 
 
-def _blocks(table: LiveTable, files: SnapshotFiles, prefix: int) -> list[Run]:
-    """The blocks of a file; none where the index is too large, or one that only RocksDB reads."""
+def _one_run(key_groups: KeyGroupRange) -> Runs:
+    return Runs(*(np.array([number], np.int64) for number in (key_groups.first, key_groups.last, 1)))
+
+
+def _blocks(table: LiveTable, files: SnapshotFiles, prefix: int) -> Runs | None:
+    """Return the blocks of a file; None if the index is too large, or only RocksDB's library can read it."""
     try:
         opened = open_table(table, files)
-        entries = list(opened.index()) if opened.index_size <= LARGEST_INDEX else []
+        if opened.index_size > LARGEST_INDEX:
+            return None
+        separators, sizes = opened.key_groups_of_blocks(prefix)
     except UnsupportedError:
-        return []
+        return None
+    if not len(sizes):
+        return None
     within = _key_groups(table.file, prefix)
-    first, runs = within.first, []
-    for separator, block in entries:
-        last = min(max(_key_group(separator, prefix), first), within.last)
-        runs.append(Run(KeyGroupRange(first, last), block.size))
-        first = last
-    return runs
+    lasts = np.minimum(np.maximum.accumulate(np.maximum(separators, within.first)), within.last)
+    return Runs(np.append(within.first, lasts[:-1]), lasts, sizes)
 
 
 def _key_groups(file: LiveFile, prefix: int) -> KeyGroupRange:
@@ -101,5 +112,5 @@ def _key_groups(file: LiveFile, prefix: int) -> KeyGroupRange:
 
 
 def _key_group(key: bytes, prefix: int) -> int:
-    """Of a key, or of what stands for one and may be shorter."""
+    """Return the key group of a key, or of a shorter separator between keys."""
     return int.from_bytes(key[:prefix].ljust(prefix, b"\0"), "big")

@@ -1,7 +1,7 @@
-"""What is odd about Kafka offsets. Each finding has a name, by which it can be allowed.
+"""Findings about Kafka offsets; each has a name, by which users can allow it.
 
-At a restore the enumerator of a `KafkaSource` does not assign what it has in its book as assigned: if no reader holds
-such a partition, nobody reads it. What it does not have in its book it takes for new and assigns, whoever holds it.
+At a restore the enumerator of a `KafkaSource` does not assign partitions that it has recorded as assigned: if no reader
+holds such a partition, nobody reads it. It assigns all others as new, even if a reader holds them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from rescale.flink.kafka.position import Position, TopicPartition, owner
-from rescale.names import first_of
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, missing_offsets, stale_offsets
 from rescale.snapshot.model import Snapshot
+from rescale.text.names import first_of
 
 OFFSETS_MISSING = "kafka-offsets-missing"
 OFFSETS_STALE = "kafka-offsets-stale"
@@ -31,7 +31,9 @@ DISCOVERY = "kafka-discovery"
 _SHOWN = 5
 
 
-class KafkaFinding(NamedTuple):
+class OffsetFinding(NamedTuple):
+    """A finding about the offsets of an operator, with the name by which users can allow it."""
+
     name: str
     operator: str
     sentence: str
@@ -40,40 +42,40 @@ class KafkaFinding(NamedTuple):
         return f"{self.operator}: {self.sentence} [{self.name}]"
 
 
-def stopped_consumers(snapshot: Snapshot) -> Iterator[KafkaFinding]:
-    """What stop-with-savepoint made of the offsets of every `FlinkKafkaConsumer`, by the metadata alone."""
+def stopped_consumers(snapshot: Snapshot) -> Iterator[OffsetFinding]:
+    """Yield the findings on offsets of a `FlinkKafkaConsumer` after stop-with-savepoint; reads only `_metadata`."""
     for label in missing_offsets(snapshot):
-        yield KafkaFinding(
+        yield OffsetFinding(
             OFFSETS_MISSING,
             label,
-            "the state of a FlinkKafkaConsumer holds no offset, as stop-with-savepoint leaves it: restored, it reads "
-            "every partition from its earliest record. Take a savepoint and then cancel the job",
+            "the state of a FlinkKafkaConsumer holds no offset, as after stop-with-savepoint: when it is restored, it "
+            "reads every partition from its earliest record. Take a savepoint and then cancel the job",
         )
     for label in stale_offsets(snapshot):
-        yield KafkaFinding(
+        yield OffsetFinding(
             OFFSETS_STALE,
             label,
-            "the savepoint stopped the job, and a FlinkKafkaConsumer that is told to stop stores no offsets: these are "
-            "of the last checkpoint before, and records since then are read twice. Take a savepoint and then cancel",
+            "the savepoint stopped the job, and a FlinkKafkaConsumer stores no offsets when it is stopped: these are "
+            "from the checkpoint before, and later records are read twice. Take a savepoint and then cancel the job",
         )
 
 
-def audit(kafka: Iterable[KafkaOffsets]) -> Iterator[KafkaFinding]:
-    """What the stored offsets themselves tell."""
+def audit(kafka: Iterable[KafkaOffsets]) -> Iterator[OffsetFinding]:
+    """Yield the findings on the stored offsets."""
     for offsets in kafka:
         for name, sentence in _of(offsets):
-            yield KafkaFinding(name, offsets.label, sentence)
+            yield OffsetFinding(name, offsets.label, sentence)
 
 
-def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[KafkaFinding]:
-    """How a number of subtasks share the partitions: who has none, and who has more than its part."""
+def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
+    """Yield findings about subtasks that have no partition, or more than their share, at a parallelism."""
     if not kafka.held:
         return
     numbers = per_subtask(kafka, parallelism)
     idle = numbers.count(0)
     if idle:
         waiting = ", and they hold back watermarks unless the strategy has withIdleness"
-        yield KafkaFinding(
+        yield OffsetFinding(
             READERS_IDLE,
             kafka.label,
             f"of {parallelism} subtasks {idle} have no Kafka partition to read"
@@ -81,30 +83,30 @@ def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[KafkaFinding]:
         )
     most, even = max(numbers), -(-len(kafka.held) // parallelism)
     if most > even:
-        yield KafkaFinding(
+        yield OffsetFinding(
             UNEVEN,
             kafka.label,
-            f"subtask {numbers.index(most)} reads {most} of {len(kafka.held)} Kafka partitions, where {even} were even",
+            f"subtask {numbers.index(most)} reads {most} of {len(kafka.held)} Kafka partitions; {even} would be even",
         )
 
 
-def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[KafkaFinding]:
-    """What becomes of partitions that the snapshot does not know, where that is no matter of course."""
+def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
+    """Yield a finding on partitions that the snapshot does not know, if their handling may surprise the user."""
     placed = tuple(owner(*position.partition, parallelism) for position in kafka.held)
     if kafka.kind is KafkaKind.CONSUMER:
         sentence = "partitions that have no offset here are read from their earliest record (FlinkKafkaConsumerBase)"
     elif kafka.holders(parallelism) != placed:
         sentence = (
-            "its partitions are dealt in turn; any that appear later go to subtasks by topic and number "
-            "(KafkaSourceEnumerator.getSplitOwner), however many these have, and are read from their earliest record"
+            "its partitions are dealt in turn; partitions that appear later go to subtasks by topic and number "
+            "(KafkaSourceEnumerator.getSplitOwner), even to those with many, and are read from their earliest record"
         )
     else:
         return
-    yield KafkaFinding(DISCOVERY, kafka.label, sentence)
+    yield OffsetFinding(DISCOVERY, kafka.label, sentence)
 
 
 def per_subtask(kafka: KafkaOffsets, parallelism: int) -> list[int]:
-    """How many positions each subtask has."""
+    """Return the number of positions of each subtask at a parallelism."""
     counts = Counter(kafka.holders(parallelism))
     return [counts[subtask] for subtask in range(parallelism)]
 
@@ -113,7 +115,7 @@ def _of(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     if offsets.unread_enumerator:
         yield (
             NOT_READ,
-            f"the state of its enumerator was not read, nor compared with its readers': {offsets.unread_enumerator}",
+            f"the state of its enumerator was not read or compared with its readers': {offsets.unread_enumerator}",
         )
     if offsets.unread:
         yield NOT_READ, f"its Kafka offsets were not read: {offsets.unread}"
@@ -145,7 +147,7 @@ def _twice(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 
 def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
-    """A damaged number of a partition has more gaps before it than can be listed: the first ones are."""
+    """Yield a finding about partitions without an offset; only the first are listed, as damaged numbers leave many."""
     held = {position.partition for position in offsets.held}
     last = dict(sorted(held))
     number = sum(last.values()) + len(last) - len(held)
@@ -157,7 +159,7 @@ def _gaps(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
             if (partition := TopicPartition(topic, i)) not in held
         )
         named = first_of(list(map(str, islice(missing, _SHOWN))), _SHOWN, number)
-        yield PARTITION_MISSING, f"there is no offset for {named}: read from the earliest record"
+        yield PARTITION_MISSING, f"there is no offset for {named}: these are read from their earliest record"
 
 
 def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
@@ -169,14 +171,14 @@ def _against_enumerator(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
         yield (
             PARTITION_UNREAD,
             f"no reader holds {_named(unread)}, which the enumerator has assigned and will not assign again: nobody "
-            "reads them, which is right only where reading had come to its stopping offset",
+            "reads them, which is right only if reading had reached its stopping offset",
         )
     unknown = sorted(held - assigned)
     if unknown:
         yield (
             PARTITION_UNKNOWN,
-            f"readers hold {_named(unknown)}, which the enumerator has not assigned: it will give them to a reader "
-            "once more, and records will be read twice",
+            f"readers hold {_named(unknown)}, which the enumerator has not assigned: it will assign them again, and "
+            "records will be read twice",
         )
 
 

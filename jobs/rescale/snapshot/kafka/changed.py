@@ -1,7 +1,7 @@
-"""A snapshot in which Kafka sources read on from elsewhere than it was stored.
+"""Changes of Kafka offsets in a snapshot.
 
-Splits, union elements and the enumerator's book are written anew where they change: they lie in `Snapshot.written`. So
-do all of them where a `FlinkKafkaConsumer` becomes a `KafkaSource`.
+Splits, union elements and the enumerator's state that change are written to `Snapshot.written`. If a
+`FlinkKafkaConsumer` becomes a `KafkaSource`, all of them are.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.snappy import plain_chunk
 from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
 from rescale.flink.kafka.edited_consumer import edited_consumer_element
@@ -31,18 +30,19 @@ from rescale.snapshot.kafka.migrated import splits_of
 from rescale.snapshot.kafka.offsets import UnreadError, contents_of, has_consumer
 from rescale.snapshot.locate import WRITTEN, Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
+from rescale.text.errors import SnapshotError
 
 _EditElement = Callable[[bytes, Edit], bytes | None]
 
 
 def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
-    """The snapshot after the changes; what those operators hold is read. `SnapshotError` if it cannot be."""
+    """Return the snapshot after the changes; `SnapshotError` if the offsets of a changed operator cannot be read."""
     if not changes:
         return snapshot
     try:
         return _changed(snapshot, changes)
     except (UnreadError, UnknownVersionError) as error:
-        raise SnapshotError(f"Kafka offsets that are to change cannot be read: {error}") from None
+        raise SnapshotError(f"the request changes Kafka offsets that cannot be read: {error}") from None
 
 
 def _changed(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
@@ -57,13 +57,14 @@ def _changed(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
 
 
 class _Writer:
-    """Writes what changes one after the other."""
+    """Writes changed elements, one after the other, to `written`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self.written = bytearray(snapshot.written)
 
     def changed(self, operator: Operator, change: KafkaChange) -> Operator:
+        """Return the operator after the change."""
         if change.becomes_source:
             return self._migrated(operator, change)
         name, edited = (
@@ -89,12 +90,12 @@ class _Writer:
         )
         splits = splits_of(stored)
         streams = tuple(self._reader(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
-        book = sorted(position.partition for held in splits.values() for position in held)
-        coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(book)))
+        assigned = sorted(position.partition for held in splits.values() for position in held)
+        coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(assigned)))
         return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
 
     def _reader(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
-        """With splits and nothing else, in the place of what the subtask of a consumer stored."""
+        """Return a reader's state with the splits, in the place of the state of a consumer's subtask."""
         header, start = reader_state_header(stream.header), len(self.written)
         self.written += header
         extents = tuple(self._write(stream, write_reader_element(position)) for position in splits)
@@ -103,7 +104,7 @@ class _Writer:
         return ElementStream(stream.subtask, whole, (state,), header, read_operator_state_header(header, ""))
 
     def _stream(self, stream: ElementStream, name: str, edited: _EditElement, edit: Edit) -> ElementStream:
-        states = (self._state(stream, one, edited, edit) if one.name == name else one for one in stream.states)
+        states = (self._state(stream, state, edited, edit) if state.name == name else state for state in stream.states)
         return replace(stream, states=tuple(states))
 
     def _state(self, stream: ElementStream, state: ElementState, edited: _EditElement, edit: Edit) -> ElementState:

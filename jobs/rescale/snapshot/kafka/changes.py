@@ -1,4 +1,4 @@
-"""What is declared to be otherwise with the partitions of Kafka sources."""
+"""Declared changes to the partitions of Kafka sources."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rescale.flink.kafka.position import Position, StartAt, TopicPartition
 
 @dataclass(frozen=True)
 class ChangedPartition:
-    """A partition that a source reads on from elsewhere, that is called otherwise, or that it has no more.
+    """A partition of a source whose offset or topic changes, or that is dropped.
 
-    `next` is the offset of the next record as the snapshot has it, None where it has none for the partition. `new_next`
-    is the one that it gets, `new_topic` the name of its topic, None where that stays.
+    `next` is the stored offset of the next record, None if there is none. `new_next` is the new offset, and `new_topic`
+    the new name of its topic; None if it stays.
     """
 
     topic: str
@@ -24,7 +24,7 @@ class ChangedPartition:
     new_topic: str | None = None
 
     def applied(self, position: Position) -> Position | None:
-        """What becomes of a position in the partition; None if it is dropped."""
+        """Return the new position in the partition; None if it is dropped."""
         if self.dropped:
             return None
         following = position.next if self.new_next is None else self.new_next
@@ -34,9 +34,9 @@ class ChangedPartition:
 
 @dataclass(frozen=True)
 class KafkaChange:
-    """What is otherwise with the partitions of the operator that has the id before any renaming.
+    """Changes to the partitions of an operator; `operator_id` is its id before any renaming.
 
-    `becomes_source`: it is a `FlinkKafkaConsumer`, and its offsets become the splits of a `KafkaSource`.
+    `becomes_source` tells whether it is a `FlinkKafkaConsumer` whose offsets become the splits of a `KafkaSource`.
     """
 
     operator_id: str
@@ -47,9 +47,9 @@ class KafkaChange:
 
     @cached_property
     def _by_partition(self) -> dict[TopicPartition, ChangedPartition]:
-        return {TopicPartition(one.topic, one.partition): one for one in self.partitions}
+        return {TopicPartition(partition.topic, partition.partition): partition for partition in self.partitions}
 
     def applied(self, position: Position) -> Position | None:
-        """What becomes of a position of the source; None if it is left out."""
+        """Return the new position for a position of the source; None if it is dropped."""
         changed = self._by_partition.get(position.partition)
         return position if changed is None else changed.applied(position)

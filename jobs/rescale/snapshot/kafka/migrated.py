@@ -1,7 +1,7 @@
-"""The splits of the `KafkaSource` that reads on where a `FlinkKafkaConsumer` stood.
+"""The splits of a `KafkaSource` that continues a `FlinkKafkaConsumer`.
 
-Each element of the union becomes a split of the subtask that stored it, and all partitions are in the enumerator's book
-as assigned: only those are new to the job for which there was no offset.
+Each element of the union becomes a split of the subtask that stored it, and the enumerator's state records all these
+partitions as assigned. So the job treats only partitions without an offset as new.
 """
 
 from __future__ import annotations
@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from rescale.errors import UnsupportedError
 from rescale.flink.kafka.position import Position, StartAt, TopicPartition
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import UnsupportedError
 
 
 def splits_of(stored: Iterable[tuple[int, Position]]) -> dict[int, list[Position]]:
-    """By subtask, of what each has stored of the union; a partition is one split, of the first that stored it.
+    """Return the splits of each subtask from (subtask, position) pairs of the union.
 
-    `UnsupportedError` if there are several offsets for a partition, or none.
+    A partition that several subtasks stored becomes a split of the first. Raises `UnsupportedError` if a partition has
+    no offset, or several.
     """
     splits: dict[int, list[Position]] = defaultdict(list)
     seen: dict[TopicPartition, Position] = {}
     for subtask, position in stored:
         if position.next is StartAt.UNSET:
-            raise _no_split(position, "none: the consumer had not found out yet where to begin")
+            raise _no_split(position, "none: the consumer had not determined its first offset yet")
         if position.partition not in seen:
             seen[position.partition] = position
             splits[subtask].append(position)
@@ -31,10 +33,10 @@ def splits_of(stored: Iterable[tuple[int, Position]]) -> dict[int, list[Position
     return splits
 
 
-def _no_split(position: Position, found: str) -> UnsupportedError:
+def _no_split(position: Position, offsets: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{position.partition} has not one offset, as a split of a KafkaSource needs it",
+        f"{position.partition} does not have exactly one offset, as a split of a KafkaSource must",
         expected="one offset",
-        found=found,
-        advice="say from where it shall be read: --kafka-offsets",
+        found=offsets,
+        advice=Advice("set the offset to read from: ", mention("kafka-offsets")),
     )

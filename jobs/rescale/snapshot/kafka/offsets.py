@@ -1,7 +1,7 @@
-"""The Kafka offsets in a snapshot: what each Kafka source holds, and who holds it before and after a rescale.
+"""The Kafka offsets in a snapshot: the partitions of each Kafka source, and the subtasks that hold them.
 
-Of all states only Kafka's are read, and of those only what is not too large: nothing that moves depends on them. What
-cannot be read is said, and is no error.
+States of other kinds are not read, and neither are states larger than `STATE_LIMIT`: no move depends on offsets. A
+state that cannot be read is reported, and is not an error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
 from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic_split
@@ -31,15 +30,16 @@ from rescale.snapshot.element_layouts import layouts_of
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
 from rescale.storage.side_by_side import side_by_side
+from rescale.text.errors import SnapshotError
 
 STATE_LIMIT = 16 << 20
-"""Largest state, in bytes, that is read."""
+"""Largest state that is read, in bytes."""
 
-_DYNAMIC = "it is a DynamicKafkaSource, which keeps them by cluster in a form of its own"
+_DYNAMIC = "it is a DynamicKafkaSource, which stores them by cluster in a format of its own"
 
 
 class KafkaKind(StrEnum):
-    """The connector's class. What a `DynamicKafkaSource` holds is never read."""
+    """The class of a connector; the state of a `DynamicKafkaSource` is never read."""
 
     SOURCE = "KafkaSource"
     CONSUMER = "FlinkKafkaConsumer"
@@ -48,10 +48,11 @@ class KafkaKind(StrEnum):
 
 @dataclass(frozen=True)
 class KafkaOffsets:
-    """What one Kafka source holds: `held` are its positions in the order of the stored elements.
+    """Offsets of a Kafka source: `held` has its positions in the order of the stored elements.
 
-    `stored_by` says which old subtask stored each. `enumerator` is None for a `FlinkKafkaConsumer`, and where there was
-    none that could be read. `unread` says why positions, and `unread_enumerator` why the enumerator, were not read.
+    `stored_by` has the old subtask that stored each of them. `enumerator` is None for a `FlinkKafkaConsumer`, and if
+    there is none that could be read. `unread` has the reason why positions were not read, `unread_enumerator` that for
+    the enumerator.
     """
 
     operator: Operator
@@ -68,14 +69,14 @@ class KafkaOffsets:
 
     @property
     def waiting(self) -> tuple[Position, ...]:
-        """What the enumerator has given to no reader, and has an offset for, which it does not have in all versions."""
+        """Positions of partitions that the enumerator has not assigned; older versions store none."""
         unassigned = self.enumerator.unassigned if self.enumerator is not None else ()
         return tuple(position for position in unassigned if position.next is not StartAt.UNSET)
 
     def holders(self, parallelism: int) -> tuple[int, ...]:
-        """For each position the subtask that reads it once the job runs with `parallelism` subtasks.
+        """Return for each position the subtask that reads it when the job runs with `parallelism` subtasks.
 
-        Every subtask of a `FlinkKafkaConsumer` gets the whole union and keeps what is its own by name.
+        Every subtask of a `FlinkKafkaConsumer` gets the whole union, and keeps the partitions that it owns by name.
         """
         if self.kind is KafkaKind.CONSUMER:
             return tuple(owner(*position.partition, parallelism) for position in self.held)
@@ -89,28 +90,29 @@ class KafkaOffsets:
 
 
 def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
-    """The offsets of every operator that is a Kafka source."""
-    found = (_of_consumer(snapshot, o) if has_consumer(o) else _of_source(snapshot, o) for o in snapshot.operators)
-    return tuple(offsets for offsets in found if offsets is not None)
+    """Return the offsets of every operator that is a Kafka source."""
+    sources = (_of_consumer(snapshot, o) if has_consumer(o) else _of_source(snapshot, o) for o in snapshot.operators)
+    return tuple(offsets for offsets in sources if offsets is not None)
 
 
 def missing_offsets(snapshot: Snapshot) -> tuple[str, ...]:
-    """Labels of the operators with a `FlinkKafkaConsumer`'s state and no offset in it. Reads nothing.
+    """Return the labels of operators that have a `FlinkKafkaConsumer`'s state without any offset; reads no file.
 
-    Once told to stop, such a consumer stores nothing more: stop-with-savepoint before any checkpoint leaves this, and
-    the job that is restored from it reads every partition from its earliest record.
+    A stopped consumer stores no offsets, so a stop-with-savepoint before the first checkpoint leaves such state. A job
+    that restores it reads every partition from its earliest record.
     """
     return tuple(o.label for o in snapshot.operators if has_consumer(o) and not any(_states(o, OFFSETS_STATE)))
 
 
 def stale_offsets(snapshot: Snapshot) -> tuple[str, ...]:
-    """As `missing_offsets`, where a checkpoint went before: labels of those with its offsets in a later savepoint."""
+    """Return the labels of consumers whose offsets in a stop-with-savepoint are those of an earlier checkpoint."""
     if not stopped_the_job(snapshot.metadata.properties):
         return ()
     return tuple(o.label for o in snapshot.operators if any(_states(o, OFFSETS_STATE)))
 
 
 def has_consumer(operator: Operator) -> bool:
+    """Tell whether the operator has the state of a `FlinkKafkaConsumer`."""
     return any(state.name == OFFSETS_STATE for stream in operator.operator for state in stream.states)
 
 
@@ -123,7 +125,10 @@ def _of_consumer(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
 
 
 def _of_source(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
-    """None for a source of another kind: only its bytes tell, the enumerator's first, then the first split's."""
+    """Return the offsets of a `KafkaSource`; None for a source of another kind.
+
+    Only the bytes tell the kind: those of the enumerator's state, then those of the first split.
+    """
     enumerator, unread_enumerator = None, None
     coordinator = operator.entry.coordinator.data if operator.entry.coordinator is not None else None
     if coordinator is not None:
@@ -149,11 +154,11 @@ def _read_split(element: bytes) -> Position:
     return read_split(read_reader_element(element))
 
 
-def _begins_with(snapshot: Snapshot, operator: Operator, is_one: Callable[[Versioned], bool]) -> bool:
-    """Whether the first split that the readers hold is such a one."""
+def _begins_with(snapshot: Snapshot, operator: Operator, matches: Callable[[Versioned], bool]) -> bool:
+    """Tell whether the first split that the readers hold matches."""
     for stream, state in _states(operator, READER_STATE):
         try:
-            return is_one(read_reader_element(contents_of(snapshot, stream, state.elements[:1])[0]))
+            return matches(read_reader_element(contents_of(snapshot, stream, state.elements[:1])[0]))
         except (SnapshotError, UnreadError):
             return False
     return False
@@ -167,20 +172,20 @@ def _is_split(split: Versioned) -> bool:
 
 
 class UnreadError(Exception):
-    """Why a state was not read."""
+    """The reason why a state was not read."""
 
 
 def _positions(
     snapshot: Snapshot, operator: Operator, name: str, read: Callable[[bytes], Position]
 ) -> tuple[tuple[int, ...], tuple[Position, ...]]:
-    """Of each element of a state, the old subtask and what `read` makes of it; `UnreadError`."""
+    """Return the old subtask and the position of each element of a state; `UnreadError`."""
     states = list(_states(operator, name))
     size = sum(extent.length for _, state in states for extent in state.elements)
     if size > STATE_LIMIT:
-        raise UnreadError(f"{name} has {size} bytes, and no more than {STATE_LIMIT} are read")
+        raise UnreadError(f"{name} has {size} bytes, and only states of up to {STATE_LIMIT} bytes are read")
     stored_by = tuple(stream.subtask for stream, state in states for _ in state.elements)
     try:
-        contents = side_by_side(lambda one: contents_of(snapshot, one[0], one[1].elements), states)
+        contents = side_by_side(lambda pair: contents_of(snapshot, pair[0], pair[1].elements), states)
         return stored_by, tuple(read(element) for elements in contents for element in elements)
     except UnknownVersionError as error:
         raise UnreadError(str(error)) from None
@@ -189,7 +194,7 @@ def _positions(
 
 
 def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, ElementState]]:
-    """Where the operator's subtasks hold elements of the state."""
+    """Yield the streams that hold elements of the state."""
     for stream in operator.operator:
         for state in stream.states:
             if state.name == name and state.elements:
@@ -197,9 +202,9 @@ def _states(operator: Operator, name: str) -> Iterator[tuple[ElementStream, Elem
 
 
 def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Extent]) -> list[bytes]:
-    """The bytes of elements, without compression; `UnreadError` if they are gone, `SnapshotError` if damaged.
+    """Return the decompressed bytes of elements.
 
-    `UnreadError` also where the operator is given up: its files are none of the snapshot's.
+    Raises `UnreadError` if they are gone or the operator is given up, and `SnapshotError` if they are damaged.
     """
     if elements[0].file >= len(snapshot.files):
         raise UnreadError("the operator is given up")

@@ -1,1 +1,1 @@
-"""Files of a file system of this machine, local or mounted: a store over it, and what it is made of."""
+"""The store of local files, in file systems of this machine or mounted ones, and its parts."""

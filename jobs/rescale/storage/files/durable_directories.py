@@ -1,75 +1,44 @@
-"""Directories that are still there after the machine has failed, and names in them."""
+"""Directories, and names in them, that survive a failure of the machine."""
 
 from __future__ import annotations
 
 import errno
 import os
-import stat
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+
+from rescale.storage.files import owned
 
 
 @contextmanager
 def directory_for(folder: Path) -> Iterator[None]:
-    """It is there for the block, durably; where no room is left for what comes into it, no empty one stays."""
-    missing = [one for one in (folder, *folder.parents) if not one.is_dir()]
+    """Make a directory durably for the block; if the block fails with an `OSError`, remove what is empty again."""
+    missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
     try:
         make_directory(folder)
         yield
     except OSError:
-        for one in missing:
-            with suppress(OSError):  # not empty, or not there
-                one.rmdir()
+        for path in missing:
+            owned.remove_folder(path)
         raise
 
 
 def make_directory(folder: Path) -> None:
-    """The directory and those above it, durably."""
-    if not folder.is_dir():
-        make_directory(folder.parent)
-        try:
-            folder.mkdir()
-        except FileExistsError:  # made by somebody else, and perhaps taken away again, which is for who writes to tell
-            if folder.is_symlink() and not folder.exists():  # it leads nowhere, and will
-                raise
-            with suppress(FileNotFoundError):
-                if not stat.S_ISDIR(folder.stat().st_mode):
-                    raise
-        force_to_disk(folder.parent)
-
-
-def device_of(folder: Path) -> int:
-    """The number of the file system that the directory is on, or will be when it is made."""
-    for one in (folder, *folder.parents):
-        with suppress(FileNotFoundError):  # an empty staging directory goes with the last file, seen or not
-            if one.is_dir():
-                return one.stat().st_dev
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+    """Make a directory and those above it, durably."""
+    owned.make_folder(folder, force_to_disk)
 
 
 def in_one_mount(*folders: Path) -> bool:
-    """Whether files go from one of two directories to the other by a new name alone, when both are made.
-
-    A file system may be mounted twice, or a directory of it over another one, and has one number then. But of a name
-    that is not there rename(2) says first whether it would lead to another mount.
-    """
-    if len(set(map(device_of, folders))) > 1:
-        return False
-    name = uuid.uuid4().hex
-    source, target = (next(one for one in (folder, *folder.parents) if one.is_dir()) for folder in folders)
-    try:
-        (source / name).rename(target / name)
-    except OSError as error:
-        return error.errno != errno.EXDEV
-    return True
+    """Tell whether a rename can move files between two directories, once both are made."""
+    existing = [next(path for path in (folder, *folder.parents) if path.is_dir()) for folder in folders]
+    return owned.in_one_mount(*existing)
 
 
 def force_to_disk(path: Path) -> None:
-    """A file, or the names in a directory, where the file system has that: shared folders of virtual machines do not.
+    """Force a file, or the names in a directory, to disk.
 
-    These say `EINVAL` (fsync(2)), and take names as they take bytes.
+    Shared folders of virtual machines cannot do that for directories (`EINVAL` of fsync(2)), which is ignored.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,4 +1,4 @@
-"""Ranges of open files, copied without their bytes coming by where the system can do that."""
+"""Copies of ranges between open files, by the kernel if it can."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 
 _AT_ONCE = 1 << 20
 _NOT_HERE = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
-"""What `copy_file_range` says between file systems, on one that has no such thing, or in a container that may not."""
+"""Errors of `copy_file_range` between file systems, in one that does not support it, or in a container that forbids it.
+"""
 
 
 def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
-    """Copies `length` bytes between file descriptors; returns how many, which are fewer where the source ends."""
+    """Copy `length` bytes between file descriptors; return the number of bytes copied, fewer if the source ends."""
     done, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has it
     while done < length:
         place = start + done, offset + done
@@ -25,7 +26,7 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
         if copied:
             done += copied
         elif in_the_kernel:
-            in_the_kernel = False  # some file systems say 0 in the middle of a file
+            in_the_kernel = False  # some file systems return 0 in the middle of a file
         else:
             break
     return done

@@ -1,37 +1,47 @@
-"""Local (or network-mounted) files.
+"""The store of local (or network-mounted) files.
 
-A file appears by rename or link from a temporary one, after it was forced to disk, and so were the directories that
-name it.
+A file is written under a temporary name and forced to disk. Then it appears by a rename or a link, and the directories
+that name it are forced to disk.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
+import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from rescale.errors import RequestError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
+from rescale.storage.files import owned
 from rescale.storage.files.durable_directories import directory_for, force_to_disk, in_one_mount, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated
 from rescale.storage.files.pinned_files import copy_span, opened, pin_of, read_exactly, same_bytes
 from rescale.storage.files.temporary_files import remove_abandoned, temporary
 from rescale.storage.files.write_back import begin_write_back
 from rescale.storage.side_by_side import side_by_side
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError, SnapshotError, StoreError, UnsupportedError
 
 _ATTEMPTS = 8
+
+_PATIENCE = 0.01
+"""Seconds that files may be asked for one after another; to start threads takes about as long."""
+
+_TOKEN = re.compile(r"\.[0-9a-f]{32}")
+"""Suffix of the name of a file that is written in parts, until it is complete."""
 
 
 class LocalStore:
     """`Store` over the file system."""
 
-    part_limits = PartLimits(smallest=1, most=10_000)  # it needs none; what S3 takes is plenty
+    part_limits = PartLimits(smallest=1, most=10_000)  # files need no limits; S3's number of parts is plenty
 
     def stat(self, uri: str) -> Pin | None:
         with translated(uri):
@@ -44,7 +54,11 @@ class LocalStore:
             return pin_of(status) if stat.S_ISREG(status.st_mode) else None
 
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
-        return side_by_side(self.stat, uris)  # it may be mounted over a network
+        """Ask for one file after another; where that is slow, as over a network, for the others in parallel."""
+        began, pins = time.monotonic(), list[Pin | None]()
+        while len(pins) < len(uris) and time.monotonic() - began < _PATIENCE:
+            pins.append(self.stat(uris[len(pins)]))
+        return [*pins, *side_by_side(self.stat, uris[len(pins) :])]
 
     def modified(self, uri: str) -> datetime | None:
         pin = self.stat(uri)
@@ -54,7 +68,7 @@ class LocalStore:
         return ()
 
     def read_size(self, length: int, at_once: int | None = None) -> int:  # noqa: ARG002
-        return at_once or 1 << 20  # of so many, what is compared and hashed next is still in the processor's cache
+        return at_once or 1 << 20  # 1 MiB stays in the processor's cache for the hash or comparison that follows
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
         with translated(uri), opened(uri, pin) as descriptor:
@@ -65,7 +79,7 @@ class LocalStore:
             status = os.fstat(descriptor)
             if status.st_size > limit:
                 raise SnapshotError(
-                    "a file is larger than it can be", path=uri, expected=f"at most {limit} bytes", found=status.st_size
+                    "a file is too large", path=uri, expected=f"at most {limit} bytes", found=status.st_size
                 )
             return read_exactly(uri, descriptor, 0, status.st_size), pin_of(status)
 
@@ -74,14 +88,14 @@ class LocalStore:
         if self._holds(uri, data):
             return
         with translated(uri), temporary(uri, _writing(data)) as path:
-            path.replace(uri)
+            owned.replace(path, Path(uri))
             force_to_disk(Path(uri).parent)
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
         with translated(uri):
             with temporary(uri, _writing(data)) as path:
                 try:
-                    os.link(path, uri)
+                    owned.link(path, Path(uri))
                     holds = True
                 except FileExistsError:
                     holds = self._holds(uri, data)
@@ -91,8 +105,11 @@ class LocalStore:
                     raise UnsupportedError(
                         f"the file system has no hard links, which a put-if-absent needs: {error.strerror}",
                         path=uri,
-                        advice="name a target on another file system, or see to it yourself that no other run has "
-                        "this target and say --accept-unconditional-publish",
+                        advice=Advice(
+                            "name a target on another file system, or make sure yourself that no other run has this "
+                            "target, and give ",
+                            mention("accept-unconditional-publish"),
+                        ),
                     ) from None
             force_to_disk(Path(uri).parent)
             return holds
@@ -104,7 +121,7 @@ class LocalStore:
         def fail(error: OSError) -> None:
             if error.filename == directory:
                 _refuse_unlisted(directory, error)
-            elif error.errno != errno.EACCES and not is_absent(error):  # closed is `lost+found`, and none of ours
+            elif error.errno != errno.EACCES and not is_absent(error):  # `lost+found` may not be read, and is not ours
                 raise error
 
         entries = []
@@ -112,9 +129,11 @@ class LocalStore:
         with translated(directory):
             for folder, folders, names in os.walk(directory, onerror=fail):
                 if folder == directory:
-                    for found in (folders, names):
-                        found[:] = [name for name in found if name.startswith(begin)]
+                    for listed in (folders, names):
+                        listed[:] = [name for name in listed if name.startswith(begin)]
                 for name in names:
+                    if name in owned.HIDDEN and folder.endswith(owned.BESIDE):
+                        continue
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # gone meanwhile
                         entries.append(Entry(str(path), pin_of(path.stat())))
@@ -124,31 +143,32 @@ class LocalStore:
         parents = set()
         for uri in uris:
             with translated(uri), suppress(NotADirectoryError):
-                Path(uri).unlink(missing_ok=True)
+                owned.unlink(Path(uri))
             parents.add(Path(uri).parent)
         for folder in sorted(parents, key=lambda path: len(path.parts), reverse=True):
-            with suppress(OSError):  # not empty, or not there: then it stays as it is
-                folder.rmdir()
+            owned.remove_folder(folder)
 
     def begin_parts(self, uri: str, staging: str) -> str:
-        # A file of this run's own: were it shared, whoever completes it first would leave the other one with holes.
+        # Every run needs a file of its own: of two runs that share one, the second would be left with holes.
         name = Path(uri).name
         path = Path(staging, f"{name}.{uuid.uuid4().hex}")
+        owned.refuse_other_folder(Path(uri).parent)
         _refuse_mount_point(Path(uri).parent, path.parent)
         with suppress(FileNotFoundError):  # the directory may go while it is looked through
-            for abandoned in Path(staging).glob(f"{name}.*"):
-                self.delete([str(abandoned)])
+            for file in Path(staging).iterdir():
+                if _TOKEN.fullmatch(file.name.removeprefix(name)) and file.name.startswith(name):
+                    self.delete([str(file)])
         for _ in range(_ATTEMPTS):
-            with translated(uri), suppress(FileNotFoundError):  # who completed a file took the empty directory along
+            with translated(uri), suppress(FileNotFoundError):  # completing another file removed the empty directory
                 with directory_for(path.parent):
-                    path.touch()
+                    os.close(owned.new_file(path))
                 return str(path)
-        raise StoreError("the staging directory vanishes again and again", path=staging)
+        raise StoreError("the staging directory was removed again and again", path=staging)
 
     def put_part(self, uri: str, token: str, number: int, offset: int, data: bytes | bytearray) -> str:  # noqa: ARG002
         with translated(token):
-            # Without O_CREAT: a task that wakes up after the file was completed must not begin another one.
-            descriptor = os.open(token, os.O_WRONLY)
+            # Without O_CREAT: a task that wakes up after the file was completed must not create another one.
+            descriptor = owned.open_for_writing(Path(token))
             try:
                 view, place = memoryview(data), offset
                 while view:
@@ -162,12 +182,27 @@ class LocalStore:
     def copy(self, uri: str, source: Span) -> None:
         with translated(uri), temporary(uri, lambda file: copy_span(source, file, 0)) as path:
             if not same_bytes(path, Path(uri), source.length):
-                path.replace(uri)
+                owned.replace(path, Path(uri))
                 force_to_disk(Path(uri).parent)
+
+    def keep(self, uri: str, source: Span) -> None:
+        """A hard link; a copy where the file system has none, or the file lies on another one."""
+        path = Path(uri)
+        with translated(uri), opened(source.uri, source.pin), directory_for(path.parent):
+            try:
+                owned.link_from(Path(source.uri), path)
+            except OSError:  # of a file that is gone meanwhile `copy` says so, and of one that is there it compares it
+                pass
+            else:
+                if self.stat(uri) == source.pin:
+                    force_to_disk(path.parent)
+                    return
+                owned.unlink(path)  # another file took the name of the one that was opened
+        self.copy(uri, source)
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
         with translated(token):
-            descriptor = os.open(token, os.O_WRONLY)  # as `put_part`
+            descriptor = owned.open_for_writing(Path(token))  # as `put_part`
             try:
                 copy_span(source, descriptor, offset)
                 begin_write_back(descriptor, offset, source.length)
@@ -178,13 +213,13 @@ class LocalStore:
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002
         with translated(uri):
             try:
-                found = Path(token).stat().st_size
-                if found != size:
-                    raise StoreError("parts of a file are missing", path=token, expected=size, found=found)
+                written = Path(token).stat().st_size
+                if written != size:
+                    raise StoreError("parts of a file are missing", path=token, expected=size, found=written)
                 if not same_bytes(Path(token), Path(uri), size):
                     make_directory(Path(uri).parent)
                     force_to_disk(Path(token))
-                    Path(token).replace(uri)
+                    owned.replace(Path(token), Path(uri))
                     force_to_disk(Path(uri).parent)
             except FileNotFoundError:
                 there = self.stat(uri)
@@ -192,8 +227,8 @@ class LocalStore:
                     raise
         self.delete([token])
 
-    def abort_parts(self, uri: str) -> None:
-        """Parts lie in the staging directory, whose owner lists and deletes it; here go temporary files of the dead."""
+    def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:  # noqa: ARG002
+        """Remove temporary files of dead processes; the owner of the staging directory removes parts."""
         with translated(uri):
             remove_abandoned(Path(uri))
 
@@ -201,11 +236,11 @@ class LocalStore:
         try:
             return self.read_all(uri, len(data))[0] == data
         except SnapshotError:
-            return False  # larger, or taken away again
+            return False  # it is larger, or was removed meanwhile
 
 
 def _refuse_device(uri: str) -> None:
-    """A pipe or a device, such as `/dev/stdout` is a name of, would be replaced by the file, for everybody."""
+    """Refuse to replace a pipe or a device, such as `/dev/stdout`, by a file."""
     with translated(uri):
         try:
             mode = Path(uri).stat().st_mode
@@ -213,9 +248,9 @@ def _refuse_device(uri: str) -> None:
             if is_absent(error):
                 return
             raise
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # of a directory the file system says so itself
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # the file system itself refuses to replace a directory
         raise RequestError(
-            "what has this name is no file, and cannot be replaced by one",
+            "a pipe or a device has this name, and a file cannot replace it",
             path=uri,
             expected="a file, or nothing yet",
             found="a pipe or a device",
@@ -224,12 +259,15 @@ def _refuse_device(uri: str) -> None:
 
 
 def _refuse_mount_point(folder: Path, staging: Path) -> None:
-    """What is staged becomes a file by its name alone: better no byte of it is written than all in vain."""
+    """Refuse a directory in another mount than its staging directory before anything is written.
+
+    Staged files are moved by a rename, which cannot cross mounts.
+    """
     with translated(str(folder)):
         if in_one_mount(folder, staging):
             return
     raise RequestError(
-        "large files cannot be written here: they are staged beside the directory, which is mounted apart",
+        "large files cannot be written here: they are staged beside this directory, which is in another mount",
         path=str(folder),
         expected=f"a directory in the mount of {staging}",
         found="a mount point",
@@ -238,16 +276,16 @@ def _refuse_mount_point(folder: Path, staging: Path) -> None:
 
 
 def _refuse_unlisted(directory: str, error: OSError) -> None:
-    """Nothing lies in what is not there, or is a file; but what else has the name can be no directory."""
+    """Raise unless a directory is listed as empty: one that does not exist yet, or a file."""
     if not is_absent(error):
         raise error
-    if (file := next((str(one) for one in Path(directory).parents if one.is_file()), None)) is not None:
+    if (file := next((str(path) for path in Path(directory).parents if path.is_file()), None)) is not None:
         raise RequestError(
             "a file stands where a directory is needed", path=file, advice="name a place that is not below a file"
         )
     if _can_be_no_directory(directory):
         raise RequestError(
-            "what has this name is no directory, and no file either",
+            "this name is neither a directory nor a file",
             path=directory,
             expected="a directory, or nothing yet",
             found="a link to nothing, a pipe or a device",
@@ -256,7 +294,7 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
 
 
 def _can_be_no_directory(place: str) -> bool:
-    """One look, for a run beside this one may make the directory, or remove it, between two."""
+    """Tell whether a place is neither a directory nor a file, by one call: another run may change it between two."""
     try:
         mode = Path(place).stat().st_mode
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Files in the version that was seen: those of another size or modification time are refused."""
+"""Reads of local files in the version that was seen: another size or modification time is refused."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rescale.errors import SnapshotError
 from rescale.storage.contract import Pin, Span
 from rescale.storage.files.file_copies import copy_range
 from rescale.storage.files.local_errors import is_absent
+from rescale.text.errors import SnapshotError
 
 _COMPARED_AT_ONCE = 1 << 20
 
 
 @contextmanager
 def opened(uri: str, pin: Pin | None = None) -> Iterator[int]:
-    """Its descriptor, to read from; `SnapshotError` if it is gone, or is not of the pinned version."""
+    """Open a file to read for the block; `SnapshotError` if it is gone, or not in the pinned version."""
     try:
         descriptor = os.open(uri, os.O_RDONLY)
     except (OSError, ValueError) as error:
         if not is_absent(error):
             raise
-        raise SnapshotError("a file is gone", path=uri, advice="see that nothing removes it, and start again") from None
+        advice = "make sure that nothing removes it, and start again"
+        raise SnapshotError("a file is gone", path=uri, advice=advice) from None
     try:
         if pin is not None:
             _check_pin(uri, pin_of(os.fstat(descriptor)), pin)
@@ -33,11 +34,12 @@ def opened(uri: str, pin: Pin | None = None) -> Iterator[int]:
 
 
 def pin_of(status: os.stat_result) -> Pin:
+    """Return the version of a file."""
     return Pin(status.st_size, mtime_ns=status.st_mtime_ns)
 
 
 def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
-    """`SnapshotError` if the file ends before."""
+    """Return exactly `length` bytes from `start` on; `SnapshotError` if the file ends before."""
     data = os.pread(descriptor, length, start)
     while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
         data += more
@@ -47,7 +49,7 @@ def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
 
 
 def copy_span(source: Span, target: int, offset: int) -> None:
-    """To `offset` of the file descriptor `target`; errors as those of a read."""
+    """Copy a span to `offset` of the file descriptor `target`; raises as a read does."""
     with opened(source.uri, source.pin) as descriptor:
         copied = copy_range(descriptor, source.start, source.length, target, offset)
         if copied < source.length:
@@ -55,7 +57,7 @@ def copy_span(source: Span, target: int, offset: int) -> None:
 
 
 def same_bytes(path: Path, other: Path, size: int) -> bool:
-    """Whether both files hold the same; `size` is that of the first one, in bytes."""
+    """Tell whether two files hold the same bytes; `size` is that of the first in bytes."""
     try:
         with other.open("rb") as there:
             if os.fstat(there.fileno()).st_size != size:
@@ -71,18 +73,18 @@ def same_bytes(path: Path, other: Path, size: int) -> bool:
         raise
 
 
-def _check_pin(uri: str, found: Pin, pin: Pin) -> None:
-    if (pin.size, pin.mtime_ns) != (found.size, found.mtime_ns):
+def _check_pin(uri: str, present: Pin, pin: Pin) -> None:
+    if (pin.size, pin.mtime_ns) != (present.size, present.mtime_ns):
         raise SnapshotError(
-            "a file has changed since it was first looked at",
+            "a file has changed since it was first read",
             path=uri,
             expected=pin,
-            found=found,
-            advice="see that nothing writes to the snapshot, and plan again",
+            found=present,
+            advice="make sure that nothing writes to the snapshot, and plan again",
         )
 
 
-def _too_short(uri: str, start: int, length: int, found: int) -> SnapshotError:
+def _too_short(uri: str, start: int, length: int, present: int) -> SnapshotError:
     return SnapshotError(
-        "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{found} bytes"
+        "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present} bytes"
     )

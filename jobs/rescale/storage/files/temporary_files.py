@@ -1,8 +1,10 @@
-"""Files that are written under another name first, and forced to disk before they get theirs.
+"""Temporary files: every file is written under a temporary name, and forced to disk before it gets its own.
 
-They lie beside the directory that is written to: what lists a target must not take them for state. Only where that
-leads to another mount (the directory is a mount point) or is closed to us they lie in it. Who writes one holds its
-lock, which ends with the process, by SIGKILL too.
+Temporary files of a run lie among its documents (`<target>.rescale`), all others beside the directory of the file, so
+that a listing of that directory does not show them as state. They lie in the directory itself only if a rename from
+beside it would cross mounts, or nothing may be written there. The process that writes a file locks it, and the lock
+ends with the process, even by SIGKILL. So unlocked temporary files among our documents, or in a target that a run has
+claimed, are removed.
 """
 
 from __future__ import annotations
@@ -10,40 +12,60 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import stat
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from rescale.storage.files import owned
 from rescale.storage.files.durable_directories import directory_for, in_one_mount
+
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
 
 
 @contextmanager
 def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
-    """A file, on disk, on the same file system as `uri` and outside its directory if that can be.
+    """Write a temporary file for `uri`, force it to disk, and yield its path; remove it after the block.
 
-    `fill` gets its descriptor, and writes it.
+    `fill` gets its descriptor, and writes its content. The file is in the same mount as `uri`, and outside of its
+    directory if possible.
     """
     folder = Path(uri).parent
     with directory_for(folder):
-        beside = folder.parent
-        apart = in_one_mount(beside, folder) and os.access(beside, os.W_OK)
-        path = (beside if apart else folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
-        with _told_as(uri, path):
+        path = _place_for(folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
+        with _naming(uri, path):
+            descriptor = owned.new_file(path)
             try:
-                with path.open("xb") as file:
-                    with suppress(OSError):  # a file system without locks: then nobody else removes the file either
-                        fcntl.flock(file, fcntl.LOCK_EX)
-                    fill(file.fileno())
-                    os.fsync(file.fileno())
-                    yield path
+                with suppress(OSError):  # in a file system without locks no other process removes the file either
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+                fill(descriptor)
+                os.fsync(descriptor)
+                yield path
             finally:
-                path.unlink(missing_ok=True)
+                os.close(descriptor)
+                owned.unlink(path)
+
+
+def _place_for(folder: Path) -> Path:
+    """Return the directory for temporary files of the files in `folder`."""
+    if owned.is_marked(folder):
+        return folder
+    documents = documents_of(folder)
+    beside = documents if owned.is_marked(documents) else folder.parent
+    return beside if in_one_mount(beside, folder) and os.access(beside, os.W_OK) else folder
+
+
+def documents_of(folder: Path) -> Path:
+    """Return the directory of documents of a target, or the one that a directory of unfinished files lies in."""
+    if folder.name == owned.STAGING and folder.parent.name.endswith(owned.BESIDE):
+        return folder.parent
+    return Path(f"{os.path.realpath(folder)}{owned.BESIDE}")
 
 
 @contextmanager
-def _told_as(uri: str, path: Path) -> Iterator[None]:
-    """Errors in the block name what was asked for, and not the path, which nobody has given."""
+def _naming(uri: str, path: Path) -> Iterator[None]:
+    """Replace the path of the temporary file in errors of the block by the `uri` that the user knows."""
     try:
         yield
     except OSError as error:
@@ -53,24 +75,35 @@ def _told_as(uri: str, path: Path) -> Iterator[None]:
 
 
 def is_temporary(folder: str, file: str) -> bool:
-    """Whether a file of this name is, or was, being written into a directory of that name."""
+    """Tell whether `file` is the name of a temporary file for the directory of name `folder`."""
     return re.fullmatch(rf"\.{re.escape(folder)}\.[0-9a-f]{{32}}\.tmp", file) is not None
 
 
 def remove_abandoned(folder: Path) -> None:
-    """What those left who wrote into the directory and are dead."""
-    for place in (folder.parent, folder):
+    """Remove temporary files that dead processes left for a directory, if documents of a run lie beside it."""
+    documents = folder if owned.is_marked(folder) else documents_of(folder)
+    if not owned.is_marked(documents):
+        return
+    for place in {documents, folder}:
         with suppress(FileNotFoundError, NotADirectoryError):
-            for path in [one for one in place.iterdir() if is_temporary(folder.name, one.name)]:
-                _remove_unless_locked(path)
+            for path in place.iterdir():
+                if _TEMPORARY.fullmatch(path.name) if place == documents else is_temporary(folder.name, path.name):
+                    _remove_unless_locked(path)
 
 
 def _remove_unless_locked(path: Path) -> None:
-    with suppress(FileNotFoundError, BlockingIOError), path.open("rb") as file:
+    with suppress(FileNotFoundError, BlockingIOError):
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            return
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            return  # a file system without locks: nobody can tell whether somebody still writes
-        path.unlink()
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise
+            except OSError:
+                return  # without locks it is not known whether another process still writes the file
+            owned.unlink(path)
+        finally:
+            os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Bytes that begin their way to the disk when they are written, so that forcing a file there later waits little."""
+"""Early write-back: bytes go to disk when they are written, so that a later fsync waits less."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BEGIN = 2  # SYNC_FILE_RANGE_WRITE: of what is dirty; nothing is waited for, an
 
 
 def begin_write_back(descriptor: int, offset: int, length: int) -> None:
-    """Of a range of a file. Where the system cannot, the bytes go when they are forced to."""
+    """Start the write-back of a range of a file; does nothing if the system cannot."""
     call = _sync_file_range()
     if call is not None:
         call(descriptor, offset, length, _BEGIN)
@@ -18,7 +18,7 @@ def begin_write_back(descriptor: int, offset: int, length: int) -> None:
 
 @cache
 def _sync_file_range() -> Callable[[int, int, int, int], int] | None:
-    """Linux's; None elsewhere."""
+    """Return Linux's `sync_file_range`; None on other systems."""
     call = getattr(ctypes.CDLL(None), "sync_file_range", None)
     if call is not None:
         call.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)

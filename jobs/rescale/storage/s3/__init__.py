@@ -1,1 +1,1 @@
-"""S3, and what speaks its protocol: a store over boto3, and the requests that it is made of."""
+"""S3 and stores that speak its protocol, over boto3."""

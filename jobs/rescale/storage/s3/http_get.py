@@ -1,7 +1,7 @@
-"""A GET over a connection of urllib3's, and no more of HTTP than the answers of an S3 store have.
+"""A GET over a connection of urllib3, with as much of HTTP as the answers of an S3 store use.
 
-Of the time that urllib3 and `http.client` take for a small answer, nearly all goes into what is not needed here:
-headers as e-mail has them, redirects, encodings.
+urllib3 and `http.client` spend most of a small answer's time on headers in the form of e-mail, redirects and encodings,
+which S3 does not use.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _LONGEST_LINE = 1 << 16
 
 @dataclass
 class Answer:
-    """`headers` go by their names in small letters. The body has `size` bytes, and is read, or the answer closed.
+    """Status, headers by their names in small letters, and a body of `size` bytes that is read, or closed.
 
-    Of a body that comes in chunks the size is -1, and it cannot be read.
+    `size` is -1 for a body in chunks (`Transfer-Encoding`), which cannot be read here.
     """
 
     status: int
@@ -34,7 +34,7 @@ class Answer:
     file: Any
 
     def read(self) -> bytes:
-        """All of the body; `IncompleteReadError` if there is less."""
+        """Return all of the body; `IncompleteReadError` if there is less."""
         assert self.size >= 0
         try:
             data: bytes = self.file.read(self.size)
@@ -51,16 +51,16 @@ class Answer:
         return data
 
     def close(self) -> None:
-        """Nothing more is read: the connection ends."""
+        """End the connection; nothing more is read."""
         with suppress(OSError):
             self.file.close()
             self.connection.close()
 
 
 def get(pool: HTTPConnectionPool, target: str, headers: Iterable[tuple[str, str]], seconds: tuple[int, int]) -> Answer:
-    """Asks for `target`, and waits for an answer at most so many `seconds` (to connect, to read).
+    """Request `target` and return the answer, whose body is still to be read.
 
-    `HTTPClientError` if none comes, or one that is not understood.
+    `seconds` limit the connect and each read. `HTTPClientError` if no answer comes, or none of HTTP.
     """
     connection = pool._get_conn()
     try:
@@ -73,19 +73,19 @@ def get(pool: HTTPConnectionPool, target: str, headers: Iterable[tuple[str, str]
         socket.sendall(f"GET {target} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
         file = socket.makefile("rb")
         status = int(file.readline(_LONGEST_LINE).split(None, 2)[1])
-        found = {}
+        answered = {}
         while (line := file.readline(_LONGEST_LINE)) not in (b"\r\n", b"\n"):
             name, _, value = line.decode("latin-1").partition(":")
-            found[name.lower()] = value.strip()
+            answered[name.lower()] = value.strip()
             if not line:
                 raise EOFError("the answer ends in its headers")
-        return Answer(status, found, int(found.get("content-length", -1)), connection, pool, file)
-    except Exception as error:  # urllib3's own, of the socket, or of an answer that is none
+        return Answer(status, answered, int(answered.get("content-length", -1)), connection, pool, file)
+    except Exception as error:  # an error of urllib3, of the socket, or of the parsing above
         with suppress(OSError):
             connection.close()
         raise HTTPClientError(error=error) from None
 
 
 def _socket_of(connection: Any) -> Any:
-    """None of one that is not open."""
+    """Return the socket of a connection; None if it is not open."""
     return connection.sock

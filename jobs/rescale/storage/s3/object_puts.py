@@ -1,7 +1,6 @@
-"""PutObject and UploadPart, with a checksum where the bucket asks for one, as S3 does for all that it will lock.
+"""PutObject and UploadPart, with a checksum where the bucket demands one, as S3 does with object lock.
 
-It is Content-MD5, which every store knows, and costs nothing where nobody has asked: the first answer that does is
-heeded from then on.
+The checksum is Content-MD5, which every store knows. It is computed only after a bucket has refused a request without.
 """
 
 from __future__ import annotations
@@ -22,28 +21,28 @@ T = TypeVar("T")
 
 
 class ObjectPuts:
-    """Errors are boto3's."""
+    """Puts of a client; errors are boto3's."""
 
     def __init__(self, client: S3Client) -> None:
         self._client = client
-        self._asked_for: set[str] = set()
+        self._demanding: set[str] = set()
 
     def put_object(self, bucket: str, key: str, data: bytes, **more: Any) -> None:
         self._put(lambda **checksum: self._client.put_object(Key=key, **checksum, **more), bucket, data)
 
     def upload_part(self, bucket: str, key: str, data: bytes | bytearray, **more: Any) -> str:
-        """Its ETag."""
+        """Upload a part and return its ETag."""
         answer = self._put(lambda **checksum: self._client.upload_part(Key=key, **checksum, **more), bucket, data)
         return answer["ETag"]
 
     def _put(self, put: Callable[..., T], bucket: str, data: bytes | bytearray) -> T:
-        wanted: dict[str, Any] = {"Bucket": bucket, "Body": data}
-        if bucket not in self._asked_for:
+        parameters: dict[str, Any] = {"Bucket": bucket, "Body": data}
+        if bucket not in self._demanding:
             try:
-                return put(**wanted)
+                return put(**parameters)
             except ClientError as error:
                 if not wants_checksum(error):
                     raise
-                self._asked_for.add(bucket)
+                self._demanding.add(bucket)
         md5 = hashlib.md5(data, usedforsecurity=False).digest()
-        return put(**wanted, ContentMD5=base64.b64encode(md5).decode())
+        return put(**parameters, ContentMD5=base64.b64encode(md5).decode())

@@ -1,9 +1,12 @@
-"""GetObject for a part of the CPU that boto3 takes for it: small reads by the thousand are what looking costs on S3.
+"""GetObject for a fraction of the CPU that boto3 takes: inspecting a snapshot takes small reads by the thousand.
 
-botocore still says where a bucket's objects lie, whose credentials count and which settings, and signs every request;
-connections are opened as it has them. Left out is what it does for requests of any service: to check and to build them
-from a model, to resolve endpoints, to call handlers. What is no object comes as the error that boto3 raises; what it
-would follow elsewhere, as to another region, send by a proxy or put together of chunks, is left to it.
+botocore still resolves the endpoint of a bucket, the credentials and the settings, signs every request and opens the
+connections. Left out is its work for requests of any service: validation and serialisation by a model, and handlers.
+Error answers become the errors that boto3 raises. Redirects to another region, proxies and chunked bodies are left to
+boto3.
+
+CPU of a read of 1 KiB and of 4 MiB by 32 threads: 0.6 and 2.1 ms here, 3.3 and 3.7 ms with boto3's `get_object`, 0.4
+and 3.2 ms with obstore, at the same throughput as obstore.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from botocore.exceptions import ClientError, HTTPClientError, IncompleteReadErro
 from botocore.parsers import RestXMLParser
 from botocore.utils import percent_encode
 
+from rescale.storage.s3 import s3_client
 from rescale.storage.s3.http_get import Answer, get
 from rescale.storage.s3.s3_client import ATTEMPTS
 from rescale.storage.s3.s3_requests import REQUESTS
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 
 _HEADERS = {"Range": "Range", "IfMatch": "If-Match"}
 _SAFE = "/~"
-"""In a key, as botocore has it."""
+"""Characters of a key that are not escaped, as in botocore."""
 
 _SOME_KEY = "x"
 _FOUND = (200, 206)
@@ -38,12 +42,12 @@ _BUSY = (429, 500, 502, 503, 504)
 _ELSEWHERE = (301, 302, 307)
 _FOLLOWED = (*_ELSEWHERE, 400)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 20.0
-"""Seconds between two tries."""
+"""Seconds between two attempts."""
 
 
 @dataclass(frozen=True)
 class _Address:
-    """Where the objects of a bucket lie, and how requests there are signed."""
+    """Endpoint of a bucket's objects, and how requests to it are signed."""
 
     prefix: str
     headers: dict[str, str]
@@ -59,38 +63,39 @@ class _Address:
 
 
 class ObjectReads:
-    """`client.get_object` with Bucket, Key, Range and IfMatch; safe to use from many threads."""
+    """A replacement of `client.get_object` with Bucket, Key, Range and IfMatch; safe to use from many threads."""
 
     def __init__(self, client: S3Client) -> None:
         self._client = client
         settings: Any = client.meta.config
         self._seconds = settings.connect_timeout, settings.read_timeout
-        # Who asks that checksums are looked at gets all of botocore.
+        # boto3 checks checksums, where the user demands that.
         self._is_plain = settings.response_checksum_validation == "when_required"
         self._parser = RestXMLParser()
         self._shape: Any = client.meta.service_model.operation_model("GetObject").output_shape
-        self._places: dict[str, _Address | None] = {}
+        self._addresses: dict[str, _Address | None] = {}
         self._looking = threading.local()
         client.meta.events.register_last("before-sign.s3.GetObject", self._see)
 
     def get_object(self, **wanted: Any) -> GetObjectOutputTypeDef:
-        """Raises as the client does."""
+        """Return what the client's `get_object` does; errors are boto3's."""
         bucket, key = wanted["Bucket"], wanted["Key"]
-        if bucket not in self._places:
-            self._places[bucket] = self._place(bucket) if self._is_plain else None
-        place = self._places[bucket]
-        if place is None:
+        if bucket not in self._addresses:
+            self._addresses[bucket] = self._address(bucket) if self._is_plain else None
+        address = self._addresses[bucket]
+        if address is None:
             return self._client.get_object(**wanted)
         headers = {header: wanted[name] for name, header in _HEADERS.items() if name in wanted}
         REQUESTS.ask()
+        give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
         for attempt in range(ATTEMPTS):
             REQUESTS.send("GetObject")
             try:
-                answer = place.ask(key, headers, self._seconds)
+                answer = address.ask(key, headers, self._seconds)
                 if answer.size < 0 or answer.status in _FOLLOWED:
                     answer.close()
                     if answer.status in _ELSEWHERE:
-                        self._places[bucket] = None
+                        self._addresses[bucket] = None
                     return self._client.get_object(**wanted)
                 if answer.status in _FOUND:
                     return cast(
@@ -99,7 +104,7 @@ class ObjectReads:
                     )
                 error = self._error(answer)
             except (HTTPClientError, IncompleteReadError):
-                if attempt == ATTEMPTS - 1:
+                if attempt == ATTEMPTS - 1 or time.monotonic() >= give_up_at:
                     raise
             else:
                 if attempt == ATTEMPTS - 1 or answer.status not in _BUSY:
@@ -111,14 +116,14 @@ class ObjectReads:
         read = {"headers": answer.headers, "status_code": answer.status, "body": answer.read()}
         return ClientError(self._parser.parse(read, self._shape), "GetObject")
 
-    def _place(self, bucket: str) -> _Address | None:
-        """What a request looks like that botocore is about to sign; None if it goes in a way of its own."""
+    def _address(self, bucket: str) -> _Address | None:
+        """Return the address that botocore uses for a bucket; None if it needs boto3: a proxy, another signature."""
         self._looking.now = True
         try:
             self._client.get_object(Bucket=bucket, Key=_SOME_KEY)
         except _SeenError as seen:
             REQUESTS.ask(-1)  # nothing is sent
-            return seen.place
+            return seen.address
         finally:
             self._looking.now = False
         raise AssertionError("nothing is sent")
@@ -134,12 +139,13 @@ class ObjectReads:
         session._setup_ssl_cert(pool, prefix, session._verify)
         host = request_signer.get_auth_instance(*signed_by).headers_to_sign(request)["host"]
         headers = {"Host": host, "User-Agent": request.headers["User-Agent"]}
+        headers |= {name: value for name, value in request.headers.items() if name.lower().startswith("x-amz-")}
         raise _SeenError(_Address(prefix, headers, pool, request_signer, signed_by))
 
 
 class _SeenError(Exception):
-    """Ends a request before it is sent."""
+    """Ends a request of botocore before it is sent."""
 
-    def __init__(self, place: _Address | None) -> None:
+    def __init__(self, address: _Address | None) -> None:
         super().__init__()
-        self.place = place
+        self.address = address

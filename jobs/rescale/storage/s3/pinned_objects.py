@@ -1,6 +1,6 @@
-"""Objects in the version that was seen: asked for by its ETag, and refused where they are another one by now.
+"""Reads of objects in the version that was seen first, by its ETag; an object that has changed since is refused.
 
-boto3 repeats requests; a body that breaks off is asked for again here, with pauses that grow.
+boto3 repeats requests that fail. A body that breaks off is requested again here, with growing pauses.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from rescale.errors import RequestError, RescaleError, SnapshotError, StoreError
 from rescale.storage.contract import Pin
 from rescale.storage.locations import split_s3
+from rescale.storage.s3 import s3_client
+from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.s3_client import ATTEMPTS
 from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translated
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -26,45 +28,46 @@ _Answer = TypeVar("_Answer", bound="HeadObjectOutputTypeDef | GetObjectOutputTyp
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 """Seconds between two requests for a body."""
 
-_WITHOUT_A_WORD = ("400", "403")
-"""What an answer to a HEAD says of expired keys or a wrong clock, for it has no body: so a GET asks again."""
+_WITHOUT_CAUSE = ("400", "403")
+"""Codes of a HEAD, whose answer has no body, for expired keys or a wrong clock. A GET gets the cause."""
 
 
 class PinnedObjects:
-    """Errors are ours. `get_object` is asked for bodies, as the client's own would be."""
+    """HEAD and GET of pinned objects, with errors of ours. `get_object` replaces the client's."""
 
     def __init__(self, client: S3Client, get_object: Callable[..., GetObjectOutputTypeDef]) -> None:
         self._client = client
         self._get_object = get_object
 
     def head(self, uri: str, **more: Any) -> HeadObjectOutputTypeDef | None:
-        """None for an object that is not there."""
+        """Return the answer to a HEAD; None for an object that is not there."""
         bucket, key = split_s3(uri)
         with translated(uri):
             try:
                 return _of_s3(uri, self._client.head_object(Bucket=bucket, Key=key, **more))
             except UnicodeEncodeError:
-                return None  # a name from a damaged snapshot, which no object can have
+                return None  # a name from a damaged snapshot that no object can have
             except ClientError as error:
                 if is_absent(error):
                     return None
-                if code_of(error) in _WITHOUT_A_WORD:
+                if code_of(error) in _WITHOUT_CAUSE:
                     self._client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0")["Body"].close()
                 raise
 
     def pin(self, uri: str) -> Pin | None:
-        """Of the version that is there."""
+        """Return the pin of the version that is there."""
         head = self.head(uri)
         return None if head is None else Pin(head["ContentLength"], etag=head["ETag"])
 
     def read(
         self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
     ) -> tuple[bytes, Pin]:
-        """`length` bytes from `start`, or the whole object of at most `limit`, and its version.
+        """Return `length` bytes from `start`, or the whole object of at most `limit` bytes, and its version.
 
-        Of a body in chunks nothing tells the size; of none more is read than was asked for.
+        A chunked body does not tell its size. No more bytes are read than were requested.
         """
         most = limit if length is None else length
+        give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
         for attempt in range(ATTEMPTS):
             answer = self._get(uri, pin, start, length)
             body, size = answer["Body"], answer.get("ContentLength", -1)
@@ -75,7 +78,7 @@ class PinnedObjects:
                 with translated(uri):
                     data = body.read() if size >= 0 or most is None else body.read(most + 1)
             except StoreError:
-                if attempt == ATTEMPTS - 1:
+                if attempt == ATTEMPTS - 1 or time.monotonic() >= give_up_at:
                     raise
                 time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
             else:
@@ -88,24 +91,24 @@ class PinnedObjects:
         raise AssertionError("the last attempt returns or raises")
 
     def changed(self, uri: str, pin: Pin | None) -> SnapshotError:
-        """For an object that is there in another version than the pinned one."""
+        """Return the error for an object that is there in another version than the pinned one."""
         return SnapshotError(
             "an object has changed since it was first looked at",
             path=uri,
             expected=pin,
             found=self.pin(uri),
-            advice="see that nothing writes to the snapshot, and plan again",
+            advice="make sure that nothing writes to the snapshot, and plan again",
         )
 
     def _get(self, uri: str, pin: Pin | None, start: int = 0, length: int | None = None) -> GetObjectOutputTypeDef:
         bucket, key = split_s3(uri)
-        wanted: dict[str, Any] = {"Bucket": bucket, "Key": key}
+        parameters: dict[str, Any] = {"Bucket": bucket, "Key": key}
         if length is not None:
-            wanted["Range"] = f"bytes={start}-{start + length - 1}"
+            parameters["Range"] = f"bytes={start}-{start + length - 1}"
         with translated(uri):
             for condition in conditions(pin):
                 try:
-                    answer = self._get_object(**wanted, **condition)
+                    answer = self._get_object(**parameters, **condition)
                 except UnicodeEncodeError:
                     raise gone(uri) from None
                 except ClientError as error:
@@ -125,43 +128,41 @@ class PinnedObjects:
 
 
 def conditions(pin: Pin | None) -> list[dict[str, Any]]:
-    """What to ask for, in turn: some stores know an ETag only without its quotes."""
+    """Return the conditions to try in turn: some stores know an ETag only without its quotes."""
     if pin is None or pin.etag is None:
         return [{}]
     return [{"IfMatch": pin.etag}, {"IfMatch": pin.etag.strip('"')}]
 
 
 def _of_s3(uri: str, answer: _Answer) -> _Answer:
-    """`RequestError` for one that S3 would not give: a page that says 200 to everything has no ETag."""
+    """Return the answer; `RequestError` if it has no ETag, like a web page that answers everything with 200."""
     if not answer.get("ETag"):
         raise RequestError(
-            "what answers here is not S3: it names no version of an object",
+            "this endpoint is not S3: its answer names no version of the object",
             path=uri,
-            advice="let the endpoint be the S3 API of the store, not its console or a login page",
+            advice=s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store, not its console or a login page"),
         )
     return answer
 
 
 def gone(uri: str) -> SnapshotError:
-    return SnapshotError("an object is gone", path=uri, advice="see that nothing removes it, and start again")
+    return SnapshotError("an object is gone", path=uri, advice="make sure that nothing removes it, and start again")
 
 
-def _too_short(uri: str, start: int, length: int, found: int) -> SnapshotError:
+def _too_short(uri: str, start: int, length: int, present: int) -> SnapshotError:
     return SnapshotError(
-        "an object ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{found} bytes"
+        "an object ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present} bytes"
     )
 
 
-def _too_large(uri: str, start: int, length: int | None, most: int, found: int) -> RescaleError:
+def _too_large(uri: str, start: int, length: int | None, most: int, present: int) -> RescaleError:
     if length is None:
-        return SnapshotError(
-            "an object is larger than it can be", path=uri, expected=f"at most {most} bytes", found=found
-        )
+        return SnapshotError("an object is too large", path=uri, expected=f"at most {most} bytes", found=present)
     return StoreError(
         "the store sent more of an object than was asked for",
         path=uri,
         offset=start,
         expected=f"{length} bytes",
-        found=f"{found} bytes or more",
-        advice="see that the store, and whatever is between, knows the Range header",
+        found=f"{present} bytes or more",
+        advice="check that the store, and proxies in between, honour the Range header",
     )

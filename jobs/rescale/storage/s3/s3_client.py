@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from rescale.errors import RequestError
+from rescale.storage.s3.object_settings import ObjectSettings
+from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.s3_errors import sentence
 from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 ATTEMPTS = 8
-"""Of a request, the first one too."""
+"""Attempts of a request, the first included."""
+
+CONNECT_SECONDS = 10
+READ_SECONDS = 40
+"""Seconds to wait for the next bytes of an answer. S3 answers long requests such as CompleteMultipartUpload at once and
+sends white space while it works."""
+
+RETRY_SECONDS = 50
+"""Seconds after which a request without an answer is not sent again.
+
+Two attempts fit. With the longest pause of botocore between attempts (20 s) a store that accepts connections and stays
+silent is reported within two minutes.
+"""
 
 _CONNECTIONS = 32
 
 
 def own_client() -> S3Client:
-    """As the AWS variables say."""
+    """Return a client that the AWS variables configure; `RequestError` if they do not fit."""
+    settings = ObjectSettings.read(os.environ)
     try:
         config = Config(
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
             max_pool_connections=_CONNECTIONS,
-            connect_timeout=10,
-            read_timeout=60,
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
             request_checksum_calculation=_unless_set("AWS_REQUEST_CHECKSUM_CALCULATION"),
             response_checksum_validation=_unless_set("AWS_RESPONSE_CHECKSUM_VALIDATION"),
             s3={"addressing_style": "path"} if _custom_endpoint() else None,
@@ -38,14 +54,34 @@ def own_client() -> S3Client:
     except (BotoCoreError, ValueError) as error:
         raise RequestError(
             f"S3 cannot be used as it is configured: {sentence(error)}",
-            advice="check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
+            advice=s3_advice("{CONFIGURATION}"),
         ) from None
+    settings.apply(client)
+    limit_silence(client)
     REQUESTS.count(client)
     return client
 
 
+def limit_silence(client: S3Client) -> None:
+    """Make `client` give up a request that nobody has answered for `RETRY_SECONDS`.
+
+    botocore limits the number of attempts but not their time. Answers, such as "slow down", are not limited here.
+    """
+
+    def begin(context: dict[str, Any], **_: Any) -> None:
+        context["rescale_give_up_at"] = time.monotonic() + RETRY_SECONDS
+
+    def give_up(caught_exception: Exception | None, request_dict: dict[str, Any], **_: Any) -> None:
+        at = request_dict["context"].get("rescale_give_up_at")
+        if caught_exception is not None and at is not None and time.monotonic() >= at:
+            raise caught_exception
+
+    client.meta.events.register("before-call.s3", begin)
+    client.meta.events.register_first("needs-retry.s3", give_up)
+
+
 def _region() -> str | None:
-    """AWS_REGION, which every other SDK reads; None leaves it to what boto3 reads itself."""
+    """Return AWS_REGION, which every other SDK reads; None leaves the region to what boto3 reads itself."""
     return os.environ.get("AWS_REGION") or None
 
 
@@ -54,5 +90,5 @@ def _custom_endpoint() -> bool:
 
 
 def _unless_set(variable: str) -> Any:
-    """boto3's own reading of the variable where the user set it; else only where a request needs it."""
+    """Return the variable's value for boto3 to read, or checksums only where a request needs them."""
     return os.environ.get(variable, "when_required").lower()

@@ -1,7 +1,8 @@
-"""What S3 and boto3 report, as our errors: who must act, and whether another try may help.
+"""Translation of the errors of S3 and boto3 into Rescale's: who must act, and whether another try may help.
 
-Answers are told apart by their HTTP status first, because a HEAD has no body and stores differ in their codes. boto3
-has retried throttling, 5xx and lost connections with back-off before any of this is seen.
+`error_codes` has the meaning of S3's codes. The HTTP status decides about answers without a code of S3's: a HEAD has no
+body, and stores have codes of their own. boto3 has retried throttling, 5xx and lost connections with back-off before
+any of this is seen.
 """
 
 from __future__ import annotations
@@ -24,143 +25,181 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
-from rescale.errors import LockedError, RequestError, RescaleError, StoreError
+from rescale.storage.s3.error_codes import ENCRYPTION, ERROR_CODES, FULL, KMS_DENIED, ErrorCode
+from rescale.storage.s3.s3_advice import s3_advice
+from rescale.text.errors import LockedError, RequestError, RescaleError, StoreError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
 
-_EXPIRED = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
-_WRONG_CLOCK = ("RequestTimeTooSkewed", "RequestExpired")
-_ELSEWHERE = ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
-_NOBODY = "XAdminUserNotFound"
-"""What versitygw calls an access key that it does not know, with the status of what is not there."""
 _NO_CONDITIONS = ("InvalidArgument", "InvalidRequest", "NotImplemented", "BadRequest", "400")
 _TRANSIENT = (HTTPClientError, ConnectionError, IncompleteReadError, FlexibleChecksumError, CredentialRetrievalError)
 _CHECKSUM = re.compile(r"Content-MD5|x-amz-checksum-", re.IGNORECASE)
 _LOCK = re.compile(r"object.?lock|\bWORM\b|retention ?policy|legal hold", re.IGNORECASE)
 _USER_INFO = re.compile(r"(\w+://)?[^\s\"]*@")
 _BAD_HEADER = "Invalid header value"
-"""What `http.client` says, with the value behind it."""
+"""Beginning of the message of `http.client` about an invalid value of a header."""
 _UNTRUSTED = "certificate verify failed"
-"""What OpenSSL says."""
-_CREDENTIALS = "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or AWS_PROFILE)"
+"""Part of OpenSSL's message about a certificate that is not trusted."""
+
+_ABSENT_CODES_OF_OTHERS = ("NoSuchBucket", "XAdminUserNotFound", "NoSuchAccessPoint", "NoSuchMultiRegionAccessPoint")
+"""Codes with status 404 that are not about the object. versitygw calls an access key that it does not know so."""
+
+_ENCRYPTION_WORDS = re.compile(r"encrypt|\bSSE\b|customer.provided", re.IGNORECASE)
+_KMS_ACTION = re.compile(r"\bkms:", re.IGNORECASE)
+_ABOUT_ANYTHING = ("InvalidRequest", "InvalidArgument", "BadRequest", "AccessDenied")
+"""Codes of many faults, which only the message tells apart."""
+
+_NOT_OF_COPIES = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeout", "KMS.ThrottlingException")
+"""Codes with status 400 that any request may get, or that pass."""
+
+_WRITES = ("PutObject", "CreateMultipartUpload", "UploadPart", "CopyObject", "UploadPartCopy")
+_DENIED = (401, 403)
+_NO_ROOM = 507
 
 
 @contextmanager
 def translated(uri: str) -> Iterator[None]:
-    """Errors of boto3 in the block as ours."""
+    """Raise errors of boto3 in the block as Rescale's."""
     try:
         yield
     except ClientError as error:
         raise _of_answer(error, uri) from None
     except (NoCredentialsError, PartialCredentialsError) as error:
-        raise RequestError(f"no credentials for S3: {sentence(error)}", path=uri, advice=_CREDENTIALS) from None
+        raise RequestError(f"no credentials for S3: {sentence(error)}", path=uri, advice=s3_advice("{KEYS}")) from None
     except UnicodeEncodeError:
         raise RequestError("no object can have this name", path=ascii(uri), advice="name another place") from None
     except (*_TRANSIENT, OSError) as error:
         if _BAD_HEADER in str(error):
-            advice = f"{_CREDENTIALS}: is there a line break in one of them?"
-            raise RequestError("a key or a token has signs that no request may have", path=uri, advice=advice) from None
+            advice = s3_advice("{KEYS}: is there a line break in one of them?")
+            raise RequestError(
+                "a key or a token has characters that HTTP headers cannot have", path=uri, advice=advice
+            ) from None
         if _UNTRUSTED in str(error):
-            advice = "let AWS_CA_BUNDLE name the file with the certificate of who has signed it, or mend the endpoint"
+            advice = s3_advice("let {AWS_CA_BUNDLE} name a file with the certificate of the authority that signed it")
             what = f"the endpoint of S3 has a certificate that is not trusted: {sentence(error)}"
             raise RequestError(what, path=uri, advice=advice) from None
-        advice = "check the endpoint of S3 and the network, then run the same command again"
+        advice = s3_advice("check the endpoint of S3 and the network, then {AGAIN}")
         raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
     except BotoCoreError as error:
         raise RequestError(
             f"the request to S3 cannot be made: {sentence(error)}",
             path=uri,
-            advice="check the name of the bucket and the AWS variables",
+            advice=s3_advice("{BUCKET}"),
         ) from None
 
 
 def status_of(error: ClientError) -> int:
-    """The HTTP status of the answer."""
+    """Return the HTTP status of the answer."""
     return error.response["ResponseMetadata"]["HTTPStatusCode"]
 
 
 def code_of(error: ClientError) -> str:
-    """S3's code, such as `NoSuchKey`; the status as text where the answer had no body."""
+    """Return S3's code, such as `NoSuchKey`; the status as text where the answer had no body."""
     return error.response["Error"].get("Code", str(status_of(error)))
 
 
 def is_absent(error: ClientError) -> bool:
-    """Whether the object, and no more than the object, is not there."""
-    return status_of(error) == 404 and code_of(error) not in ("NoSuchBucket", _NOBODY)
+    """Return whether the object is not there, and nothing else is missing."""
+    return status_of(error) == 404 and code_of(error) not in _ABSENT_CODES_OF_OTHERS
 
 
 def refuses_conditions(error: ClientError) -> bool:
-    """Whether the answer to a conditional put says that the store does not know the condition."""
+    """Return whether a store refuses a conditional put because it does not know the condition."""
     if wants_checksum(error):
         return False
     return status_of(error) == 501 or (status_of(error) == 400 and code_of(error) in _NO_CONDITIONS)
 
 
 def refuses_copies(error: ClientError) -> bool:
-    """Whether the answer to a copy says that the store makes none here, be it that it may not or that it cannot.
+    """Return whether the store does not copy here, because it may not or because it cannot.
 
-    Who may not read or put at all will see so when he tries.
+    Without access at all, the reads and puts that replace the copy fail and say so.
     """
-    return status_of(error) in (403, 405, 501) or (status_of(error) == 400 and code_of(error) not in _EXPIRED)
+    if status_of(error) in (403, 405, 501):
+        return True
+    return status_of(error) == 400 and code_of(error) not in _NOT_OF_COPIES
 
 
 def wants_checksum(error: ClientError) -> bool:
-    """As S3 does of every object that will be locked."""
+    """Return whether the bucket demands a checksum, as S3 does with object lock."""
     return status_of(error) == 400 and _CHECKSUM.search(error.response["Error"].get("Message", "")) is not None
 
 
 def is_locked(error: ClientError) -> bool:
-    """Whether the answer says that an object must be neither deleted nor replaced yet, in the words of some stores."""
+    """Return whether an object must be neither deleted nor replaced yet; stores word this differently."""
     if status_of(error) not in (400, 403) or wants_checksum(error):
         return False
     return _LOCK.search(f"{code_of(error)} {error.response['Error'].get('Message', '')}") is not None
 
 
 def lock_of(head: HeadObjectOutputTypeDef) -> str | None:
-    """How long an object is locked, as far as the answer to a HEAD says."""
+    """Return until when an object is locked, as far as the answer to a HEAD tells."""
     until, held = head.get("ObjectLockRetainUntilDate"), head.get("ObjectLockLegalHoldStatus") == "ON"
-    words = [f"locked until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"] if until is not None else []
-    words += ["under a legal hold, which somebody has to end"] if held else []
-    return " and ".join(words) or None
+    details = [f"locked until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"] if until is not None else []
+    details += ["under a legal hold that somebody has to end"] if held else []
+    return " and ".join(details) or None
 
 
 def _of_answer(error: ClientError, uri: str) -> RescaleError:
-    status, code = status_of(error), code_of(error)
-    message = error.response["Error"].get("Message", "") or str(error)
-    if code == "NoSuchBucket":
-        return RequestError("there is no such bucket", path=uri, advice="create it, or name another")
-    if code == "InvalidBucketName":
-        return RequestError("no bucket can have this name", path=uri, advice="name another")
-    if code in _ELSEWHERE:
-        return RequestError(
-            f"the bucket lies in another region: {message}", path=uri, advice="set AWS_REGION to the bucket's region"
-        )
+    message = _message_of(error)
     if wants_checksum(error):
-        advice = "set AWS_REQUEST_CHECKSUM_CALCULATION=when_supported, then run the same command again"
+        advice = s3_advice("{CHECKSUMS}, then {AGAIN}")
         return RequestError(f"the bucket takes no object without a checksum: {message}", path=uri, advice=advice)
     if is_locked(error):
         return LockedError(
             f"S3 neither deletes nor replaces an object that is locked: {message}",
             path=uri,
-            found=code,
-            advice="it stays, and does no harm: nothing is a checkpoint without its _metadata. When its lock has ended "
-            "run the same command again; until then name another target",
+            found=code_of(error),
+            advice=s3_advice(
+                "it stays, and does no harm: without _metadata it is no checkpoint. When the lock has ended, {AGAIN}; "
+                "until then name another target"
+            ),
         )
-    if code in _WRONG_CLOCK:
-        advice = "set the clock of this machine, then run the same command again"
-        return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
-    if code in _EXPIRED:
-        advice = f"{_CREDENTIALS}: they have expired; with new ones run the same command again"
-        return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
-    if status in (401, 403) or code == _NOBODY:
-        advice = f"{_CREDENTIALS}, and the bucket's policy"
-        return RequestError(f"S3 denies access: {message}", path=uri, found=code, advice=advice)
-    if code == "KeyTooLongError":
-        return RequestError("no object can have a name of this length", path=uri, advice="name another place")
-    return StoreError(f"S3 says: {message}", path=uri, found=code)
+    meaning = _meaning_of(error)
+    kind = StoreError if meaning.retryable else RequestError
+    return kind(f"{meaning.cause}: {message}", path=uri, found=_found(error), advice=meaning.advice)
+
+
+def _meaning_of(error: ClientError) -> ErrorCode:
+    """Return the cause and the advice for an answer; an answer that nothing is known of is worth another try."""
+    status, code, message = status_of(error), code_of(error), _message_of(error)
+    if status in _DENIED and _KMS_ACTION.search(message):
+        return KMS_DENIED
+    if code in _ABOUT_ANYTHING and _ENCRYPTION_WORDS.search(message):
+        return ENCRYPTION
+    if (meaning := ERROR_CODES.get(code)) is not None:
+        return meaning
+    if status == _NO_ROOM:
+        return FULL
+    if status in _DENIED:
+        return _denial(error)
+    return ErrorCode("S3 fails", s3_advice("{AGAIN}"), retryable=True)
+
+
+def _denial(error: ClientError) -> ErrorCode:
+    """Return the meaning of an answer that denies access without a reason: any of several settings may be missing."""
+    advice = [
+        "{KEYS}, and the bucket's policy",
+        "a bucket whose requester pays wants {PAYER}",
+    ]
+    if error.operation_name in _WRITES:
+        advice.append("a policy that demands encryption headers wants {AWS_SERVER_SIDE_ENCRYPTION}")
+    else:
+        advice.append("an object under a key of yours (SSE-C) wants {AWS_SSE_CUSTOMER_KEY_BASE64}")
+    return ErrorCode("S3 denies access", s3_advice("; ".join(advice)))
+
+
+def _message_of(error: ClientError) -> str:
+    return error.response["Error"].get("Message", "") or str(error)
+
+
+def _found(error: ClientError) -> str:
+    """Return the code, and the storage class of an archived object."""
+    storage_class = error.response["Error"].get("StorageClass")
+    return f"{code_of(error)}, storage class {storage_class}" if storage_class else code_of(error)
 
 
 def sentence(error: BaseException) -> str:
-    """What an error says, on one line; who names an endpoint with a password in it does not want to read that."""
+    """Return the message of an error on one line, without the password of an endpoint."""
     return _USER_INFO.sub(r"\1…@", " ".join(str(error).split()))

@@ -1,7 +1,4 @@
-"""How many requests this process has sent to S3, by what they ask for, and how often boto3 had to ask again.
-
-Beside them the bytes that the store has copied because it was asked to, which did not pass this process.
-"""
+"""Numbers of requests that this process has sent to S3, of repeated ones, and of bytes that the store has copied."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any
 
 
 class Requests:
-    """Counts from the start of the process on; safe to use from many threads."""
+    """Counters since the start of the process; safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -20,13 +17,13 @@ class Requests:
         self._copied = 0
 
     def count(self, client: Any) -> None:
-        """From now on counts what a client of boto3 sends."""
+        """Count the requests that a client of boto3 sends from now on."""
         client.meta.events.register("before-call.s3", self._ask)
         client.meta.events.register("before-send.s3", self._send)
 
     @property
     def by_kind(self) -> Counter[str]:
-        """Requests sent, such as `{"GetObject": 3}`, each try for itself."""
+        """Requests sent by operation, such as `{"GetObject": 3}`; every attempt counts."""
         with self._lock:
             return self._sent.copy()
 
@@ -41,12 +38,12 @@ class Requests:
             return self._copied
 
     def copied(self, size: int) -> None:
-        """The store has copied so many bytes."""
+        """Count bytes that the store has copied itself."""
         with self._lock:
             self._copied += size
 
     def ask(self, times: int = 1) -> None:
-        """Somebody asks for something, which may take several requests."""
+        """Count a call, which may take several requests."""
         with self._lock:
             self._asked += times
 
@@ -54,7 +51,7 @@ class Requests:
         self.ask()
 
     def send(self, kind: str) -> None:
-        """A request is sent, such as `GetObject`."""
+        """Count a request that is sent, such as `GetObject`."""
         with self._lock:
             self._sent[kind] += 1
 
@@ -63,4 +60,4 @@ class Requests:
 
 
 REQUESTS = Requests()
-"""Those of this process."""
+"""The counters of this process."""

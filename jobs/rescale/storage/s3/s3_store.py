@@ -1,22 +1,21 @@
-"""S3 and what speaks its protocol, through boto3 and the standard AWS variables.
+"""S3 as a `Store`, through boto3 and the standard AWS variables.
 
-Objects appear whole. Default checksums that older stores refuse are off, and objects are deleted one by one, because
-a request that deletes many needs a checksum that not every store knows. A lost answer makes boto3 repeat a request:
-so a put that found its own bytes there has succeeded, and so has the completion of an upload that is gone.
+Objects appear whole. Default checksums are off, because older stores refuse them. Objects are deleted one by one,
+because DeleteObjects needs a checksum that not every store knows. boto3 repeats a request whose answer was lost. So a
+put that finds its own bytes has succeeded, and so has the completion of an upload that is gone.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from rescale.errors import LockedError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span
 from rescale.storage.locations import contains, parent, split_s3
@@ -38,6 +37,8 @@ from rescale.storage.s3.s3_errors import (
 )
 from rescale.storage.s3.server_copies import ServerCopies
 from rescale.storage.side_by_side import side_by_side
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import LockedError, RescaleError, SnapshotError, StoreError, UnsupportedError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -47,7 +48,7 @@ _CONFLICT_SECONDS = 0.05
 
 
 class S3Store:
-    """`Store` over S3; `client` is one that is configured otherwise than by the AWS variables, and asked for all."""
+    """`Store` over S3. A given `client`, configured otherwise than by the AWS variables, makes all requests itself."""
 
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most=10_000)
 
@@ -62,12 +63,12 @@ class S3Store:
         return self._objects.pin(uri)
 
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
-        found: dict[str, Pin] = {}
+        listed_pins: dict[str, Pin] = {}
         wanted = set(uris)
         for directory, number in Counter(map(parent, uris)).items():
             if number >= WORTH_A_PAGE:
-                found |= listed_of(self._client, directory, wanted)
-        return side_by_side(lambda uri: found.get(uri) or self.stat(uri), uris)
+                listed_pins |= listed_of(self._client, directory, wanted)
+        return side_by_side(lambda uri: listed_pins.get(uri) or self.stat(uri), uris)
 
     def modified(self, uri: str) -> datetime | None:
         head = self._objects.head(uri)
@@ -93,7 +94,7 @@ class S3Store:
 
     def put(self, uri: str, data: bytes) -> None:
         bucket, key = split_s3(uri)
-        with self._told_of_locks(uri), translated(uri):
+        with self._with_lock_details(uri), translated(uri):
             try:
                 self._puts.put_object(bucket, key, data)
             except ClientError as error:
@@ -112,7 +113,7 @@ class S3Store:
     def delete(self, uris: Iterable[str]) -> None:
         locked = [error for error in side_by_side(self._delete, uris) if error is not None]
         for first in locked[:1]:
-            with self._told_of_locks(first.path or ""):
+            with self._with_lock_details(first.path or ""):
                 first.found = f"{first.found} ({len(locked)} such objects)"
                 raise first
 
@@ -127,6 +128,9 @@ class S3Store:
             return self._puts.upload_part(bucket, key, data, UploadId=token, PartNumber=number)
 
     def copy(self, uri: str, source: Span) -> None:
+        self._copies.copy(uri, source)
+
+    def keep(self, uri: str, source: Span) -> None:
         self._copies.copy(uri, source)
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
@@ -145,14 +149,15 @@ class S3Store:
             if there is None or there.size != size:
                 raise
 
-    def abort_parts(self, uri: str) -> None:
+    def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
         bucket, key = split_s3(uri)
         with translated(uri):
             pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
             uploads = [upload for page in pages for upload in page.get("Uploads", ())]
             for upload in uploads:
-                if not contains(uri, f"s3://{bucket}/{upload['Key']}"):
-                    continue  # only begins with the same letters
+                begun = f"s3://{bucket}/{upload['Key']}"
+                if not contains(uri, begun) or (is_ours is not None and not is_ours(begun)):
+                    continue  # only begins with the same letters, or is somebody else's
                 try:
                     self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
                 except ClientError as error:
@@ -160,7 +165,7 @@ class S3Store:
                         raise
 
     def _delete(self, uri: str) -> LockedError | None:
-        """The error, where it must not be deleted yet."""
+        """Delete an object; return the error if it is locked."""
         bucket, key = split_s3(uri)
         try:
             with translated(uri):
@@ -174,8 +179,8 @@ class S3Store:
         return None
 
     @contextmanager
-    def _told_of_locks(self, uri: str) -> Iterator[None]:
-        """An object that is locked comes with what S3 says of that, as far as we may ask."""
+    def _with_lock_details(self, uri: str) -> Iterator[None]:
+        """Add to a `LockedError` until when the object is locked, if the credentials allow to ask."""
         try:
             yield
         except LockedError as error:
@@ -193,7 +198,7 @@ class S3Store:
             return False  # larger, or taken away again
 
     def _put_conditionally(self, uri: str, data: bytes) -> bool:
-        """Whether the store took it; False if something is there already."""
+        """Return whether the store took the object; False if there is one already."""
         bucket, key = split_s3(uri)
         for attempt in range(_CONFLICT_ATTEMPTS):
             with translated(uri):
@@ -207,14 +212,17 @@ class S3Store:
                         raise _no_conditions(uri, error) from None
                     if status_of(error) != 409:
                         raise
-            time.sleep(_CONFLICT_SECONDS * 2**attempt)  # another writer is at it: a later answer tells who won
-        raise StoreError("the store sees conflicting writes again and again", path=uri)
+            time.sleep(_CONFLICT_SECONDS * 2**attempt)  # another writer is at work: a later answer tells which one won
+        raise StoreError("the store reports conflicting writes again and again", path=uri)
 
 
 def _no_conditions(uri: str, error: ClientError) -> UnsupportedError:
     return UnsupportedError(
-        f"the store does not know the condition of a put-if-absent: {sentence(error)}",
+        f"the store does not support put-if-absent (If-None-Match): {sentence(error)}",
         path=uri,
-        advice="use a store that honours If-None-Match, or see to it yourself that no other run has this target and "
-        "say --accept-unconditional-publish",
+        advice=Advice(
+            "use a store that honours If-None-Match; or make sure yourself that no other run has this target, and "
+            "give ",
+            mention("accept-unconditional-publish"),
+        ),
     )

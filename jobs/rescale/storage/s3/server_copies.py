@@ -1,4 +1,4 @@
-"""Copies that the store makes on its side, of objects in the version that was seen."""
+"""Copies that the store makes itself (CopyObject, UploadPartCopy), of objects in the version that was seen first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class ServerCopies:
-    """Errors are ours. A refusal is taken to be for good."""
+    """Copies by the store, with errors of ours. After one refusal no further copy is requested."""
 
     def __init__(self, client: S3Client, objects: PinnedObjects) -> None:
         self._client = client
@@ -30,41 +30,41 @@ class ServerCopies:
     def copy(self, uri: str, source: Span) -> None:
         bucket, key = split_s3(uri)
 
-        def copied(wanted: dict[str, Any]) -> None:
-            # Nothing but the bytes: else it takes the right to read tags, too, and headers come along.
+        def request(parameters: dict[str, Any]) -> None:
+            # The bytes alone: tags need one more right, and headers of the source do not belong to the result.
             self._client.copy_object(
-                Bucket=bucket, Key=key, MetadataDirective="REPLACE", TaggingDirective="REPLACE", **wanted
+                Bucket=bucket, Key=key, MetadataDirective="REPLACE", TaggingDirective="REPLACE", **parameters
             )
 
-        self._copied(uri, source, copied)
+        self._copied(uri, source, request)
 
     def copy_part(self, uri: str, upload: str, number: int, source: Span) -> str:
-        """The ETag of the part."""
+        """Copy a part of an upload and return its ETag."""
         bucket, key = split_s3(uri)
 
-        def copied(wanted: dict[str, Any]) -> str:
+        def request(parameters: dict[str, Any]) -> str:
             answer = self._client.upload_part_copy(
                 Bucket=bucket,
                 Key=key,
                 UploadId=upload,
                 PartNumber=number,
                 CopySourceRange=f"bytes={source.start}-{source.start + source.length - 1}",
-                **wanted,
+                **parameters,
             )
             return answer["CopyPartResult"]["ETag"]
 
-        return self._copied(uri, source, copied)
+        return self._copied(uri, source, request)
 
     def _copied(self, uri: str, source: Span, ask: Callable[[dict[str, Any]], T]) -> T:
-        """What the store answers to a copy of the pinned version."""
+        """Return the answer to a copy of the pinned version."""
         if self._refused is not None:
             raise CopyRefused(self._refused)
         bucket, key = split_s3(source.uri)
-        wanted = {"CopySource": {"Bucket": bucket, "Key": key}}
+        parameters = {"CopySource": {"Bucket": bucket, "Key": key}}
         with translated(uri):
             for condition in conditions(source.pin):
                 try:
-                    answer = ask(wanted | {f"CopySource{name}": etag for name, etag in condition.items()})
+                    answer = ask(parameters | {f"CopySource{name}": etag for name, etag in condition.items()})
                 except ClientError as error:
                     if is_absent(error) and code_of(error) == "NoSuchKey":
                         raise gone(source.uri) from None

@@ -19,10 +19,11 @@ from rescale.execution.writers.canonical.parts_layout import (
 from rescale.execution.writers.canonical.range_parts import RangeParts
 from rescale.execution.writers.parts import number_of_parts, part_size
 from rescale.execution.writers.protocol import WriteRange
-from rescale.planning.values.plan import Plan
+from rescale.plan.plan import Plan
+from rescale.runstate.places import places_of
 from rescale.storage.contract import PartLimits
-from rescale.target.places import places_of
 from support import snapshots
+from support.examples import examples
 from support.pipeline import plan_rescale
 
 TOKEN = "token"
@@ -72,7 +73,7 @@ class Uploads:
 
 
 def written(plan: Plan, planned: Sequence[PartsWork], content: bytes, chunk: int) -> Uploads:
-    """What becomes of the content if every range is written, in chunks of some size, and all is merged."""
+    """Return the uploads after every range is written, in chunks of `chunk` bytes, and all parts are merged."""
     store, at = Uploads(), 0
     with (
         patch("rescale.execution.writers.canonical.range_parts.open_store", lambda _: store),
@@ -156,7 +157,7 @@ MIB = 1 << 20
 large = st.lists(st.integers(0, 1 << 36), min_size=2, max_size=20)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(large, st.integers(1, 1000), st.booleans())
 def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuffled: bool) -> None:
     """Ranges of all sizes, tens of thousands of them."""

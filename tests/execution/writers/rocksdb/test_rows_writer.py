@@ -10,8 +10,8 @@ import pytest
 
 from rescale.execution.writers import windows
 from rescale.execution.writers.rocksdb import rows_writer
+from rescale.plan.plan import Plan
 from rescale.planning.streams import inline
-from rescale.planning.values.plan import Plan
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.store import open_store
@@ -55,7 +55,9 @@ def test_the_files_depend_on_the_plan_alone(name: str, tmp_path: Path) -> None:
 def test_a_state_is_cut_into_files_that_lie_end_to_end_in_the_last_level(tmp_path: Path) -> None:
     plan = planned("2-canonical-hashmap", tmp_path / "target")
     execute_without_spark(plan)
-    databases = [one for operator in with_tables(open_snapshot(plan.target)).operators for one in operator.databases]
+    databases = [
+        database for operator in with_tables(open_snapshot(plan.target)).operators for database in operator.databases
+    ]
     assert {table.file.level for database in databases for table in database.tables} == {6}
     files = [Counter(table.state for table in database.tables) for database in databases]
     assert max(max(of_state.values()) for of_state in files) > 1

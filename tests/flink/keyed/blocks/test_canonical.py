@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.keyed.blocks.canonical import StateIdTranslator
 from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.text.errors import SnapshotError
 from support.snapshots import Keyed, keyed_streams
 
 Record = tuple[int, bytes, bytes]
@@ -109,10 +109,10 @@ ONE = written([(1, b"\x05k", b"v")])
     [
         (b"\x00\x02" + ONE[2:], "a state id that the header does not know", 0),
         (b"\xff\xff", "a state id that the header does not know", 0),
-        (b"\x00\x01\xff\xff\xff\xff\x85", "a length that cannot be", 2),
-        (b"\x00\x01\x80\x00\x00\x00\x85", "a length that cannot be", 2),
-        (b"\x00\x01\x00\x00\x00\x00\x85", "a length that cannot be", 2),
-        (b"\x00\x01\x00\x00\x00\x01\x85\xff\xff\xff\xff", "a length that cannot be", 7),
+        (b"\x00\x01\xff\xff\xff\xff\x85", "an impossible length", 2),
+        (b"\x00\x01\x80\x00\x00\x00\x85", "an impossible length", 2),
+        (b"\x00\x01\x00\x00\x00\x00\x85", "an impossible length", 2),
+        (b"\x00\x01\x00\x00\x00\x01\x85\xff\xff\xff\xff", "an impossible length", 7),
         (ONE[:-2] + b"\x00\x02", "a state id that the header does not know", len(ONE) - 2),
         (ONE + b"\x00", "bytes behind the end", len(ONE)),
     ],
@@ -150,11 +150,11 @@ def test_groups_of_flink_are_read_and_translated(keyed: Keyed) -> None:
     prefix = 1 if operator.max_parallelism <= 128 else 2
     for key_group, stored in keyed.groups():
         group = plain(keyed, stored)
-        found = read(group)
-        assert {state for state, _, _ in found} <= set(identity)
-        assert {int.from_bytes(key[:prefix], "big") for _, key, _ in found} == {key_group}
+        records = read(group)
+        assert {state for state, _, _ in records} <= set(identity)
+        assert {int.from_bytes(key[:prefix], "big") for _, key, _ in records} == {key_group}
         assert translated(group, identity, [7] * 20) == group
-        assert translated(group, reversed_ids, [3] * 50) == written([(reversed_ids[s], k, v) for s, k, v in found])
+        assert translated(group, reversed_ids, [3] * 50) == written([(reversed_ids[s], k, v) for s, k, v in records])
 
 
 def test_flink_wrote_canonical_groups_with_and_without_compression() -> None:

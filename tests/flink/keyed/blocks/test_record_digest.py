@@ -26,7 +26,7 @@ placed = st.tuples(
 
 
 def digest_of(record: Record) -> int:
-    """Of one record, by the rule."""
+    """Return the digest of one record, by the rule."""
     value = record.value
     if IS_MAP[record.state] and value[:1] == b"\1":
         value = b"\1"
@@ -43,7 +43,7 @@ def expected(records: Sequence[Placed]) -> list[StateDigest]:
     return sums
 
 
-def found(records: Sequence[Placed], at_once: int = 1000) -> list[StateDigest]:
+def digests(records: Sequence[Placed], at_once: int = 1000) -> list[StateDigest]:
     digester = RecordDigester(IS_MAP)
     for i in range(0, len(records), at_once):
         some = records[i : i + at_once]
@@ -54,30 +54,30 @@ def found(records: Sequence[Placed], at_once: int = 1000) -> list[StateDigest]:
 
 @given(st.lists(placed, max_size=20), st.integers(1, 20))
 def test_sums_of_murmur(records: list[Placed], at_once: int) -> None:
-    assert found(records, at_once) == expected(records)
+    assert digests(records, at_once) == expected(records)
 
 
 @given(st.lists(placed, max_size=9), st.data())
 def test_order_does_not_matter(records: list[Placed], data: st.DataObject) -> None:
-    assert found(data.draw(st.permutations(records)), 3) == found(records)
+    assert digests(data.draw(st.permutations(records)), 3) == digests(records)
 
 
 @given(st.lists(placed, max_size=9), st.lists(placed, max_size=9))
-def test_digests_of_parts_add_up(one: list[Placed], other: list[Placed]) -> None:
-    parts = zip(found(one), found(other), strict=True)
-    assert [mine.plus(yours) for mine, yours in parts] == found(one + other)
+def test_digests_of_parts_add_up(first: list[Placed], other: list[Placed]) -> None:
+    parts = zip(digests(first), digests(other), strict=True)
+    assert [mine.plus(yours) for mine, yours in parts] == digests(first + other)
 
 
 def test_every_length_up_to_three_blocks() -> None:
     """A block of murmur has 16 bytes; the last one may have fewer."""
     for size in range(50):
         records = [(Record(0, bytes(range(size)), b""), 0), (Record(0, b"", bytes(range(size, 0, -1))), 1)]
-        assert found(records) == expected(records)
+        assert digests(records) == expected(records)
 
 
 def test_a_large_record_among_small_ones() -> None:
     records = [(Record(0, b"k", bytes(size)), 0) for size in (1, 5000, 3, 100_000, 0)]
-    assert found(records, 2) == expected(records)
+    assert digests(records, 2) == expected(records)
 
 
 ONE = (Record(0, b"key", b"value"), 4)
@@ -95,27 +95,27 @@ ONE = (Record(0, b"key", b"value"), 4)
     ],
 )
 def test_another_record_has_another_digest(other: Placed) -> None:
-    assert [digest[:2] for digest in found([ONE])] != [digest[:2] for digest in found([other])]
+    assert [digest[:2] for digest in digests([ONE])] != [digest[:2] for digest in digests([other])]
 
 
 def test_another_place_is_told_apart_from_other_content() -> None:
     moved = (ONE[0], 5)
-    (here, *_), (there, *_) = found([ONE]), found([moved])
+    (here, *_), (there, *_) = digests([ONE]), digests([moved])
     assert here[:2] == there[:2]
     assert here.placed != there.placed
 
 
 def test_two_records_that_change_places_are_noticed() -> None:
     another = Record(0, b"yek", b"eulav")
-    assert found([ONE, (another, 9)]) != found([(ONE[0], 9), (another, ONE[1])])
+    assert digests([ONE, (another, 9)]) != digests([(ONE[0], 9), (another, ONE[1])])
 
 
 def test_a_null_of_a_map_counts_as_its_flag_alone() -> None:
     short, long = (Record(1, b"key", b"\1"), 0), (Record(1, b"key", b"\1\0\0\7"), 0)
-    assert found([short]) == found([long])
-    assert found([(Record(1, b"key", b"\0"), 0)]) != found([(Record(1, b"key", b"\0\0"), 0)])
-    assert found([(Record(1, b"key", b""), 0)]) != found([short])
-    assert found([(short[0]._replace(state=0), 0)]) != found([(long[0]._replace(state=0), 0)]), "of a map only"
+    assert digests([short]) == digests([long])
+    assert digests([(Record(1, b"key", b"\0"), 0)]) != digests([(Record(1, b"key", b"\0\0"), 0)])
+    assert digests([(Record(1, b"key", b""), 0)]) != digests([short])
+    assert digests([(short[0]._replace(state=0), 0)]) != digests([(long[0]._replace(state=0), 0)]), "of a map only"
 
 
 @given(st.lists(placed, max_size=20))

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks import records as module
@@ -21,6 +20,7 @@ from rescale.flink.keyed.blocks.record_marks import ID_SIZE
 from rescale.flink.keyed.blocks.records import RecordReader, framed_size
 from rescale.flink.keyed.header import is_compressed, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.text.errors import SnapshotError, UnsupportedError
 from support.canonical import Record, prefix, read_group, write_group
 from support.snapshot_bytes import keyed_header, keyed_state
 from support.snapshots import Keyed, keyed_streams
@@ -69,8 +69,8 @@ def small(buffer: int, at_once: int) -> Iterator[None]:
         yield
 
 
-def found(reader: RecordReader, numbers: Sequence[int], starts: np.ndarray, chunks: Iterator[bytes]) -> Found:
-    """What the reader finds, copied before it is overwritten."""
+def records_read(reader: RecordReader, numbers: Sequence[int], starts: np.ndarray, chunks: Iterator[bytes]) -> Found:
+    """Return what the reader yields, copied before it is overwritten."""
     seen = []
     for batch in reader.read(np.array(numbers, np.int64), starts, chunks):
         assert 0 < len(batch) <= module.RECORDS_AT_ONCE
@@ -93,7 +93,7 @@ def test_all_records_are_found(run: tuple[int, Groups], sizes: list[int], buffer
     with small(buffer, at_once):
         reader = RecordReader(max_parallelism, STATES)
         for _ in range(2):  # its buffers are used again
-            seen = found(reader, list(groups), starts_of(data), cut(b"".join(data), sizes))
+            seen = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), sizes))
             assert seen == expected(groups)
     assert [pair for group in data for pair in read_group(group, max_parallelism)] == seen
 
@@ -106,7 +106,9 @@ def test_a_record_just_as_large_as_the_buffer(max_parallelism: int) -> None:
         data = written(max_parallelism, groups)
         for buffer in range(1, 50):
             with small(buffer, 7):
-                seen = found(RecordReader(max_parallelism, STATES), [3, 5], starts_of(data), iter([b"".join(data)]))
+                seen = records_read(
+                    RecordReader(max_parallelism, STATES), [3, 5], starts_of(data), iter([b"".join(data)])
+                )
             assert seen == expected(groups)
 
 
@@ -123,7 +125,7 @@ def test_starts_need_be_known_only_when_their_groups_begin(run: tuple[int, Group
             yield from cut(group, [5, 0, 11])
 
     with small(buffer, 3):
-        assert found(RecordReader(max_parallelism, STATES), list(groups), starts, chunks()) == expected(groups)
+        assert records_read(RecordReader(max_parallelism, STATES), list(groups), starts, chunks()) == expected(groups)
 
 
 @given(runs(), st.integers(1, 5))
@@ -175,7 +177,9 @@ def test_damage_is_an_error_of_ours_or_other_records(run: tuple[int, Groups], da
     damaged[at] ^= data.draw(st.integers(1, 255))
     with small(buffer, 3):
         try:
-            seen = found(RecordReader(max_parallelism, STATES), list(groups), starts_of(content), cut(damaged, [9]))
+            seen = records_read(
+                RecordReader(max_parallelism, STATES), list(groups), starts_of(content), cut(damaged, [9])
+            )
         except SnapshotError as error:
             offset = error.offset
         else:
@@ -201,11 +205,11 @@ def with_bytes(at: int, data: bytes) -> bytes:
         (with_bytes(0, b"\0\4"), [0], "a state id that the header does not know", 0),
         (with_bytes(SECOND - 2, b"\0\4"), [0], "a state id that the header does not know", SECOND - 2),
         (with_bytes(0, b"\xff\xff"), [0], "a state id that the header does not know", 0),
-        (with_bytes(2, b"\0\0\0\0"), [0], "a length that cannot be", 0),
-        (with_bytes(2, b"\xff\xff\xff\xff"), [0], "a length that cannot be", 0),
-        (with_bytes(8, b"\x80\0\0\0"), [0], "a length that cannot be", 0),
-        (with_bytes(SECOND, b"\x80\0\0\0"), [0], "a length that cannot be", SECOND),
-        (with_bytes(SECOND + 6, b"\xff\xff\xff\xff"), [0], "a length that cannot be", SECOND),
+        (with_bytes(2, b"\0\0\0\0"), [0], "an impossible length", 0),
+        (with_bytes(2, b"\xff\xff\xff\xff"), [0], "an impossible length", 0),
+        (with_bytes(8, b"\x80\0\0\0"), [0], "an impossible length", 0),
+        (with_bytes(SECOND, b"\x80\0\0\0"), [0], "an impossible length", SECOND),
+        (with_bytes(SECOND + 6, b"\xff\xff\xff\xff"), [0], "an impossible length", SECOND),
         (with_bytes(6, b"\x84"), [0], "a record of another key group", 0),
         (with_bytes(SECOND + 4, b"\x80"), [0], "a record of another key group", SECOND),
         (with_bytes(2, b"\x7f\xff\xff\xff"), [0], "a key group ends inside a record", 0),
@@ -222,16 +226,16 @@ def with_bytes(at: int, data: bytes) -> bytes:
 @pytest.mark.parametrize("buffer", [1, 16, 1000])
 def test_broken_framing_says_where(data: bytes, starts: list[int], what: str, offset: int, buffer: int) -> None:
     with small(buffer, 1), pytest.raises(SnapshotError) as caught:
-        found(RecordReader(128, 2), [3] * len(starts), np.array(starts, np.int64), cut(data, [3]))
+        records_read(RecordReader(128, 2), [3] * len(starts), np.array(starts, np.int64), cut(data, [3]))
     assert caught.value.what.endswith(what)
     assert caught.value.offset == offset
 
 
 def test_a_key_has_its_whole_key_group_in_front() -> None:
     data = struct.pack(">Hi", 0, 1) + b"\x80" + struct.pack(">iH", 0, 0xFFFF)
-    assert found(RecordReader(128, 1), [0], np.zeros(1, np.int64), iter([data])) == [(0, Record(0, b"", b""))]
-    with pytest.raises(SnapshotError, match="a length that cannot be"):
-        found(RecordReader(129, 1), [0], np.zeros(1, np.int64), iter([data]))
+    assert records_read(RecordReader(128, 1), [0], np.zeros(1, np.int64), iter([data])) == [(0, Record(0, b"", b""))]
+    with pytest.raises(SnapshotError, match="an impossible length"):
+        records_read(RecordReader(129, 1), [0], np.zeros(1, np.int64), iter([data]))
 
 
 def test_only_the_last_group_may_be_read_in_part() -> None:
@@ -247,19 +251,19 @@ def test_a_length_that_is_damaged_costs_no_memory() -> None:
     with small(64, 4):
         reader = RecordReader(128, 2)
         with pytest.raises(SnapshotError, match="ends inside a record"):
-            found(reader, [3], np.zeros(1, np.int64), cut(data, [50]))
+            records_read(reader, [3], np.zeros(1, np.int64), cut(data, [50]))
     assert len(reader._buffer) <= 2048
 
 
 def test_a_record_that_is_too_large_is_refused_with_the_way_round() -> None:
     group = write_group(3, [A, Record(0, b"k", bytes(2000))], 128)
     with small(64, 4), patch.object(module, "LARGEST_RECORD", 1000), pytest.raises(UnsupportedError) as caught:
-        found(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))
+        records_read(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))
     assert caught.value.offset == len(write_group(3, [A], 128)) - 2
     assert caught.value.expected == "at most 1000 bytes"
-    assert "parallelism only" in str(caught.value.advice)
+    assert "only the parallelism" in str(caught.value.advice)
     with small(64, 4), patch.object(module, "LARGEST_RECORD", 2100):
-        assert len(found(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))) == 2
+        assert len(records_read(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))) == 2
 
 
 @pytest.mark.parametrize(("max_parallelism", "size"), [(1, 1), (128, 1), (129, 2), (32768, 2)])
@@ -280,7 +284,7 @@ def test_records_that_flink_wrote(keyed: Keyed) -> None:
     data = list(groups.values())
     with small(100, 5):
         reader = RecordReader(max_parallelism, len(header.states))
-        seen = found(reader, list(groups), starts_of(data), cut(b"".join(data), [70]))
+        seen = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), [70]))
     assert seen == [pair for group in data for pair in read_group(group, max_parallelism)]
     assert {group for group, _ in seen} == set(groups)
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from rescale.errors import SnapshotError
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.keyed.changelog.change_sets import read_change_set, read_listed
+from rescale.text.errors import SnapshotError
 
 GROUPS = {-1: [b"meta"], 3: [b"a", b""], 5: [b"bcd" * 50]}
 CHANGES = [(key_group, change) for key_group, changes in GROUPS.items() for change in changes]
@@ -61,8 +61,8 @@ def test_a_list(size: int) -> None:
         (b"", "not a file of changes"),
         (b"\2" + change_set(GROUPS), "not a file of changes"),
         (b"\0" + change_set(GROUPS)[:-1], "ends inside a change"),
-        (b"\0" + struct.pack(">i", -1), "key groups that cannot be"),
-        (b"\0" + struct.pack(">iiii", 1, 1, 0, -5), "bytes of a change that cannot be"),
+        (b"\0" + struct.pack(">i", -1), "a negative number of key groups"),
+        (b"\0" + struct.pack(">iiii", 1, 1, 0, -5), "a negative number of bytes of a change"),
     ],
 )
 def test_what_is_damaged(data: bytes, what: str) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.changelog.change_layouts import change_layout
@@ -20,8 +19,10 @@ from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.changelog.overlay import Overlay
 from rescale.flink.keyed.changelog.parsed_changes import ParsedChange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.text.errors import SnapshotError, UnsupportedError
 from support.canonical import Record
 from support.composite import composite_key, in_a_buffer, timer, timers
+from support.examples import examples
 from support.heap import LONG, TEXT, HeapState
 from support.java_values import JavaType
 from support.snapshot_bytes import BASE, STRING, composite, i32, keyed_header, keyed_state, list_of, snapshot, utf
@@ -40,7 +41,7 @@ def states_with(namespace: JavaType) -> list[HeapState]:
 
 
 def header_of(key: JavaType, namespace: JavaType) -> KeyedHeader:
-    infos = (one.info for one in states_with(namespace))
+    infos = (state.info for state in states_with(namespace))
     of_timers = timers("_timer_state/event_a", key.snapshot, namespace.snapshot)
     return read_keyed_header(keyed_header(*infos, of_timers, key=key.snapshot), "")
 
@@ -62,22 +63,22 @@ class Twin:
 
     def records(self) -> list[tuple[int, Record]]:
         ambiguous = self.key is TEXT and self.namespace is TEXT
-        found = []
+        all_records = []
         for (state, key, namespace), parts in self.values.items():
             if parts:
                 whole = composite_key(key, namespace, ambiguous=ambiguous)
-                found.append((self.groups[key], Record(state, whole, b",".join(parts))))
+                all_records.append((self.groups[key], Record(state, whole, b",".join(parts))))
         for (key, namespace), items in self.maps.items():
             for user_key, value in items.items():
                 whole = composite_key(key, namespace, ambiguous=ambiguous, user_key=user_key)
-                found.append((self.groups[key], Record(MAP, whole, value)))
-        found += [(self.groups[key], Record(TIMERS, element, b"")) for element, key in self.timers.items()]
-        return sorted(found)
+                all_records.append((self.groups[key], Record(MAP, whole, value)))
+        all_records += [(self.groups[key], Record(TIMERS, element, b"")) for element, key in self.timers.items()]
+        return sorted(all_records)
 
-    def apply(self, state: int, operation: Operation, key: bytes, namespace: bytes, words: Sequence[str]) -> bytes:
+    def apply(self, state: int, operation: Operation, key: bytes, namespace: bytes, texts: Sequence[str]) -> bytes:
         """Returns the bytes of the change."""
         head = bytes((operation,)) + struct.pack(">h", 40 + state) + key + namespace
-        written = [text(word) for word in words]
+        written = [text(word) for word in texts]
         if state == MAP:
             return head + self._to_map(operation, self.maps.setdefault((key, namespace), {}), written)
         old = self.values.get((state, key, namespace), [])
@@ -95,7 +96,7 @@ class Twin:
         return head + payload
 
     def merge(self, state: int, key: bytes, target: bytes, sources: Sequence[bytes]) -> bytes:
-        parts = [self.values.pop((state, key, one), []) for one in (target, *sources)]
+        parts = [self.values.pop((state, key, namespace), []) for namespace in (target, *sources)]
         self.values[state, key, target] = list(chain.from_iterable(parts))
         head = bytes((Operation.MERGE_NS,)) + struct.pack(">h", 40 + state) + key + target
         return head + target + i32(len(sources)) + b"".join(sources)
@@ -155,7 +156,11 @@ class Drawn:
         if state == TIMERS:
             return ParsedChange(state, group, self._timers(key, namespace))
         if state == LIST and draw(st.booleans()):
-            sources = draw(st.permutations([one for one in self.namespaces if one != namespace]))
+            sources = draw(
+                st.permutations(
+                    [other_namespace for other_namespace in self.namespaces if other_namespace != namespace]
+                )
+            )
             return ParsedChange(state, group, twin.merge(state, key, namespace, sources))
         operation = draw(st.sampled_from(OPERATIONS[state]))
         return ParsedChange(state, group, twin.apply(state, operation, key, namespace, draw(WORDS)))
@@ -174,26 +179,28 @@ class Drawn:
 def batches(records: Sequence[tuple[int, Record]], size: int) -> Iterable[Records]:
     for i in range(0, len(records), size):
         some = records[i : i + size]
-        found = in_a_buffer([record for _, record in some], [group for group, _ in some])
-        assert found.states.tolist() == [record.state for _, record in some]
-        yield found
+        batch = in_a_buffer([record for _, record in some], [group for group, _ in some])
+        assert batch.states.tolist() == [record.state for _, record in some]
+        yield batch
 
 
-def read(found: Records) -> list[tuple[int, Record]]:
-    columns = (found.starts, found.limits, found.ends, found.states, found.groups)
+def read(batch: Records) -> list[tuple[int, Record]]:
+    columns = (batch.starts, batch.limits, batch.ends, batch.states, batch.groups)
     return [
-        (group, Record(state, found.data[start:limit].tobytes(), found.data[limit + 4 : end].tobytes()))
+        (group, Record(state, batch.data[start:limit].tobytes(), batch.data[limit + 4 : end].tobytes()))
         for start, limit, end, state, group in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 
 def laid_over(overlay: Overlay, records: Sequence[tuple[int, Record]], size: int = 100) -> list[tuple[int, Record]]:
-    over = [one for batch in batches(records, size) for found in overlay.over(batch) for one in read(found)]
-    return sorted([*over, *(one for found in overlay.rest() for one in read(found))])
+    over = [
+        record for batch in batches(records, size) for batch_over in overlay.over(batch) for record in read(batch_over)
+    ]
+    return sorted([*over, *(record for batch_left in overlay.rest() for record in read(batch_left))])
 
 
 @given(st.data(), st.sampled_from([TEXT, LONG]), st.sampled_from([TEXT, LONG]), st.integers(1, 5))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_changes_make_of_records_what_they_make_of_state(
     data: st.DataObject, key: JavaType, namespace: JavaType, size: int
 ) -> None:
@@ -215,14 +222,14 @@ def change(state: int, operation: Operation, payload: bytes, namespace: int = 0)
 
 
 def merged(target: int, *sources: int) -> ParsedChange:
-    payload = struct.pack(">q", target) + i32(len(sources)) + b"".join(struct.pack(">q", one) for one in sources)
+    payload = struct.pack(">q", target) + i32(len(sources)) + b"".join(struct.pack(">q", source) for source in sources)
     return change(SUM, Operation.MERGE_NS, payload, target)
 
 
 def sums(*values: int) -> list[tuple[int, Record]]:
     """By namespace."""
     group = key_group_of_hash(TEXT.code((ord("k"),)), MAXIMUM)
-    return [(group, Record(SUM, text("k") + struct.pack(">q", one), text(f"{one}"))) for one in values]
+    return [(group, Record(SUM, text("k") + struct.pack(">q", value), text(f"{value}"))) for value in values]
 
 
 def test_what_only_the_job_can_merge_is_refused() -> None:
@@ -236,17 +243,17 @@ def test_what_only_the_job_can_merge_is_refused() -> None:
 def test_what_the_job_set_after_it_merged_counts() -> None:
     header = header_of(TEXT, LONG)
     changes = [merged(1, 2, 3), change(SUM, Operation.SET_INTERNAL, text("all"), 1)]
-    ((_, found),) = laid_over(Overlay(changes, header, MAXIMUM), sums(1, 2, 3))
-    assert found == Record(SUM, text("k") + struct.pack(">q", 1), text("all"))
+    ((_, record),) = laid_over(Overlay(changes, header, MAXIMUM), sums(1, 2, 3))
+    assert record == Record(SUM, text("k") + struct.pack(">q", 1), text("all"))
 
 
 def test_a_value_that_is_merged_with_nothing_stays() -> None:
-    ((_, found),) = laid_over(Overlay([merged(1, 2)], header_of(TEXT, LONG), MAXIMUM), sums(2))
-    assert found == Record(SUM, text("k") + struct.pack(">q", 1), text("2"))
+    ((_, record),) = laid_over(Overlay([merged(1, 2)], header_of(TEXT, LONG), MAXIMUM), sums(2))
+    assert record == Record(SUM, text("k") + struct.pack(">q", 1), text("2"))
 
 
 @pytest.mark.parametrize(
-    ("state", "code", "found"),
+    ("state", "code", "actual"),
     [
         (VALUE, Operation.ADD, "ADD"),
         (MAP, Operation.SET, "SET"),
@@ -254,12 +261,12 @@ def test_a_value_that_is_merged_with_nothing_stays() -> None:
         (LIST, 9, "operation 9"),
     ],
 )
-def test_what_is_not_understood_is_refused_by_name(state: int, code: int, found: str) -> None:
+def test_what_is_not_understood_is_refused_by_name(state: int, code: int, actual: str) -> None:
     header = header_of(TEXT, LONG)
     odd = of_key(state, bytes((code, 0, state)) + text("k") + bytes(8))
-    with pytest.raises(UnsupportedError, match="not understood") as caught:
+    with pytest.raises(UnsupportedError, match="unknown operation") as caught:
         Overlay([odd], header, MAXIMUM)
-    assert (caught.value.state, caught.value.found) == (header.states[state].name, found)
+    assert (caught.value.state, caught.value.found) == (header.states[state].name, actual)
 
 
 @pytest.mark.parametrize(
@@ -290,10 +297,10 @@ def test_the_types_of_values_need_not_be_known() -> None:
         of_key(1, bytes((Operation.ADD, 0, 1)) + head + i32(1) + b"one"),
         of_key(1, bytes((Operation.ADD_ELEMENT, 0, 1)) + head + b"more"),
     ]
-    found = laid_over(Overlay(changes, header, MAXIMUM), [])
-    assert [record.value for _, record in found] == [b"any", b"one,more"]
+    records_over = laid_over(Overlay(changes, header, MAXIMUM), [])
+    assert [record.value for _, record in records_over] == [b"any", b"one,more"]
     several = of_key(1, bytes((Operation.ADD, 0, 1)) + head + i32(2) + b"onetwo")
-    with pytest.raises(UnsupportedError, match="where one value of a change ends"):
+    with pytest.raises(UnsupportedError, match="the values of a change cannot be delimited"):
         Overlay([several], header, MAXIMUM)
 
 
@@ -308,6 +315,6 @@ def test_the_types_of_a_map_s_keys_must_be_known() -> None:
 
 def test_what_has_not_changed_is_given_as_it_is() -> None:
     (batch,) = batches(sums(1, 2), 2)
-    (found,) = Overlay([change(VALUE, Operation.CLEAR, b"")], header_of(TEXT, LONG), MAXIMUM).over(batch)
-    assert found is batch
-    assert np.array_equal(found.groups, batch.groups)
+    (result,) = Overlay([change(VALUE, Operation.CLEAR, b"")], header_of(TEXT, LONG), MAXIMUM).over(batch)
+    assert result is batch
+    assert np.array_equal(result.groups, batch.groups)

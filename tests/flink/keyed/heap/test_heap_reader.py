@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.heap import heap_reader
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.heap.heap_entries import entry_layouts, tells_entries
 from rescale.flink.keyed.heap.heap_reader import HeapReader
+from rescale.text.errors import SnapshotError, UnsupportedError
 from support.canonical import Record
 from support.composite import timer, timers
+from support.examples import examples
 from support.heap import LONG, ORDER, TEXT, drawn, read, records_of, states_with, write_heap_group
 from support.java_composites import Tuple
 from support.java_values import JavaType
@@ -29,7 +30,7 @@ def header_of(key: JavaType, *infos: bytes, compressed: bool = False) -> KeyedHe
 
 
 @given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), st.integers(1, 400), st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_entries_are_records(data: st.DataObject, key: JavaType, namespace: JavaType, chunk: int, snappy: bool) -> None:
     """In any chunks, and in batches that are too small for more than some; states are listed in any order."""
     states = states_with(namespace)
@@ -40,7 +41,7 @@ def test_entries_are_records(data: st.DataObject, key: JavaType, namespace: Java
         entries = {i: data.draw(drawn(states[i], key)) for i in order}
         groups[key_group] = write_heap_group(key_group, key, states, entries, order, snappy=snappy)
         expected += [(key_group, record) for record in records_of(key, states, entries, ambiguous=ambiguous)]
-    header = header_of(key, *(one.info for one in states), compressed=snappy)
+    header = header_of(key, *(state.info for state in states), compressed=snappy)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(heap_reader, "BUFFER_SIZE", 64)
         patch.setattr(heap_reader, "RECORDS_AT_ONCE", 3)
@@ -70,7 +71,7 @@ def test_a_key_group_without_entries_has_no_records() -> None:
     [
         (i32(8) + BLOCK[4:], "has another number"),
         (BLOCK[:4] + b"\0\1" + BLOCK[6:], "lists the state 1"),
-        (BLOCK[:6] + i32(-1) + ENTRY, "a count that cannot be"),
+        (BLOCK[:6] + i32(-1) + ENTRY, "a negative count"),
         (BLOCK[:6] + i32(2) + ENTRY, "an entry that cannot be read: the data ends"),
         (BLOCK[:-3], "an entry that cannot be read: the data ends"),
         (BLOCK[:7], "ends too early"),
@@ -91,15 +92,15 @@ def test_a_beginning_tells_what_it_can() -> None:
 
 
 UNKNOWN = pojo({"amount": STRING}, {}, {"com.example.Money": None})
-"""Of which a registered subclass is missing."""
+"""POJO of which a registered subclass is missing."""
 
 
 @pytest.mark.parametrize(
     ("info", "named"),
     [
         (keyed_state("total", UNKNOWN), "are not all known"),
-        (keyed_state("total", STRING, "LIST"), "how a list state of String is written"),
-        (keyed_state("total", STRING, "MAP"), "how a map state of String is written"),
+        (keyed_state("total", STRING, "LIST"), "the format of a list state of String is unknown"),
+        (keyed_state("total", STRING, "MAP"), "the format of a map state of String is unknown"),
     ],
 )
 def test_what_cannot_be_told_apart_is_refused_by_name(info: bytes, named: str) -> None:
@@ -128,15 +129,15 @@ NO_FIELDS = Tuple([])
 def test_entries_without_bytes_are_not_counted_to_the_end() -> None:
     """A count is four bytes, and a forged one would be worked off for minutes: there is one key without bytes."""
     header = header_of(NO_FIELDS, keyed_state_of(NO_FIELDS.snapshot, NO_FIELDS.snapshot))
-    one, many = (i32(3) + b"\0\0" + i32(count) for count in (1, (1 << 31) - 1))
-    assert read(HeapReader(header, 128), {3: one}) == [(3, Record(0, b"", b""))]
-    with pytest.raises(SnapshotError, match="lists 2147483647 entries of the state 0, of which there can be one"):
+    single, many = (i32(3) + b"\0\0" + i32(count) for count in (1, (1 << 31) - 1))
+    assert read(HeapReader(header, 128), {3: single}) == [(3, Record(0, b"", b""))]
+    with pytest.raises(SnapshotError, match="lists 2147483647 entries of the state 0, which can have only one"):
         read(HeapReader(header, 128), {3: many})
 
 
 def test_lists_of_elements_without_bytes_are_refused() -> None:
     header = header_of(TEXT, keyed_state("history", list_of(NO_FIELDS.snapshot), "LIST"))
-    with pytest.raises(UnsupportedError, match="the elements of its lists take no bytes") as caught:
+    with pytest.raises(UnsupportedError, match="the elements of its lists have no bytes") as caught:
         HeapReader(header, 128)
     assert caught.value.state == "history"
 

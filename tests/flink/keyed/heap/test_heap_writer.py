@@ -18,6 +18,7 @@ from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.heap.heap_writer import HeapWriter
 from rescale.flink.keyed.timers.timer_writer import Run
 from support.composite import timer, timers
+from support.examples import examples
 from support.heap import LONG, TEXT, drawn, read, states_with, write_heap_group
 from support.java_composites import Tuple
 from support.java_values import JavaType
@@ -45,7 +46,7 @@ def rewritten(header: bytes, block: bytes, old: int, new: int, cuts: list[int]) 
 
 
 @given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), MAXIMA, MAXIMA, st.lists(st.integers(1, 3)))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_entries_come_back_as_they_were(
     data: st.DataObject, key: JavaType, namespace: JavaType, old: int, new: int, cuts: list[int]
 ) -> None:

@@ -11,16 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.timers import timer_reader
 from rescale.flink.keyed.timers.heap_timers import read_services, services_of, timer_header
 from rescale.flink.keyed.timers.timer_reader import TimerReader
 from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
 from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import SnapshotError, UnsupportedError
 from support import snapshots
 from support.canonical import Record
 from support.composite import TIME_WINDOW, timer
+from support.examples import examples
 from support.heap_timers import HEAD, Service, Timer, write_block
 from support.java_values import HASHABLE_LEAVES
 from support.rekeyed import contents
@@ -47,9 +48,9 @@ def services(name: str) -> st.SearchStrategy[Service]:
 
 
 def reader_of(block: bytes, max_parallelism: int = 128) -> TimerReader:
-    found = read_services(block)
-    assert found
-    return TimerReader(timer_header(found), max_parallelism)
+    services = read_services(block)
+    assert services
+    return TimerReader(timer_header(services), max_parallelism)
 
 
 def read(reader: TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20) -> list[tuple[int, Record]]:
@@ -68,7 +69,7 @@ def read(reader: TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20) ->
 
 
 @given(st.lists(st.sets(st.sampled_from(list(NAMESPACES))), max_size=4), st.integers(1, 400), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_timers_are_records(named: list[set[str]], chunk: int, data: st.DataObject) -> None:
     """In any chunks, and in batches that are too small for more than some; a service need not be in every group."""
     blocks = [[data.draw(services(name)) for name in sorted(names)] for names in named]
@@ -109,7 +110,7 @@ def rewritten(
 
 
 @given(st.sampled_from([128, 129]), st.sampled_from([100, 1000]), st.lists(st.integers(1, 5), max_size=3), st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_timers_come_back_as_they_were(old: int, new: int, cuts: list[int], data: st.DataObject) -> None:
     block = write_block(*(data.draw(services(name)) for name in NAMESPACES))
     assert rewritten(block, WRITTEN, old, new, cuts) == block
@@ -177,10 +178,13 @@ def test_a_service_that_is_not_in_the_header() -> None:
     [
         (b"something else", "does not begin"),
         (write_block(EXAMPLE) + b"\0", "bytes behind"),
-        (write_block(EXAMPLE._replace(key=LONG)), "how the timers of window-timers are written"),
+        (
+            write_block(EXAMPLE._replace(key=LONG)),
+            "other serializers than other key groups for the timers of window-timers",
+        ),
         (write_block(EXAMPLE)[:-3], "ends too early"),
         (write_block(EXAMPLE)[:-14], "cannot be read: the data ends inside the key"),
-        (write_block(EXAMPLE)[:-4] + i32(-1), "a count that cannot be"),
+        (write_block(EXAMPLE)[:-4] + i32(-1), "a negative count"),
     ],
 )
 def test_a_key_group_that_is_not_as_the_others(block: bytes, wrong: str) -> None:

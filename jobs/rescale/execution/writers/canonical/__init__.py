@@ -1,1 +1,1 @@
-"""New streams in canonical framing (`FullSnapshotAsyncWriter`): of sorted blocks, or read off databases in order."""
+"""New streams in canonical framing (`FullSnapshotAsyncWriter`), from sorted blocks, or from databases in order."""

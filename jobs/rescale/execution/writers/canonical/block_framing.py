@@ -1,4 +1,4 @@
-"""From blocks to key groups in canonical framing (`FullSnapshotAsyncWriter`), in order, a window at a time."""
+"""Framing of sorted blocks as canonical key groups (`FullSnapshotAsyncWriter`), a window at a time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WINDOW = 8 * 1024 * 1024
 
 
 def framed_lengths(sizes: Longs) -> Longs:
-    """Bytes of each key group, of the bytes of its blocks by state: an id in front, and one behind every state."""
+    """Return the bytes of each key group from its blocks' bytes by state: one id in front, and one after each state."""
     states = (sizes > 0).sum(axis=1)
     lengths: Longs = sizes.sum(axis=1) + np.where(states, (states + 1) * ID_SIZE, 0)
     return lengths
 
 
 def framed(blocks: Blocks) -> Iterator[memoryview]:
-    """The key groups that whole blocks make, in pieces of about `WINDOW` bytes; each is overwritten by the next."""
+    """Yield the key groups of the blocks in pieces of about `WINDOW` bytes; each piece is overwritten by the next."""
     from rescale.execution.writers.canonical import framing_loop
 
     slots = blocks.slots
@@ -49,7 +49,7 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
 
 
 def by_key_group(blocks: Blocks) -> Iterator[tuple[int, Blocks]]:
-    """The blocks of every key group that has any."""
+    """Yield (key group, its blocks) for each key group that has any."""
     groups = blocks.slots // blocks.number_of_states
     borders = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(blocks)]
     for first, last in pairwise(borders):

@@ -1,7 +1,7 @@
-"""The writer of canonical streams: a header, and key groups one behind the other.
+"""Writer of canonical streams: a header, and key groups end to end.
 
-How long every key group will be is known before it is written, unless it is compressed. So a stream may be cut anywhere
-between key groups, and its ranges are parts of one file.
+The length of every key group is known before it is written, unless it is compressed. So a stream may be cut between any
+key groups, and its ranges become parts of one file.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from rescale.errors import IntegrityError, LockedError, SnapshotError, StoreError
-from rescale.execution.progress import Progress
-from rescale.execution.tasks import Tasks
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
 from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
@@ -28,17 +27,18 @@ from rescale.execution.writers.receipts import packed
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.arrays import Longs
 from rescale.flink.encoding.snappy import compressed
+from rescale.plan.new_streams import RekeyedKeyGroups
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import piece_chunks
+from rescale.plan.plan import Plan
 from rescale.planning.streams.inline import InlineBudget
-from rescale.planning.values.new_streams import RekeyedKeyGroups
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.piece_bytes import piece_chunks
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.rekeying import Rekeying
+from rescale.runstate.places import places_of
+from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.locations import name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
-from rescale.target.places import places_of
-from rescale.target.written_handles import WrittenHandle
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import IntegrityError, LockedError, SnapshotError, StoreError
 
 _Place = tuple[int, int]
 """Number of the operator, and of the stream in it."""
@@ -48,17 +48,11 @@ _Place = tuple[int, int]
 class CanonicalWriter:
     plan: Plan
 
+    stream_type = RekeyedKeyGroups
     order = RecordOrder.SOURCE
 
-    def rekeying(self, operator: OperatorPlan) -> Rekeying | None:
-        """What is in order already needs no blocks (`convert_databases`)."""
-        found = operator.rekeying
-        if found is None or operator.is_in_order:
-            return None
-        return found if isinstance(found.streams[0], RekeyedKeyGroups) else None
-
     def range_size(self, operator: OperatorPlan, good: int) -> int | None:
-        """Where a part begins is known beforehand, unless all before it has to be compressed first."""
+        """Return `good`, or None if compressed: a part's offset is then unknown until all before it is written."""
         return None if operator.is_compressed else good
 
     def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[PartsWork]:
@@ -76,13 +70,15 @@ class CanonicalWriter:
             if is_inline or len(sizes) == 1:
                 size_of_parts = part_size(self.plan, sizes[0])
                 works += (
-                    PartsWork(one, stream.number, i == 0, size, size_of_parts, inline=is_inline)
-                    for i, (one, size) in enumerate(zip(stream.ranges, sizes, strict=True))
+                    PartsWork(write_range, stream.number, i == 0, size, size_of_parts, inline=is_inline)
+                    for i, (write_range, size) in enumerate(zip(stream.ranges, sizes, strict=True))
                 )
             else:
                 in_parts.append((stream, sizes))
         begun = side_by_side(
-            lambda one: begun_in_parts(self.plan, self.plan.operators[one.operator], one.stream),
+            lambda write_range: begun_in_parts(
+                self.plan, self.plan.operators[write_range.operator], write_range.stream
+            ),
             [stream for stream, _ in in_parts],
         )
         limits = part_limits(self.plan)
@@ -115,7 +111,7 @@ class CanonicalWriter:
                 sink.write(window)
             if sink.size != work.size:
                 raise IntegrityError(
-                    "a run of key groups is not as long as its records were counted",
+                    "a run of key groups does not have the size that was computed from its records",
                     expected=f"{work.size} bytes in key groups {work.range.first} to {work.range.last}",
                     found=sink.size,
                 )
@@ -124,8 +120,8 @@ class CanonicalWriter:
             receipts = sink.close()
             return WrittenParts(*where, part=work.part, receipts=packed(receipts) if receipts else b"")
         data = sink.close()
-        found = tuple(lengths) if operator.is_compressed else ()
-        return WrittenParts(*where, size=sink.size, data=data, key_groups=found)
+        group_lengths = tuple(lengths) if operator.is_compressed else ()
+        return WrittenParts(*where, size=sink.size, data=data, key_groups=group_lengths)
 
     def finish(
         self,
@@ -138,7 +134,7 @@ class CanonicalWriter:
         for result in results:
             written[result.operator, result.stream].append(result)
         merges = [(work.merge.size, work.merge) for work in works if work.merge is not None]
-        joining = Progress("join small parts", sum(size for size, _ in merges))
+        joining = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
         joined: dict[_Place, dict[int, str]] = defaultdict(dict)
         for merge, receipt in tasks.run(partial(merged, self.plan), merges, joining):
             joined[merge.operator, merge.stream][merge.part] = receipt
@@ -146,7 +142,9 @@ class CanonicalWriter:
 
         def complete(stream: StreamToWrite) -> None:
             place = stream.operator, stream.number
-            receipts = joined.get(place, {}) | dict(pair for one in written[place] for pair in one.numbered)
+            receipts = joined.get(place, {}) | dict(
+                pair for result_parts in written[place] for pair in result_parts.numbered
+            )
             of_parts = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
             open_store(uri).complete_parts(uri, tokens[place], of_parts, _size(stream))
@@ -156,39 +154,39 @@ class CanonicalWriter:
         return [self._handle(stream, written[stream.operator, stream.number]) for stream in streams]
 
     def _clear_staging(self, streams: Sequence[StreamToWrite]) -> None:
-        """Of what an earlier try left, too."""
+        """Delete staged parts, also those of an earlier attempt."""
         store = open_store(self.plan.target)
         names = tuple(name(self._uri(stream)) for stream in streams)
         staged = [entry.uri for entry in store.list(places_of(self.plan).staging)]
-        with suppress(LockedError):  # they are in nobody's way
+        with suppress(LockedError):  # they do no harm
             store.delete([uri for uri in staged if name(uri).startswith(names)])
 
     def _handle(self, stream: StreamToWrite, written: Sequence[WrittenParts]) -> WrittenHandle:
-        """`written` is nothing if an earlier try has written the stream."""
-        inline = [(one.first_key_group, one.data) for one in written if one.data is not None]
+        """Return the handle of a stream; `written` is empty if an earlier attempt has written it."""
+        inline = [(parts.first_key_group, parts.data) for parts in written if parts.data is not None]
         lengths: Sequence[int] = framed_lengths(stream.blocks).tolist()
         size = _size(stream)
-        for one in written:
-            if one.key_groups:
-                lengths, size = one.key_groups, one.size
+        for parts in written:
+            if parts.key_groups:
+                lengths, size = parts.key_groups, parts.size
         content = b"".join(data for _, data in sorted(inline)) if inline else None
-        what = WrittenStream(stream.stream, size, tuple(length or -1 for length in lengths), content)
-        return written_handle(self.plan, self.plan.operators[stream.operator], what)
+        written_stream = WrittenStream(stream.stream, size, tuple(length or -1 for length in lengths), content)
+        return written_handle(self.plan, self.plan.operators[stream.operator], written_stream)
 
     def _uri(self, stream: StreamToWrite) -> str:
         return stream_uri(self.plan, self.plan.operators[stream.operator], stream.stream)
 
 
 def merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
-    """In a task: a part is put together, and its receipt returned."""
+    """Write a part from its staged pieces, in a task; return its receipt."""
     store = open_store(plan.target)
     try:
         data = b"".join(store.read_all(uri, 1 << 30)[0] for uri in merge.staged)
     except SnapshotError as error:
         raise StoreError(
-            "what was staged is gone: another run of this plan is at work, or was",
+            "staged parts are gone: another run of this plan is or was active",
             path=error.path,
-            advice="run the same command again when the other has ended: it resumes",
+            advice=Advice("when the other run has ended, ", SAME_COMMAND, " to resume"),
         ) from None
     operator = plan.operators[merge.operator]
     uri = stream_uri(plan, operator, operator.rekeyed[merge.stream])
@@ -196,14 +194,16 @@ def merged(plan: Plan, merge: Merge) -> tuple[Merge, str]:
 
 
 def _size(stream: StreamToWrite) -> int:
-    """Bytes of a stream that is not compressed."""
+    """Return the bytes of a stream that is not compressed."""
     return stream.stream.size + int(framed_lengths(stream.blocks).sum())
 
 
 def _range_sizes(stream: StreamToWrite, lengths: Longs) -> list[int]:
-    """Bytes of each range, the first one with the header."""
+    """Return the bytes of each range, where the first one includes the header."""
     first = stream.stream.first_key_group
     behind = np.concatenate(([0], np.cumsum(lengths)))
-    sizes = [int(behind[one.last - first + 1] - behind[one.first - first]) for one in stream.ranges]
+    sizes = [
+        int(behind[write_range.last - first + 1] - behind[write_range.first - first]) for write_range in stream.ranges
+    ]
     sizes[0] += stream.stream.size
     return sizes

@@ -1,7 +1,7 @@
-"""RocksDB state whose key groups stay what they are: every new stream is read off its databases, in order.
+"""Conversion of RocksDB state whose key groups stay the same: every new stream is read from its databases, in order.
 
-Nothing has to be sorted, so nothing goes through a shuffle. A database that lies in the ranges of several new subtasks
-is fetched by the task of each, as Flink would do it.
+Nothing has to be sorted, so there is no shuffle. A database that overlaps several new subtasks is fetched by the task
+of each, as Flink would do.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from functools import partial
 from itertools import groupby
 from operator import itemgetter
 
-from rescale.errors import RescaleError
-from rescale.execution.progress import Progress
+from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
-from rescale.execution.sources.planned_records import planned_operator, read_header
-from rescale.execution.tasks import Tasks
+from rescale.execution.sources.planned_records import read_header, rekeyed_operator
+from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.files import stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
 from rescale.execution.writers.parts import part_size
@@ -25,22 +24,23 @@ from rescale.execution.writers.sink import Sink, StreamSink
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
-from rescale.planning.values.new_streams import RekeyedStream
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.piece_bytes import piece_chunks
-from rescale.planning.values.pieces import extent_of
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.rekeying import RekeyedDatabase, Rekeying
+from rescale.plan.new_streams import RekeyedStream
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import piece_chunks
+from rescale.plan.pieces import extent_of
+from rescale.plan.plan import Plan
+from rescale.plan.rekeying import RekeyedDatabase, Rekeying
 from rescale.rocksdb.engine.framed_rows import KeyGroupRows
+from rescale.runstate.places import places_of
+from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.locations import name
-from rescale.target.places import places_of
-from rescale.target.written_handles import WrittenHandle
+from rescale.text.errors import RescaleError
 
 
 def convert_databases(plan: Plan, tasks: Tasks, there: Mapping[str, int]) -> list[WrittenHandle]:
-    """Writes the keyed streams of all operators of which that is so; returns their handles.
+    """Write the keyed streams of all operators whose source is in order; return their handles.
 
-    `there` has the files of the target by name, with their sizes: a file that an earlier try completed is left.
+    `there` has the sizes of the target's files by name: a file that an earlier attempt completed is kept.
     """
     units = [
         (_expected_size(operator, stream), (i, j))
@@ -50,7 +50,7 @@ def convert_databases(plan: Plan, tasks: Tasks, there: Mapping[str, int]) -> lis
     ]
     if not units:
         return []
-    progress = Progress("read databases and write key groups", sum(weight for weight, _ in units))
+    progress = Progress("read databases and write key groups", sum(weight for weight, _ in units), ByteAction.WRITTEN)
     return tasks.run(partial(_converted, plan, there), units, progress)
 
 
@@ -68,10 +68,10 @@ def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, there: M
     assert operator.rekeying is not None
     conversion = _Conversion(plan, operator, operator.rekeying, stream)
     if name(uri) in there:
-        found = _Size()
-        lengths = conversion.write(found)
-        if found.size == there[name(uri)]:
-            return WrittenStream(stream, found.size, lengths, None)
+        counted = _Size()
+        lengths = conversion.write(counted)
+        if counted.size == there[name(uri)]:
+            return WrittenStream(stream, counted.size, lengths, None)
     size = part_size(plan, _expected_size(operator, stream))
     sink = StreamSink(uri, places_of(plan).staging, size, inline=False)
     lengths = conversion.write(sink)
@@ -84,7 +84,7 @@ def _expected_size(operator: OperatorPlan, stream: RekeyedStream) -> int:
 
 
 class _Size:
-    """Counts bytes and keeps none."""
+    """Sink that only counts bytes."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -95,7 +95,7 @@ class _Size:
 
 @dataclass
 class _Conversion:
-    """One new stream, made of all rows in its key groups."""
+    """A new stream, made of all rows in its key groups."""
 
     plan: Plan
     operator: OperatorPlan
@@ -103,7 +103,7 @@ class _Conversion:
     stream: RekeyedStream
 
     def write(self, sink: Sink) -> tuple[int, ...]:
-        """Writes the header and all key groups; returns the lengths of these, -1 for those without rows."""
+        """Write the header and all key groups; return the lengths of key groups, -1 for those without rows."""
         for chunk in piece_chunks(self.plan, [self.stream.header]):
             sink.write(chunk)
         lengths = [-1] * self.stream.key_groups
@@ -117,16 +117,16 @@ class _Conversion:
         return tuple(lengths)
 
     def _pieces(self) -> Iterator[tuple[int, memoryview]]:
-        """(key group, bytes) in order, from one database after the other."""
+        """Yield (key group, bytes) in order, database by database."""
         first, last = self.stream.covers.first, self.stream.covers.last
-        for database in sorted(self.rekeying.databases, key=lambda one: one.key_groups):
+        for database in sorted(self.rekeying.databases, key=lambda source: source.key_groups):
             own = max(first, database.key_groups[0]), min(last, database.key_groups[1])
             if own[0] <= own[1]:
                 yield from self._of_database(database, KeyGroupRange(*own))
 
     def _of_database(self, database: RekeyedDatabase, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
         header = understood(read_header(self.plan, database.header))
-        planned = planned_operator(self.plan, self.operator, self.rekeying)
+        planned = rekeyed_operator(self.plan, self.operator, self.rekeying)
         new_ids = planned.new_ids(database.ids)
         ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
         named = [(file, extent_of(piece)) for file, piece in database.files]

@@ -1,4 +1,4 @@
-"""The loop that frames blocks; compiled, so its module is loaded late."""
+"""Loop that frames blocks; compiled, so its module is loaded only when needed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rescale.flink.keyed.blocks.record_marks import FLAG
 def frame_blocks(
     data: Bytes, starts: Longs, sizes: Longs, lasts: Longs, first_ids: Longs, marks: Longs, out: Bytes
 ) -> int:
-    """Writes blocks one behind the other, with the ids around them that canonical framing wants; returns the bytes.
+    """Write blocks end to end, with the ids around them that canonical framing requires; return the number of bytes.
 
-    `first_ids` is the state id in front of a block, `marks` the id behind it, -1 for none; a block with a mark has its
-    last record, `lasts` bytes behind its begin, flagged.
+    `first_ids` is the state id in front of a block, `marks` the id after it, -1 for none. In a block with a mark, the
+    last record, which begins at offset `lasts`, is flagged.
     """
     at = 0
     for i in range(len(starts)):

@@ -1,6 +1,7 @@
-"""Where everything goes, once the size of every new key group is known: offsets, parts, and what must be put together.
+"""Layout of a stream's ranges as parts of a file, once the size of every new key group is known.
 
-A store may want parts of some size. What a range has too little of is staged, and made one part with what follows.
+A store requires a minimal part size. A range that is too small is staged, and joined with the following ranges into one
+part.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from typing import NamedTuple
 
 from rescale.execution.writers.parts import number_of_parts, part_size
 from rescale.execution.writers.protocol import WriteRange
-from rescale.planning.values.plan import Plan
+from rescale.plan.plan import Plan
+from rescale.runstate.places import places_of
 from rescale.storage.contract import PartLimits
 from rescale.storage.locations import join
-from rescale.target.places import places_of
 
 
 class Merge(NamedTuple):
-    """A part of a stream, of `size` bytes, that is put together from what was staged."""
+    """A part of a stream, of `size` bytes, that is joined from `staged` pieces."""
 
     operator: int
     stream: int
@@ -30,11 +31,11 @@ class Merge(NamedTuple):
 
 
 class PartsWork(NamedTuple):
-    """What the task of a range writes: `size` bytes, the stream's header in front if it is the `first` range.
+    """Work of a range's task: it writes `size` bytes, with the stream's header in front if it is the `first` range.
 
-    If it is `inline`, its bytes are handed back. It writes the whole stream if `token` is empty. Otherwise the first
-    `staged` bytes go to `staging`, the rest becomes the parts from `part` on of the file that `token` stands for, from
-    `offset` on. `merge` is there with the last range whose bytes are staged for it.
+    An `inline` range's bytes are returned. The range is the whole stream if `token` is empty. Otherwise, the first
+    `staged` bytes go to `staging`; the rest becomes parts of the upload `token`, from number `part` on, at `offset`.
+    The last range that is staged for a part has its `merge`.
     """
 
     range: WriteRange
@@ -54,28 +55,28 @@ class PartsWork(NamedTuple):
 def stream_parts(
     plan: Plan, stream: int, name: str, token: str, ranges: Sequence[tuple[WriteRange, int]], limits: PartLimits
 ) -> list[PartsWork]:
-    """How ranges of (range, bytes) become the parts of a file; of what sizes, `limits` say."""
+    """Lay out (range, bytes) pairs as the parts of a file, within the store's `limits`."""
     total = sum(size for _, size in ranges)
     size_of_parts = part_size(plan, total)
     smallest = max(limits.smallest, -(-total // limits.most))
     works: list[PartsWork] = []
     waiting: list[str] = []
     part, offset, waiting_size = 1, 0, 0
-    filled = [(one, size) for one, size in ranges if size]
-    for i, (one, size) in enumerate(filled):
+    filled = [(write_range, size) for write_range, size in ranges if size]
+    for i, (write_range, size) in enumerate(filled):
         is_last = i == len(filled) - 1
         staged, staging, merge = 0, "", None
         if waiting or (size < smallest and not is_last):
             staged = size if size < 2 * size_of_parts else size_of_parts
-            staging = _staging(plan, name, token, one)
+            staging = _staging(plan, name, token, write_range)
             waiting.append(staging)
             waiting_size += staged
             if waiting_size >= smallest or is_last:
-                merge = Merge(one.operator, stream, token, part, offset, tuple(waiting), waiting_size)
+                merge = Merge(write_range.operator, stream, token, part, offset, tuple(waiting), waiting_size)
                 part, offset, waiting, waiting_size = part + 1, offset + waiting_size, [], 0
         works.append(
             PartsWork(
-                one,
+                write_range,
                 stream,
                 i == 0,
                 size,
@@ -93,6 +94,8 @@ def stream_parts(
     return works
 
 
-def _staging(plan: Plan, name: str, token: str, of: WriteRange) -> str:
-    """A place that no other run of the plan has, whose ranges may be cut elsewhere."""
-    return join(places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{of.first}")
+def _staging(plan: Plan, name: str, token: str, write_range: WriteRange) -> str:
+    """Return a staging place that no other run of the plan uses, since its ranges may be cut differently."""
+    return join(
+        places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{write_range.first}"
+    )

@@ -13,10 +13,9 @@ from rescale.storage.store import open_store
 
 
 class WrittenParts(NamedTuple):
-    """What came of a range: receipts of parts from `part` on, packed, or its content if inline; or, of a whole stream,
-    its size.
+    """Result of a range: packed receipts of parts from number `part` on, its content if inline, or a stream's size.
 
-    `key_groups` are the lengths of compressed key groups, which are known only now.
+    `key_groups` has the lengths of compressed key groups, which are only known after writing.
     """
 
     operator: int
@@ -30,12 +29,12 @@ class WrittenParts(NamedTuple):
 
     @property
     def numbered(self) -> Iterator[tuple[int, str]]:
-        """The receipts with the numbers of their parts."""
+        """Receipts with the numbers of their parts."""
         return enumerate(unpacked(self.receipts) if self.receipts else (), self.part)
 
 
 class RangeParts:
-    """Writes one range to the file `uri`, its first bytes to a place of their own if they are to be merged."""
+    """Writes one range as parts of the file `uri`; its first bytes are staged if they are to be merged."""
 
     def __init__(self, uri: str, work: PartsWork) -> None:
         self.size = 0
@@ -58,7 +57,7 @@ class RangeParts:
             self._put_part(self._work.part_size)
 
     def close(self) -> list[str]:
-        """Makes all durable; the receipts of the parts."""
+        """Make the range durable; return the receipts of its parts."""
         if self._parts_due:
             self._put_part(len(self._buffer))
         return self._receipts

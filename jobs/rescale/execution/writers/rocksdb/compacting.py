@@ -1,4 +1,4 @@
-"""RocksDB directories of the files of others, of which RocksDB rewrites some: one task for each."""
+"""RocksDB directories made from files of the source's directories, some of which RocksDB rewrites: a task for each."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from rescale.errors import RescaleError
-from rescale.execution.progress import Progress
+from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.planned_records import read_header
-from rescale.execution.tasks import Tasks
+from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
 from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
-from rescale.planning.values.new_streams import META_STREAM, CompactedRows, SourceFiles
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.piece_bytes import read_piece
-from rescale.planning.values.pieces import extent_of
-from rescale.planning.values.plan import Plan
+from rescale.plan.new_streams import META_STREAM, CompactedRows, SourceFiles
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import read_piece
+from rescale.plan.pieces import extent_of
+from rescale.plan.plan import Plan
 from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
+from rescale.runstate.written_handles import WrittenHandle
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.storage.scratch import scratch_directory
 from rescale.storage.store import open_store
-from rescale.target.written_handles import WrittenHandle
+from rescale.text.errors import RescaleError
 
 
 class _Compacted(NamedTuple):
-    """What came of a directory; `refused` is why the store did not copy what it might have."""
+    """A directory as it was written; `refused` is the reason why the store refused to copy a file, if it did."""
 
     handle: WrittenHandle
     refused: str
 
 
 def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
-    """Writes all of a plan; returns their handles."""
+    """Write all compacted directories of a plan; return their handles."""
     units = [
         (stream.size, (i, j))
         for i, operator in enumerate(plan.operators)
@@ -47,10 +47,10 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
     ]
     if not units:
         return []
-    progress = Progress("have RocksDB rewrite files", sum(size for size, _ in units))
+    progress = Progress("have RocksDB rewrite files", sum(size for size, _ in units), ByteAction.WRITTEN)
     compacted = tasks.run(partial(_compacted, plan), units, progress)
-    tell_of_refusals(progress, (one.refused for one in compacted))
-    return [one.handle for one in compacted]
+    tell_of_refusals(progress, (database.refused for database in compacted))
+    return [database.handle for database in compacted]
 
 
 def _compacted(plan: Plan, unit: tuple[int, int]) -> _Compacted:
@@ -67,7 +67,7 @@ def _compacted(plan: Plan, unit: tuple[int, int]) -> _Compacted:
 def _files(plan: Plan, operator: OperatorPlan, stream: CompactedRows) -> Iterator[DirectoryFile]:
     own = plan.file_name(operator, stream)
     header = read_piece(plan, stream.header)[1]
-    sources = [_stored(plan, one) for one in stream.sources]
+    sources = [_stored(plan, source) for source in stream.sources]
     meta = StoredFile(META_STREAM, own, len(header), data=header)
     with compacted_database(
         sources, stream.covers, operator.new_max_parallelism, Path(scratch_directory()), own

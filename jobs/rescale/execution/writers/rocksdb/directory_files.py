@@ -1,4 +1,4 @@
-"""The files of new RocksDB directories, put or copied to the target, or kept for `_metadata`."""
+"""Files of new RocksDB directories: written or copied to the target, or kept for `_metadata`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rescale.execution.writers.cuts import is_copied_whole
 from rescale.execution.writers.new_handles import DirectoryFile
 from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import StreamSink
-from rescale.planning.values.plan import Plan
+from rescale.plan.plan import Plan
 from rescale.rocksdb.stored_files import StoredFile
+from rescale.runstate.places import places_of
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.store import open_store, read_in_chunks
-from rescale.target.places import places_of
 
 
 def directory_sink(plan: Plan, stored: str, size: int, *, inline: bool) -> StreamSink:
-    """For a file of about `size` bytes, which is called `stored` in the target."""
+    """Return a sink for a file of about `size` bytes that is called `stored` in the target."""
     places = places_of(plan)
     return StreamSink(places.stream(stored), places.staging, part_size(plan, size), inline=inline)
 
@@ -25,7 +25,7 @@ def directory_sink(plan: Plan, stored: str, size: int, *, inline: bool) -> Strea
 def put_directory_file(
     plan: Plan, stored: str, local_name: str, size: int, chunks: Iterable[Chunk], *, inline: bool
 ) -> DirectoryFile:
-    """Writes a file of `size` bytes, which is called `stored` in the target and `local_name` in its directory."""
+    """Write a file of `size` bytes that is called `stored` in the target and `local_name` in its directory."""
     sink = directory_sink(plan, stored, size, inline=inline)
     for chunk in chunks:
         sink.write(chunk)
@@ -34,7 +34,7 @@ def put_directory_file(
 
 
 def take_directory_file(plan: Plan, stored: str, file: StoredFile, *, inline: bool) -> DirectoryFile:
-    """As `put_directory_file`, of a file as it lies elsewhere: the store copies it, if that holds both and may."""
+    """Copy an existing file into a directory: the store does it if it can, else the task reads and writes it."""
     refused = ""
     if not inline and (span := _whole_file(plan, file)) is not None:
         uri = places_of(plan).stream(stored)
@@ -48,7 +48,7 @@ def take_directory_file(plan: Plan, stored: str, file: StoredFile, *, inline: bo
 
 
 def _whole_file(plan: Plan, file: StoredFile) -> Span | None:
-    """The file of the source that it is, if the store may copy it."""
+    """Return the span of a whole file of the source, if the store may copy it."""
     span = Span(file.uri, file.start, file.length, file.pin) if file.pin is not None else None
     return span if span is not None and is_copied_whole(plan, span) else None
 

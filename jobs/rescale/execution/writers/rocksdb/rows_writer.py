@@ -1,47 +1,50 @@
-"""The writer of RocksDB directories whose records may come from anywhere: new SST files, and a MANIFEST over them.
+"""Writer of RocksDB directories from records of any source: new SST files, and a MANIFEST that lists them.
 
-The task of a range writes files of its own, in the order of their keys, so those of all ranges lie end to end. Ranges
-are as large as the files should be, whatever tasks there are: how a directory is cut into files depends on the plan
-alone.
+The task of a range writes its own files, in the order of keys, so that the files of all ranges follow each other. A
+range has the size of a file, whatever the number of tasks: the cuts between files depend on the plan alone.
+
+Where an earlier result is continued, the records are changes: their files lie above copies of that result's files.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from rescale.execution.sources.planned_records import read_header
-from rescale.execution.tasks import Tasks
+from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
+from rescale.execution.writers.rocksdb.continued import base_manifest, base_of, take_bases
 from rescale.execution.writers.rocksdb.directory_files import directory_sink, put_directory_file
-from rescale.execution.writers.rocksdb.rows_of_blocks import rows_of_blocks
+from rescale.execution.writers.rocksdb.rows_of_blocks import changes_of_blocks, rows_of_blocks
 from rescale.execution.writers.sink import StreamSink
+from rescale.flink.arrays import Longs
 from rescale.flink.keyed.header import understood
+from rescale.plan.new_streams import META_STREAM, RekeyedRows
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.piece_bytes import read_piece
+from rescale.plan.plan import Plan
 from rescale.planning.streams.inline import InlineBudget
-from rescale.planning.values.new_streams import META_STREAM, RekeyedRows
-from rescale.planning.values.operator_plan import OperatorPlan
-from rescale.planning.values.piece_bytes import read_piece
-from rescale.planning.values.plan import Plan
-from rescale.planning.values.rekeying import Rekeying
+from rescale.rocksdb.assembly.continued_database import continued_manifest
 from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
 from rescale.rocksdb.database_layout import MANIFEST_NAME
-from rescale.rocksdb.engine.table_writer import TABLE_BYTES, TableWriter, WrittenTable
+from rescale.rocksdb.engine.table_writer import TABLE_BYTES, Rows, TableWriter, WrittenTable
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.stored_files import CURRENT
+from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.side_by_side import side_by_side
-from rescale.target.written_handles import WrittenHandle
 
 _TABLE_OVERHEAD = 2048
-"""Bytes of a small SST file beside its rows, about."""
+"""Approximate bytes of a small SST file besides its rows."""
 
 
 class RowsWork(NamedTuple):
-    """The rows of a range, `size` bytes of them; the files are handed back if they are to lie `inline`."""
+    """Work of a range: `size` bytes of rows; the content of `inline` files is returned."""
 
     range: WriteRange
     stream: int
@@ -50,7 +53,7 @@ class RowsWork(NamedTuple):
 
 
 class StateTable(NamedTuple):
-    """An SST file of the state with that id, which is called `stored` in the target."""
+    """An SST file of the state with this id, which is called `stored` in the target."""
 
     state: int
     stored: str
@@ -59,7 +62,7 @@ class StateTable(NamedTuple):
 
 
 class WrittenRows(NamedTuple):
-    """What came of a range: files of each state, in the order of their keys."""
+    """Result of a range: the files of each state, in the order of keys."""
 
     operator: int
     stream: int
@@ -71,11 +74,8 @@ class WrittenRows(NamedTuple):
 class RowsWriter:
     plan: Plan
 
+    stream_type = RekeyedRows
     order = RecordOrder.KEY
-
-    def rekeying(self, operator: OperatorPlan) -> Rekeying | None:
-        found = operator.rekeying
-        return found if found is not None and isinstance(found.streams[0], RekeyedRows) else None
 
     def range_size(self, operator: OperatorPlan, good: int) -> int:  # noqa: ARG002
         return TABLE_BYTES
@@ -86,14 +86,16 @@ class RowsWriter:
         for stream in streams:
             sizes = stream.blocks.sum(axis=1)
             first = stream.stream.covers.first
-            for one in stream.ranges:
-                size = int(sizes[one.first - first : one.last + 1 - first].sum())
-                works.append(RowsWork(one, stream.number, size, (stream.operator, stream.number) in inline))
+            for write_range in stream.ranges:
+                size = int(sizes[write_range.first - first : write_range.last + 1 - first].sum())
+                works.append(RowsWork(write_range, stream.number, size, (stream.operator, stream.number) in inline))
         return works
 
     def write(self, work: RowsWork, blocks: Blocks) -> WrittenRows:
         operator, stream, states = self._stream(work.range.operator, work.stream)
         own = f"{self.plan.file_name(operator, stream)}-{work.range.first}"
+        base = base_of(operator, work.stream)
+        rows = rows_of_blocks if base is None else changes_of_blocks
         tables: list[StateTable] = []
         for state, name in enumerate(states):
             files = f"{own}-{state}"
@@ -101,15 +103,22 @@ class RowsWriter:
             def begin(number: int, files: str = files) -> StreamSink:
                 return directory_sink(self.plan, _stored(files, number), TABLE_BYTES, inline=work.inline)
 
-            writer = TableWriter(begin, files, created=stream.created, path=self.plan.source, state=name)
-            for written in _written(writer, blocks.of_state(state)):
-                table = NewTable(written.size, written.smallest, written.largest)
+            writer = TableWriter(
+                begin,
+                files,
+                created=stream.created,
+                path=self.plan.source,
+                state=name,
+                sequence=base.sequence if base is not None else 0,
+            )
+            for written in _written(writer, rows(blocks.of_state(state))):
+                table = NewTable(written.size, written.smallest, written.largest, written.kinds)
                 tables.append(StateTable(state, _stored(files, written.number), table, written.file.close()))
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
 
     def finish(
         self,
-        tasks: Tasks,  # noqa: ARG002
+        tasks: Tasks,
         streams: Sequence[StreamToWrite],
         works: Sequence[RowsWork],  # noqa: ARG002
         results: Sequence[WrittenRows],
@@ -118,11 +127,13 @@ class RowsWriter:
         for result in results:
             written[result.operator, result.stream].append(result)
         inline = self._inline(streams)
+        bases = take_bases(self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline)
 
-        def finished(one: StreamToWrite) -> WrittenHandle:
-            place = one.operator, one.number
+        def finished(stream: StreamToWrite) -> WrittenHandle:
+            place = stream.operator, stream.number
             ranges = sorted(written[place], key=lambda result: result.first_key_group)
-            return self._handle(*place, [table for result in ranges for table in result.tables], place in inline)
+            tables = [table for result in ranges for table in result.tables]
+            return self._handle(*place, tables, bases.get(place, []), place in inline)
 
         return side_by_side(finished, streams)
 
@@ -130,24 +141,36 @@ class RowsWriter:
         self,
         operator_number: int,
         number: int,
-        found: Sequence[StateTable],
+        tables_of_states: Sequence[StateTable],
+        below: Sequence[DirectoryFile],
         inline: bool,
     ) -> WrittenHandle:
-        """Of a directory whose SST files are there: the others are put, too."""
+        """Write the other files of a directory whose SST files exist, new ones and those `below`; return its handle."""
         operator, stream, states = self._stream(operator_number, number)
-        by_state = {state: [one for one in found if one.state == i] for i, state in enumerate(states)}
-        manifest = manifest_of({state: [one.table for one in some] for state, some in by_state.items()}, stream.created)
-        tables = [one for some in by_state.values() for one in some]
+        by_state = {
+            state: [state_table for state_table in tables_of_states if state_table.state == i]
+            for i, state in enumerate(states)
+        }
+        new = {state: [state_table.table for state_table in state_tables] for state, state_tables in by_state.items()}
+        base = base_of(operator, number)
+        if base is None:
+            manifest = manifest_of(new, stream.created)
+        else:
+            manifest = continued_manifest(base_manifest(self.plan, base), new, base.place, stream.created)
+        tables = [state_table for state_tables in by_state.values() for state_table in state_tables]
         small = {
             META_STREAM: read_piece(self.plan, stream.header)[1],
             CURRENT: write_current(MANIFEST_NAME),
             MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME),
         }
         own = self.plan.file_name(operator, stream)
+        copied = {file.local_name for file in below}
+        names = [local_name for local_name in manifest.files if local_name not in copied]
         files = [
-            DirectoryFile(local_name, one.stored, one.table.size, one.data)
-            for local_name, one in zip(manifest.files, tables, strict=True)
+            DirectoryFile(local_name, state_table.stored, state_table.table.size, state_table.data)
+            for local_name, state_table in zip(names, tables, strict=True)
         ]
+        files += (file for file in below if file.local_name in manifest.files)
         files += (
             put_directory_file(self.plan, f"{own}-{local_name}", local_name, len(data), [data], inline=inline)
             for local_name, data in small.items()
@@ -155,29 +178,39 @@ class RowsWriter:
         return directory_handle(self.plan, operator, stream, files)
 
     def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedRows, list[str]]:
-        """With the names of its states."""
+        """Return the operator, its stream, and the names of the stream's states."""
         operator = self.plan.operators[operator_number]
         stream = operator.rekeyed[number]
         if not isinstance(stream, RekeyedRows):
-            raise TypeError(f"not for RocksDB: {stream}")
+            raise TypeError(f"expected a stream of RocksDB rows: {stream}")
         header = understood(read_header(self.plan, stream.header))
         return operator, stream, [state.name for state in header.states]
 
     def _inline(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
-        """(operator, number) of the streams whose files all lie in `_metadata`: small ones, while there is room."""
+        """Return (operator, number) of the streams whose files are all inline in `_metadata`: small ones that fit."""
         planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)
         budget = InlineBudget(spent=sum(stream.size for stream in planned))
-        return {(one.operator, one.number) for one in streams if budget.takes(_expected_size(one))}
+        return {
+            (candidate.operator, candidate.number)
+            for candidate in streams
+            if budget.takes(self._expected_size(candidate))
+        }
+
+    def _expected_size(self, stream: StreamToWrite) -> int:
+        """Return the bytes of a stream's files, approximate for a small stream."""
+        base = base_of(self.plan.operators[stream.operator], stream.number)
+        return _new_bytes(stream) + (base.files.size if base is not None else 0)
 
 
-def _expected_size(stream: StreamToWrite) -> int:
-    """Bytes of the files of a small stream."""
+def _new_bytes(stream: StreamToWrite) -> int:
     tables = int(np.count_nonzero(stream.blocks.any(axis=0)))
     return stream.stream.header.length + int(stream.blocks.sum()) + tables * _TABLE_OVERHEAD
 
 
-def _written(writer: TableWriter[StreamSink], blocks: Blocks) -> Iterator[WrittenTable[StreamSink]]:
-    for rows, order in rows_of_blocks(blocks):
+def _written(
+    writer: TableWriter[StreamSink], batches: Iterable[tuple[Rows, Longs]]
+) -> Iterator[WrittenTable[StreamSink]]:
+    for rows, order in batches:
         yield from writer.write(rows, order)
     yield from writer.finish()
 

@@ -1,4 +1,4 @@
-"""The loops that find the records in blocks: one behind the other, without marks; compiled, so loaded late."""
+"""Compiled loops that delimit the records of blocks, which lie end to end without marks; import this module late."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rescale.flink.keyed.blocks.record_walk import number
 
 @compiled
 def count_records(data: Bytes, begin: Long, end: Long) -> int:
-    """Of the block that is `data[begin:end]`."""
+    """Return the number of records in the block `data[begin:end]`."""
     count = 0
     while begin < end:
         begin += 4 + number(data, begin)
@@ -20,14 +20,14 @@ def count_records(data: Bytes, begin: Long, end: Long) -> int:
 
 @compiled
 def count_all(data: Bytes, begins: Longs, ends: Longs, counts: Longs) -> None:
-    """Counts the records of many blocks."""
+    """Fill `counts` with the numbers of records in many blocks."""
     for i in range(len(begins)):
         counts[i] = count_records(data, begins[i], ends[i])
 
 
 @compiled
 def find_all(data: Bytes, begins: Longs, ends: Longs, starts: Longs, limits: Longs, record_ends: Longs) -> None:
-    """Finds the records of many blocks: where keys start and end, and values end."""
+    """Fill the last three arrays with the starts and ends of keys, and the ends of values, of many blocks."""
     at = 0
     for i in range(len(begins)):
         begin = begins[i]

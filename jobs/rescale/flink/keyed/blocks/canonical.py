@@ -1,12 +1,12 @@
-"""Canonical framing (`FullSnapshotAsyncWriter`): the records of a key group, walked without understanding them.
+"""Translation of the state ids in canonical framing (`FullSnapshotAsyncWriter`), without decoding records.
 
     stateId:i16  { keyLength:i32 key  valueLength:i32 value  [ nextStateId:u16 ] }*
 
-Bit 0x80 of the first byte of a key says that an id follows the record: of the next state, or 0xFFFF at the end of the
-group. It can never be part of the key group that every key begins with.
+Bit 0x80 of the first byte of a key means that an id follows the record: that of the next state, or 0xFFFF at the end of
+the group. The bit is never part of the key group at the start of the key.
 
-A group can be larger than memory, so it is walked in chunks; all that is carried from one to the next is where in a
-record the walk stands, and at most four bytes of an unfinished number.
+A group can be larger than memory, so it is walked in chunks. Between chunks, only the position within a record and at
+most four bytes of an unfinished number are kept.
 """
 
 from __future__ import annotations
@@ -15,22 +15,19 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from rescale.errors import SnapshotError
+from rescale.text.errors import SnapshotError
 
 _WRONG = (
     "",
     "a state id that the header does not know",
-    "a length that cannot be",
+    "an impossible length",
     "bytes behind the end of the key group",
 )
-"""By the numbers of `id_loop`."""
+"""Descriptions of errors, by the codes of `id_loop`."""
 
 
 class StateIdTranslator:
-    """Gives every state id of one key group its new number; `table[old id]` is the new id.
-
-    The number of bytes stays the same.
-    """
+    """Replaces each state id of a key group by `table[old id]`; the number of bytes stays the same."""
 
     def __init__(self, table: tuple[int, ...]) -> None:
         self._table = np.array(table, dtype=np.int64)
@@ -39,7 +36,7 @@ class StateIdTranslator:
         self._position = 0
 
     def feed(self, chunk: bytes | memoryview) -> bytes:
-        """Translated bytes; up to four fewer than were fed so far. `SnapshotError` if the framing is broken."""
+        """Return the translated bytes, which lag behind the input by up to four; `SnapshotError` for broken framing."""
         from rescale.flink.keyed.blocks import id_loop
 
         data = np.frombuffer(bytearray(b"".join((self._carried, chunk))), dtype=np.uint8)
@@ -54,7 +51,7 @@ class StateIdTranslator:
         return translated[:walked]
 
     def finish(self) -> None:
-        """`SnapshotError` unless the group has ended just here."""
+        """Raise `SnapshotError` unless the group is complete."""
         from rescale.flink.keyed.blocks import id_loop
 
         if self._state[id_loop.PHASE] != id_loop.AT_END or self._carried:
@@ -62,7 +59,7 @@ class StateIdTranslator:
 
 
 def translated(chunks: Iterable[bytes | memoryview], table: tuple[int, ...]) -> Iterator[bytes]:
-    """The bytes of one canonical key group, not compressed, with every state id looked up in `table`."""
+    """Yield the bytes of an uncompressed canonical key group, with each state id replaced by `table[old id]`."""
     translator = StateIdTranslator(table)
     yield from map(translator.feed, chunks)
     translator.finish()

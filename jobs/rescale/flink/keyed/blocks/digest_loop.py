@@ -1,4 +1,4 @@
-"""The loop that digests records; compiled, so its module is loaded late. It needs a machine that is little-endian."""
+"""Compiled loop that digests records, on little-endian machines; import this module late (see `compiled`)."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def _finished(word: Long) -> Long:
 
 
 @compiled
-def _murmur(words: Words, size: int) -> tuple[Long, Long]:
-    """`MurmurHash3_x64_128` of the first `size` bytes; those behind, up to a multiple of 16, are zero."""
+def _murmur(message: Words, size: int) -> tuple[Long, Long]:
+    """Return `MurmurHash3_x64_128` of the first `size` bytes; zero bytes must follow up to a multiple of 16."""
     first, second = np.uint64(0), np.uint64(0)
     for i in range(0, size // 16 * 2, 2):
-        first ^= _rotated(words[i] * _C1, 31) * _C2
+        first ^= _rotated(message[i] * _C1, 31) * _C2
         first = (_rotated(first, 27) + second) * _FIVE + _ADD1
-        second ^= _rotated(words[i + 1] * _C2, 33) * _C1
+        second ^= _rotated(message[i + 1] * _C2, 33) * _C1
         second = (_rotated(second, 31) + first) * _FIVE + _ADD2
     if size % 16:
         last = size // 16 * 2
-        second ^= _rotated(words[last + 1] * _C2, 33) * _C1
-        first ^= _rotated(words[last] * _C1, 31) * _C2
+        second ^= _rotated(message[last + 1] * _C2, 33) * _C1
+        first ^= _rotated(message[last] * _C1, 31) * _C2
     first ^= np.uint64(size)
     second ^= np.uint64(size)
     first += second
@@ -51,7 +51,7 @@ def _murmur(words: Words, size: int) -> tuple[Long, Long]:
 
 @compiled
 def _add(sums: Words, at: int, low: Long, high: Long) -> None:
-    """Adds a number of 128 bits to the one whose low half is `sums[at]`."""
+    """Add a number of 128 bits to the sum whose low half is `sums[at]`."""
     before = sums[at]
     sums[at] += low
     sums[at + 1] += high + (np.uint64(1) if sums[at] < before else np.uint64(0))
@@ -66,15 +66,16 @@ def digest_records(
     states: Longs,
     groups: Longs,
     has_nulls: Flags,
-    words: Words,
+    message_words: Words,
     message: Bytes,
     counts: Longs,
     sums: Words,
 ) -> None:
-    """Adds each record to its state's count and to two sums mod 2^128, low halves first: of its digest, and of its
-    digest times its key group plus one.
+    """Add each record to the count and the two sums of its state.
 
-    `message` is the memory of `words`, with room for every record. Where `has_nulls`, only the flag of a null counts.
+    `sums` has four numbers for each state: the sum of the digests mod 2^128, low half first, and the sum of each digest
+    times its key group plus one. `message` and `message_words` are the same memory, with room for the largest record.
+    Where `has_nulls`, only the flag of a null counts.
     """
     for i in range(len(starts)):
         key = limits[i] - starts[i]
@@ -86,7 +87,7 @@ def digest_records(
         message[0], message[1], message[2], message[3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
         copy_bytes(data, begin, end, message, copy_bytes(data, starts[i], limits[i], message, np.int64(4)))
         message[size : (size + 15) // 16 * 16] = 0
-        low, high = _murmur(words, size)
+        low, high = _murmur(message_words, size)
         counts[states[i]] += 1
         at = 4 * states[i]
         _add(sums, at, low, high)

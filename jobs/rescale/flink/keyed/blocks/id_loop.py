@@ -1,4 +1,4 @@
-"""The loop that translates the state ids of a canonical key group; compiled, so its module is loaded late."""
+"""Compiled loop that translates the state ids of a canonical key group; import this module late (see `compiled`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PHASE, _REMAINING, _FLAGGED = range(3)
 
 @compiled
 def translate_ids(data: Bytes, state: Longs, table: Longs) -> tuple[int, int]:
-    """Translates the ids in `data` in place, from `state` on; returns (bytes walked, what is wrong)."""
+    """Translate the ids in `data` in place, continuing from `state`; return (bytes walked, error code)."""
     at, end = 0, len(data)
     phase, remaining, flagged = state[PHASE], state[_REMAINING], state[_FLAGGED]
     while at < end:
@@ -28,7 +28,7 @@ def translate_ids(data: Bytes, state: Longs, table: Longs) -> tuple[int, int]:
             after_value = _AT_NEXT_ID if flagged else _AT_KEY_LENGTH
             phase = _AT_VALUE_LENGTH if phase == _IN_KEY else after_value
         elif phase in (_AT_KEY_LENGTH, _AT_VALUE_LENGTH):
-            # A key's first byte is looked at together with its length.
+            # A key's first byte has the flag, so it is needed together with the length.
             if end - at < (5 if phase == _AT_KEY_LENGTH else 4):
                 break
             length = (np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8) | np.int64(

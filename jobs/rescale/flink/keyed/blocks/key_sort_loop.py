@@ -1,7 +1,7 @@
-"""The loops that find the order of keys as bytes; compiled, so their module is loaded late.
+"""Compiled loops that sort keys by their bytes; import this module late (see `compiled`).
 
-A key is looked at in words of eight bytes, the first byte being the highest, so that comparing words is comparing
-bytes. Keys whose words are equal are put in order by the words that follow.
+Keys are compared by big-endian words of eight bytes, which gives the order of their bytes. Keys with equal words are
+sorted by the following words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rescale.flink.compiled import Long, compiled
 
 @compiled
 def word_of_key(data: Bytes, begin: Long, end: Long) -> np.uint64:
-    """Of a key from `begin` on; bytes behind its end count as zeros."""
+    """Return the word of a key at `begin`; bytes behind its end count as zeros."""
     word = np.uint64(0)
     for i in range(8):
         word <<= np.uint64(8)
@@ -24,10 +24,10 @@ def word_of_key(data: Bytes, begin: Long, end: Long) -> np.uint64:
 
 
 @compiled
-def sort_keys(data: Bytes, begins: Longs, ends: Longs, order: Longs, words: Words) -> None:
-    """Fills `order` with the numbers of the keys `data[begins[i]:ends[i]]` in the order of their bytes.
+def sort_keys(data: Bytes, begins: Longs, ends: Longs, order: Longs, key_words: Words) -> None:
+    """Fill `order` with the indices of the keys `data[begins[i]:ends[i]]` in the order of their bytes.
 
-    `words` is scratch of the same length.
+    `key_words` is scratch space of the same length.
     """
     for i in range(len(order)):
         order[i] = i
@@ -35,14 +35,14 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, order: Longs, words: Word
     while len(waiting):
         first, last, depth = waiting.pop()
         for i in range(first, last):
-            words[i] = word_of_key(data, begins[order[i]] + depth, ends[order[i]])
-        chosen = np.argsort(words[first:last])
+            key_words[i] = word_of_key(data, begins[order[i]] + depth, ends[order[i]])
+        chosen = np.argsort(key_words[first:last])
         order[first:last] = order[first:last][chosen]
-        words[first:last] = words[first:last][chosen]
+        key_words[first:last] = key_words[first:last][chosen]
         begin = first
         while begin < last:
             end = begin + 1
-            while end < last and words[end] == words[begin]:
+            while end < last and key_words[end] == key_words[begin]:
                 end += 1
             if end - begin > 1:
                 longer = _by_length(begins, ends, order, begin, end, depth + 8)
@@ -53,9 +53,9 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, order: Longs, words: Word
 
 @compiled
 def _by_length(begins: Longs, ends: Longs, order: Longs, first: Long, last: Long, size: Long) -> Long:
-    """Puts the keys that end within `size` bytes before the others, by length; returns where the others begin.
+    """Sort the keys of at most `size` bytes by length, in front of the longer ones; return the start of the latter.
 
-    Of keys with the same bytes so far, the shorter ones come first.
+    All these keys have the same first bytes, so a shorter key precedes a longer one.
     """
     lengths = np.empty(last - first, np.int64)
     longer = last

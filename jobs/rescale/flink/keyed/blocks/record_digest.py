@@ -1,9 +1,9 @@
-"""A digest of all records of a state that depends neither on their order nor on the max parallelism.
+"""Digest of all records of a state, independent of their order and of the max parallelism.
 
-Of a record: 128-bit murmur3 (x64) over the length of its key without the key group (`i32`), that key, and its value; of
-a state: the number of its records and the sum of their digests mod 2^128. A second sum, of each digest times its key
-group plus one, also tells where the records are. A null in a map counts as its flag alone: heap backends write more
-behind it, RocksDB's does not (`RocksDBMapState`, `HeapMapState` in their snapshots).
+The digest of a record is 128-bit murmur3 (x64) over the length of its key without key group (`i32`), that key, and its
+value. The digest of a state is the number of its records, and the sum of their digests mod 2^128. A second sum, of each
+digest times its key group plus one, also depends on the key groups of the records. Only the flag of a null in a map
+counts: heap backends write bytes behind it, RocksDB's does not (`HeapMapState`, `RocksDBMapState`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ MODULUS = 1 << 128
 
 
 class StateDigest(NamedTuple):
+    """Number of records, sum of their digests, and sum of their digests times key group plus one; both mod 2^128."""
+
     records: int = 0
     digest: int = 0
     placed: int = 0
 
     def plus(self, other: StateDigest) -> StateDigest:
+        """Return the digest of the records of both."""
         return StateDigest(
             self.records + other.records,
             (self.digest + other.digest) % MODULUS,
@@ -34,7 +37,7 @@ class StateDigest(NamedTuple):
 
 
 class RecordDigester:
-    """Adds up the digests of records; state i may hold nulls of a map if `is_map[i]`."""
+    """Sums the digests of records, by state; values of state i may be nulls of a map if `is_map[i]`."""
 
     def __init__(self, is_map: Sequence[bool] | Flags) -> None:
         self._is_map = np.array(is_map, np.bool_)
@@ -43,7 +46,7 @@ class RecordDigester:
         self._words = np.empty(0, np.uint64)
 
     def add(self, records: Records, groups: Longs) -> None:
-        """`groups` are the key groups that the records are counted under."""
+        """Add records; `groups` has the key group under which each record counts."""
         from rescale.flink.keyed.blocks import digest_loop
 
         longest = int((records.ends - records.starts).max()) + 32
@@ -64,11 +67,11 @@ class RecordDigester:
         )
 
     def lower_halves(self) -> Words:
-        """By state, of the sums of digests."""
+        """Return the lower 64 bits of the sum of digests, by state."""
         return self._sums[::4]
 
     def digests(self) -> list[StateDigest]:
-        """By state."""
+        """Return the digests by state."""
         sums = self._sums.reshape(-1, 4).tolist()
         return [
             StateDigest(count, low | high << 64, placed_low | placed_high << 64)
@@ -77,12 +80,12 @@ class RecordDigester:
 
 
 def key_digests(records: Records) -> Words:
-    """For each record 64 bits that depend on its key alone."""
+    """Return 64 bits for each record that depend only on its key."""
     return record_digests(replace(records, ends=records.limits + 4), np.zeros(len(records), np.bool_))
 
 
 def record_digests(records: Records, is_map: Flags) -> Words:
-    """For each record the lower half of its digest; it may hold a null of a map where `is_map`."""
+    """Return the lower 64 bits of the digest of each record; its value may be a null of a map where `is_map`."""
     digester = RecordDigester(is_map)
     if len(records):
         digester.add(replace(records, states=np.arange(len(records))), records.groups)

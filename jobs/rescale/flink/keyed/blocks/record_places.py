@@ -1,4 +1,4 @@
-"""The records in blocks: one behind the other, without marks."""
+"""Places of the records in blocks, where they lie end to end without marks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rescale.flink.arrays import Bytes, Longs
 
 
 class RecordPlaces(NamedTuple):
-    """Record i begins four bytes before its key `data[starts[i]:limits[i]]` and ends at `ends[i]`, with its value.
+    """Places of records: record i is in block `blocks[i]`, and has the key `data[starts[i]:limits[i]]`.
 
-    It lies in the block with the number `blocks[i]`.
+    It begins four bytes before its key, and ends with its value at `ends[i]`.
     """
 
     starts: Longs
@@ -22,7 +22,7 @@ class RecordPlaces(NamedTuple):
 
 
 def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
-    """Those of the blocks `data[begins[i]:ends[i]]`, in their order."""
+    """Return the places of the records in the blocks `data[begins[i]:ends[i]]`, in order."""
     from rescale.flink.keyed.blocks.block_loop import count_all, find_all
 
     counts = np.empty(len(begins), np.int64)

@@ -1,10 +1,11 @@
-"""The records of canonical key groups (`FullSnapshotAsyncWriter`), found in buffers: many at a time, never all.
+"""Reader of the records of canonical key groups (`FullSnapshotAsyncWriter`), in batches.
 
     stateId:i16  { keyLength:i32 key  valueLength:i32 value  [ nextStateId:u16 ] }*
 
-Every key begins with its key group, in one byte up to 128 key groups and in two above
-(`CompositeKeySerializationUtils`); bit 0x80 in front says that an id follows the record: of the next state, or 0xFFFF
-at the end of the group. What the framing says is checked: a group begins where it should, and holds its own records.
+Each key begins with its key group, in one byte for up to 128 key groups, and in two bytes for more
+(`CompositeKeySerializationUtils`). Bit 0x80 of the first byte means that an id follows the record: that of the next
+state, or 0xFFFF at the end of the group. The reader checks that each group begins at its offset, and contains only
+records of this group.
 """
 
 from __future__ import annotations
@@ -14,37 +15,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.record_marks import FLAG, ID_SIZE, LARGEST_RECORD
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15
-"""Bytes and records that a batch has at most: so few that they stay in a processor's cache, where one loop after the
-other finds them. Who sorts batches wants a multiple, for the sake of longer runs."""
+"""Most bytes and records of a batch: few enough to stay in a processor's cache from one loop to the next. Sorting uses
+a multiple, for longer runs."""
 
 MOST_UNKNOWN_STATES = 64
-"""Where a serializer that is not known hides how many states there are."""
+"""Most states of a stream whose header cannot be read because a serializer is unknown."""
 
 
 _WRONG = (
     "",
     "a state id that the header does not know",
-    "a length that cannot be",
+    "an impossible length",
     "a record of another key group",
     "bytes behind the end of a key group",
     "a key group that is longer than its offsets say",
 )
-"""By the numbers of `record_walk`."""
+"""Descriptions of errors, by the codes of `record_walk`."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """Records in `data`, an element of each array for each; all of it is overwritten by the records that follow.
+    """A batch of records in `data`, with an element for each record in each array; the next batch overwrites it.
 
-    Record i has the key `data[starts[i]:limits[i]]`, without key group but with namespace and user key, then the length
-    of its value, and its value up to `ends[i]`. It is of the state `states[i]` in key group `groups[i]`.
+    Record i has the composite key `data[starts[i]:limits[i]]` (without key group, with namespace and user key), then
+    the length of its value, and its value up to `ends[i]`. It belongs to state `states[i]` and key group `groups[i]`.
     """
 
     data: Bytes
@@ -58,24 +59,22 @@ class Records:
         return len(self.starts)
 
     def only(self, chosen: Flags) -> Records:
-        """Those that are chosen, of the same data."""
+        """Return the chosen records, in the same `data`."""
         columns = (self.starts, self.limits, self.ends, self.states, self.groups)
         return Records(self.data, *(column[chosen] for column in columns))
 
 
 def framed_size(records: Records, max_parallelism: int) -> int:
-    """The bytes of the records in their key groups, with the ids that follow some; the id in front of a group apart."""
+    """Return the bytes of the records in canonical framing, without the id at the start of each key group."""
     prefix = prefix_size(max_parallelism)
     lengths = int((records.ends - records.starts).sum()) + len(records) * (4 + prefix)
     return lengths + ID_SIZE * int(np.count_nonzero(records.data[records.starts - prefix] & FLAG))
 
 
 class RecordReader:
-    """Finds the records of consecutive key groups, group i being `key_groups[i]` and beginning at `group_starts[i]`.
+    """Reads the records of runs of consecutive key groups; it reuses its buffers from run to run.
 
-    The starts count from the first chunk on, and need be known only when a group's first chunk is given. The number of
-    states is None where it is not known. Batches have `times` the usual size. Reuse a reader's buffers by reading many
-    runs of groups with it.
+    `number_of_states` is None if unknown. A batch has up to `times` the usual `BUFFER_SIZE` and `RECORDS_AT_ONCE`.
     """
 
     def __init__(self, max_parallelism: int, number_of_states: int | None, *, times: int = 1) -> None:
@@ -89,9 +88,11 @@ class RecordReader:
     def read(
         self, key_groups: Longs, group_starts: Longs, chunks: Iterable[bytes | memoryview], *, whole: bool = True
     ) -> Iterator[Records]:
-        """All records in order. `SnapshotError` where the framing is broken, with the offset in the run of groups.
+        """Yield all records of a run in order.
 
-        If it is not `whole`, the last group may end anywhere.
+        Group i of the run is `key_groups[i]` and begins at `group_starts[i]`, counted from the first chunk; a start may
+        be filled in as late as the first chunk of its group. Unless `whole`, the last group may end anywhere. Raises
+        `SnapshotError` for broken framing, with the offset in the run.
         """
         from rescale.flink.keyed.blocks import record_walk
 
@@ -129,16 +130,16 @@ class RecordReader:
             raise SnapshotError("a key group ends inside a record", offset=origin)
 
     def _make_room(self, needs: int, origin: int) -> None:
-        """At most doubles the buffer: a length that is damaged costs no memory for bytes that are not there."""
+        """Enlarge the buffer, at most to twice its size, so that a damaged length does not allocate gigabytes."""
         if needs <= len(self._buffer):
             return
         if len(self._buffer) >= LARGEST_RECORD:
             raise UnsupportedError(
-                "a record is larger than can be moved",
+                "a record is too large to move",
                 offset=origin,
                 expected=f"at most {LARGEST_RECORD} bytes",
                 found=f"{needs} bytes",
-                advice="change the parallelism only: records are not looked at then",
+                advice="change only the parallelism: then records are not read",
             )
         larger = np.empty(min(needs, 2 * len(self._buffer), LARGEST_RECORD), np.uint8)
         larger[: len(self._buffer)] = self._buffer
@@ -147,11 +148,11 @@ class RecordReader:
 
 def _too_many_states(state_id: int, origin: int) -> UnsupportedError:
     return UnsupportedError(
-        "a serializer is not known that hides how many states there are, and there are more than can be told apart so",
+        "an unknown serializer hides the number of states, and there are too many to read records without it",
         offset=origin,
         expected=f"at most {MOST_UNKNOWN_STATES} states",
         found=f"a record of state {state_id}",
-        advice="keep the max parallelism: whole key groups are moved then, and records are not looked at",
+        advice="keep the max parallelism: then whole key groups are moved, and records are not read",
     )
 
 

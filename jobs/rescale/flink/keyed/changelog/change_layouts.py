@@ -1,9 +1,9 @@
-"""What the changes of a state hold, and with which programs they are taken apart (`KvStateChangeLoggerImpl`).
+"""Layout of the changes of a state, with the programs that delimit their parts (`KvStateChangeLoggerImpl`).
 
-    change: operation:u8 stateId:i16 key namespace payload        of a priority queue: operation:u8 stateId:i16 payload
+    change: operation:u8 stateId:i16 key namespace payload        in a priority queue: operation:u8 stateId:i16 payload
 
-Where the payload of a change ends is known, for its size stands in front. So the types of values need not be, but for
-those of lists and maps that come several at a time; those of a map's keys must.
+A change has its size in front, so the end of the payload is known. The type of values must be known only for lists and
+maps with several values in a change. The type of a map's keys must be known.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from rescale.errors import UnsupportedError
 from rescale.flink.advice import MATERIALISED
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_entries import EntryKind, content_of
 from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
-from rescale.flink.serializers.program import Program, compile_program
+from rescale.flink.serializers.program import Program, compile_key_program, compile_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, Sequence
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
+from rescale.text.errors import UnsupportedError
 
 _REPLACED = frozenset({Operation.CLEAR, Operation.SET, Operation.SET_INTERNAL, Operation.MERGE_NS})
 
@@ -44,14 +44,15 @@ KNOWN_OPERATIONS: Mapping[str, frozenset[Operation]] = MappingProxyType(
         "TIMERS": frozenset({Operation.ADD_ELEMENT, Operation.REMOVE_ELEMENT}),
     }
 )
-"""By the type of the state what Flink applies when it restores (`ValueStateChangeApplier` and its kin)."""
+"""Operations that Flink applies at restore, by type of state (`ValueStateChangeApplier` and its siblings)."""
 
 
 @dataclass(frozen=True)
 class ChangeLayout:
-    """`first` is a list's element, a map's key or a timer, `second` a map's value; None if its end cannot be found.
+    """Layout of the changes of a state.
 
-    `ambiguous`: neither key nor namespace have a fixed length, so that a composite key holds theirs.
+    `first` is a list's element, a map's key or a timer, and `second` a map's value; None if its type is unknown. If
+    `ambiguous`, neither key nor namespace have a fixed length, so a composite key contains their lengths.
     """
 
     state: StateMetaInfo
@@ -64,11 +65,12 @@ class ChangeLayout:
 
     @property
     def operations(self) -> frozenset[Operation]:
+        """Operations that are known for this type of state."""
         return KNOWN_OPERATIONS[self.state.state_type]
 
 
 def change_layout(header: KeyedHeader, state: StateMetaInfo) -> ChangeLayout:
-    """`UnsupportedError` names a state whose changes cannot be told apart."""
+    """Return the layout of a state's changes; `UnsupportedError` names a state whose changes cannot be delimited."""
     try:
         return _layout(header.key_serializer, state)
     except UnsupportedError as error:
@@ -84,21 +86,21 @@ def change_layout(header: KeyedHeader, state: StateMetaInfo) -> ChangeLayout:
 def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeLayout:
     if state.state_type not in KNOWN_OPERATIONS:
         raise UnsupportedError(
-            "what they mean is not known",
+            "changes of this type of state are unknown",
             expected=", ".join(KNOWN_OPERATIONS),
             found=f"a state of type {state.state_type}",
         )
-    key, namespace = compile_program(key_serializer), compile_program(namespace_serializer(state))
+    key, namespace = compile_key_program(key_serializer), compile_program(namespace_serializer(state))
     value = state.serializer(SerializerKey.VALUE)
     if value is None:
-        raise UnsupportedError("its description has no serializer of values")
+        raise UnsupportedError("the state has no serializer of values")
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer = Program("timer", Sequence((Fixed(TIME_SIZE), key.tree, namespace.tree)))
         return ChangeLayout(state, EntryKind.ELEMENT, key, namespace, timer, None, ambiguous=False)
     kind, parts = content_of(state, value)
     first, second = (*(map(_if_known, parts)), None)[:2]
     if kind is EntryKind.MAP:
-        first = compile_program(parts[0])  # it stands in front of every value, and nothing says how long it is
+        first = compile_program(parts[0])  # it precedes each value, and has no length
     ambiguous = key.fixed_length is None and namespace.fixed_length is None
     return ChangeLayout(state, kind, key, namespace, first, second, ambiguous)
 

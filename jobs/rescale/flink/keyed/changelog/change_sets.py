@@ -1,11 +1,11 @@
-"""Changes as they were logged: the key group of each and its bytes, in order.
+"""Reader of logged changes: the key group and the bytes of each change, in order.
 
     Change set (`StateChangeFormat`):  groups:i32 { changes:i32 keyGroup:i32 { size:i32 change }* }*
     In `_metadata` (`InMemoryChangelogStateHandle`):  { keyGroup:i32 size:i32 change }*
 
-A file holds the sets of several writers one behind the other, behind one byte that says whether they are compressed
-(`StateChangeFsUploader`); where a set begins counts from the byte behind that, decompressed. A set has what describes
-states in front, under the key group -1.
+A file contains the change sets of several writers, behind a byte that says whether they are compressed
+(`StateChangeFsUploader`). The offset of a set counts decompressed bytes behind that byte. A set begins with the
+descriptions of states, under the key group -1.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import MATERIALISED
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 METADATA_GROUP = -1
 """`AbstractStateChangeLogger.COMMON_KEY_GROUP`."""
 
 LoggedChange = tuple[int, bytes]
-"""The key group, and the bytes of the change."""
+"""Key group and bytes of a change."""
 
 _I32 = struct.Struct(">i")
 _FLAG_SIZE = 1
@@ -30,15 +30,17 @@ _PLAIN, _COMPRESSED = b"\0", b"\1"
 
 
 def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChange]:
-    """Those of the set that begins at `offset`, of a file in chunks; no more chunks are taken than it needs.
+    """Yield the changes of the set at `offset` in a file, which arrives in chunks; consume no more chunks than needed.
 
-    `SnapshotError` where there is no such thing.
+    Raises `SnapshotError` if there is no complete set, and `UnsupportedError` for a change beyond `LARGEST_RECORD`.
     """
     source = iter(chunks)
     first = next(source, b"")
     flag, rest = first[:_FLAG_SIZE], first[_FLAG_SIZE:]
     if flag not in (_PLAIN, _COMPRESSED):
-        raise SnapshotError("not a file of changes", expected="0 or 1 in front", found=flag.hex() or "an empty file")
+        raise SnapshotError(
+            "not a file of changes", expected="00 or 01 as first byte", found=flag.hex() or "an empty file"
+        )
     contents = _Contents(_joined(rest, source) if flag == _PLAIN else decompressed(_joined(rest, source)))
     contents.skip(offset)
     for _ in range(contents.count("key groups")):
@@ -48,7 +50,7 @@ def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChan
 
 
 def read_listed(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
-    """Those that lie in `_metadata` itself, to the last byte."""
+    """Yield the changes of an in-memory changelog in `_metadata`, to the last byte; errors as of `read_change_set`."""
     contents = _Contents(chunks)
     while not contents.is_used_up():
         key_group = contents.number()
@@ -61,7 +63,7 @@ def _joined(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class _Contents:
-    """Bytes that come in chunks, used up from the front."""
+    """Buffer over bytes that arrive in chunks, consumed from the front."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
@@ -79,7 +81,9 @@ class _Contents:
     def count(self, of: str) -> int:
         number = self.number()
         if number < 0:
-            raise SnapshotError(f"a changelog with a number of {of} that cannot be", offset=self._offset, found=number)
+            raise SnapshotError(
+                f"a changelog with a negative number of {of}", offset=self._offset, expected="0 or more", found=number
+            )
         return number
 
     def take(self, size: int) -> bytes:
@@ -109,10 +113,10 @@ class _Contents:
         return self._behind + self._at
 
     def _fill(self, size: int) -> None:
-        """So that there are `size` bytes at least."""
+        """Append chunks until at least `size` bytes are available."""
         if size > LARGEST_RECORD:
             raise UnsupportedError(
-                "a change is larger than can be replayed",
+                "a change is too large to replay",
                 offset=self._offset,
                 expected=f"at most {LARGEST_RECORD} bytes",
                 found=f"{size} bytes",

@@ -1,8 +1,8 @@
-"""What a changelog says of its states: it describes each before the first change of it (`AbstractStateChangeLogger`).
+"""Descriptions of states in a changelog; one precedes the first change of each state (`AbstractStateChangeLogger`).
 
     8:u8  version:i32  StateMetaInfo  time to live and default value  stateId:i16  kind:u8
 
-The id is the log's own; the name says which state it is. Time to live and default value are the job's concern.
+The id is valid within the log only; the name identifies the state. Time to live and default value are ignored.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import MATERIALISED
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.state_meta_info import StateMetaInfo, read_state_meta_info
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 _VERSIONS = (6, 7)
-"""`StateMetaInfoSnapshotReadersWriters`: both are written alike."""
+"""Versions of `StateMetaInfoSnapshotReadersWriters`; their formats are equal."""
 
 _TAIL = struct.Struct(">hB")
 _CHANGE_HEAD = struct.Struct(">Bh")
@@ -26,7 +26,7 @@ CHANGE_HEAD_SIZE = _CHANGE_HEAD.size
 
 
 class Operation(IntEnum):
-    """The codes of `StateChangeOperation`."""
+    """Operation of a change: the codes of `StateChangeOperation`."""
 
     CLEAR = 0
     SET = 1
@@ -40,19 +40,22 @@ class Operation(IntEnum):
 
 
 class LoggedState(NamedTuple):
-    """A state under the id that the changes call it by."""
+    """A state, and its id in the changes of a log."""
 
     id: int
     info: StateMetaInfo
 
 
 def read_logged_state(change: bytes) -> LoggedState:
-    """`SnapshotError` where the change describes no state, `UnsupportedError` where it does otherwise than is known."""
+    """Return the state that an entry of key group -1 describes.
+
+    Raises `SnapshotError` if the entry is damaged, and `UnsupportedError` if it is of an unknown kind or version.
+    """
     reader = ByteReader(change)
     operation = reader.u8()
     if operation != Operation.METADATA:
         raise UnsupportedError(
-            "an entry of the changelog that is of no key group, and does not describe a state",
+            "an entry of the changelog without key group does not describe a state",
             expected=f"{Operation.METADATA.name} ({Operation.METADATA})",
             found=operation_name(operation),
             advice=MATERIALISED,
@@ -60,7 +63,7 @@ def read_logged_state(change: bytes) -> LoggedState:
     version = reader.i32()
     if version not in _VERSIONS:
         raise UnsupportedError(
-            "a changelog describes its states in an unknown version",
+            "the descriptions of states in a changelog have an unknown version",
             expected=" or ".join(map(str, _VERSIONS)),
             found=version,
             advice=MATERIALISED,
@@ -73,7 +76,7 @@ def read_logged_state(change: bytes) -> LoggedState:
 
 
 def read_change_head(change: bytes) -> tuple[int, int]:
-    """The code of its operation, and the id of its state."""
+    """Return the code of the operation, and the id of the state; `SnapshotError` for a change without them."""
     if len(change) < CHANGE_HEAD_SIZE:
         raise SnapshotError("a change in a changelog ends too early", found=f"{len(change)} bytes")
     operation, state_id = _CHANGE_HEAD.unpack_from(change)
@@ -81,4 +84,5 @@ def read_change_head(change: bytes) -> tuple[int, int]:
 
 
 def operation_name(code: int) -> str:
+    """Return the name of an operation by its code, which may be unknown."""
     return Operation(code).name if code in Operation._value2member_map_ else f"operation {code}"

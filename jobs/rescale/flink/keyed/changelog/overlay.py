@@ -1,7 +1,7 @@
-"""The changes of some key groups over the records that were there before: what of these stays, and what comes instead.
+"""Application of logged changes to the records of a materialised base.
 
-Records are given batch by batch, in any order, and each once. What has changed is not among those that are given back,
-but comes in batches of its own: at once if nothing else is made of the same record, or when all have been seen.
+The base records come in batches, in any order, each record once. Unchanged records are passed on. Changed records come
+in batches of their own: at once if their only input is the base record with the same key, otherwise at the end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _VALUE_LENGTH_SIZE = 4
 
 
 class Overlay:
-    """Of `changes`, in order, to states of `header`. `SnapshotError` and `UnsupportedError` name the state."""
+    """Changes to states of `header`, in order, applied to base records.
+
+    Raises `SnapshotError` for a damaged change and `UnsupportedError` for an unknown one; both name the state.
+    """
 
     def __init__(self, changes: Sequence[ParsedChange], header: KeyedHeader, max_parallelism: int) -> None:
         layouts = {i: change_layout(header, header.states[i]) for i in sorted({change.state for change in changes})}
@@ -35,7 +38,7 @@ class Overlay:
         self._prefix = prefix_size(max_parallelism)
 
     def over(self, records: Records) -> Iterator[Records]:
-        """What is left of these records, and what became of some."""
+        """Yield the unchanged records of a base batch, and the changed records that are complete already."""
         chosen = np.isin(records.states, list(self._states))
         if not chosen.any():
             yield records
@@ -48,23 +51,23 @@ class Overlay:
             np.flatnonzero(chosen).tolist(), *(column[chosen].tolist() for column in columns), strict=True
         ):
             key = data[start:limit]
-            found = self._states[state_id].became.get(key)
-            if found is None:
+            became = self._states[state_id].became.get(key)
+            if became is None:
                 kept[i] = not self._is_cleared(state_id, key)
                 continue
             kept[i] = False
             if key in self._needed[state_id]:
                 self._before[state_id][key] = data[limit + _VALUE_LENGTH_SIZE : end]
-                if self._is_of_itself(state_id, key, found):
-                    self._make(state_id, key, found, made)
-                    found.parts.clear()
+                if self._depends_on_itself_only(state_id, key, became):
+                    self._make(state_id, key, became, made)
+                    became.parts.clear()
                     del self._before[state_id][key]
         if kept.any():
             yield records.only(kept)
         yield from made.all()
 
     def rest(self) -> Iterator[Records]:
-        """When all records have been seen: what became of others, and what is new."""
+        """Yield the remaining changed records and the new records; call it after all base records."""
         made = _MadeRecords(self._prefix)
         for state_id, state in self._states.items():
             for key, became in state.became.items():
@@ -79,8 +82,8 @@ class Overlay:
         if value is not None:
             made.add(state_id, became.key_group, key, value)
 
-    def _is_of_itself(self, state_id: int, key: bytes, became: Became) -> bool:
-        """Whether a record that is needed goes into what became of it, and nowhere else."""
+    def _depends_on_itself_only(self, state_id: int, key: bytes, became: Became) -> bool:
+        """Whether the base record with this key is the only input of its new value, and no input of others."""
         used = sum(isinstance(part, Before) for part in became.parts)
         return used == 1 and self._needed[state_id][key] == 1 and Before(key) in became.parts
 
@@ -90,12 +93,12 @@ class Overlay:
 
 
 def _needed(state: ReplayedState) -> Counter[bytes]:
-    """How often each record from before goes into what became of records."""
-    return Counter(part.key for one in state.became.values() for part in one.parts if isinstance(part, Before))
+    """Return how often each base record is an input of a changed record."""
+    return Counter(part.key for became in state.became.values() for part in became.parts if isinstance(part, Before))
 
 
 class _MadeRecords:
-    """Records that are made one by one, given in batches of the usual size."""
+    """Collects single records into batches of the usual size."""
 
     def __init__(self, prefix: int) -> None:
         self._prefix = bytes(prefix)
@@ -111,7 +114,7 @@ class _MadeRecords:
         self._columns.append((start, limit, self._filled, state_id, key_group))
 
     def full(self) -> Iterator[Records]:
-        """A batch, if there is enough for one."""
+        """Yield a batch if there are enough records for one."""
         if self._filled >= BUFFER_SIZE or len(self._columns) >= RECORDS_AT_ONCE:
             yield from self.all()
 

@@ -1,7 +1,7 @@
-"""Changes taken apart, many at a time: where key, namespace and payload of each lie.
+"""Parser of changes: splits many changes at a time into key, namespace and payload.
 
-The key group under which a change was logged must be that of its key, as far as the hash of keys is known: only then is
-it enough to replay the changes of some key groups over the state of these.
+It checks that each change is logged under the key group of its key, if the hash of keys is known. Only then may the
+changes of some key groups be replayed without those of others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import MATERIALISED
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.keyed.changelog.change_layouts import ChangeLayout
@@ -21,10 +20,11 @@ from rescale.flink.keyed.heap.heap_entries import EntryKind
 from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
 from rescale.flink.keys.java_hash import key_groups_of_hashes, walk_keys
 from rescale.flink.serializers.program import Program
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class Change(NamedTuple):
-    """What a change does to a state, by its id in the header; of timers, key and namespace are in the payload."""
+    """A change to the state with the id `state` in the header; key and namespace of timers are in the payload."""
 
     state: int
     key_group: int
@@ -35,7 +35,7 @@ class Change(NamedTuple):
 
 
 class ParsedChange(NamedTuple):
-    """As it lies in a log: `data` begins with the operation, and `state` is the id in the header."""
+    """A change as logged: `data` begins with the operation, and `state` is the id in the header."""
 
     state: int
     key_group: int
@@ -44,7 +44,7 @@ class ParsedChange(NamedTuple):
 
 @dataclass(frozen=True)
 class _Places:
-    """Of all changes of one state, by their numbers: where their keys begin and end, and where namespaces do."""
+    """Indices of all changes of a state, with the starts and ends of their keys and the ends of their namespaces."""
 
     numbers: Longs
     keys: Longs
@@ -55,9 +55,10 @@ class _Places:
 def parsed_changes(
     changes: Sequence[ParsedChange], layouts: Mapping[int, ChangeLayout], max_parallelism: int
 ) -> list[Change]:
-    """In their order; `layouts` has one for each state that is changed.
+    """Return the parsed changes in order; `layouts` has a layout for each changed state, by id.
 
-    `UnsupportedError` for an operation that the state's type does not have, `SnapshotError` where a change is damaged.
+    Raises `UnsupportedError` for an operation that is unknown for the type of state, and `SnapshotError` for a damaged
+    change or one under a wrong key group.
     """
     data = b"".join(change.data for change in changes)
     limits = np.cumsum([len(change.data) for change in changes], dtype=np.int64)
@@ -111,7 +112,7 @@ def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
     for code in np.unique(codes).tolist():
         if code not in layout.operations:
             raise UnsupportedError(
-                "an entry of the changelog is not understood",
+                "a change has an unknown operation",
                 state=layout.state.name,
                 expected=f"of a {layout.state.state_type} state: "
                 + ", ".join(operation.name for operation in sorted(layout.operations)),
@@ -123,7 +124,7 @@ def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
 def _check_key_groups(
     layout: ChangeLayout, data: Bytes, places: _Places, limits: Longs, groups: Longs, max_parallelism: int
 ) -> None:
-    """Timers that are added together are of one key, that of the first."""
+    """Raise `SnapshotError` for a change under a wrong key group; timers that are added together share a key."""
     if not layout.key.hashable:
         return
     begins = places.keys
@@ -138,7 +139,7 @@ def _check_key_groups(
     if wrong.any():
         index = int(np.argmax(wrong))
         raise SnapshotError(
-            "a change of the log does not lie in the key group of its key",
+            "a change is not logged under the key group of its key",
             state=layout.state.name,
             expected=f"key group {key_groups_of_hashes(codes[index : index + 1], max_parallelism)[0]}",
             found=f"key group {groups[index]}",

@@ -1,9 +1,8 @@
-"""What changes make of the state that they follow: applied in order, as Flink does it when it restores.
+"""Replay of the changes of a state in order, as Flink does at restore.
 
-Nothing of the state is at hand while its changes are applied, so what becomes of a record can be *what it was before*
-with something behind it. A value that was merged out of several needs the job's own function
-(`InternalMergingState.mergeNamespaces`); mostly the job sets the merged value right after that, and nobody needs to
-know.
+The replay does not see the base records, so the new value of a record can refer to the *old value* of a record, and
+append to it. Merging several values needs the job's own function (`InternalMergingState.mergeNamespaces`). Mostly, the
+job sets the merged value right after merging, so the merge itself has no effect.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import MATERIALISED
 from rescale.flink.keyed.changelog.change_layouts import ChangeLayout
 from rescale.flink.keyed.changelog.logged_states import Operation
@@ -22,33 +20,35 @@ from rescale.flink.keyed.changelog.parsed_changes import Change
 from rescale.flink.keyed.heap.heap_entries import EntryKind
 from rescale.flink.keys.java_hash import walk_row
 from rescale.flink.serializers.program import Program
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 _DELIMITER = b","
 """`ListDelimitedSerializer`."""
 
 _NOT_NULL, _NULL = b"\0", b"\1"
-"""In front of a value of a map."""
+"""Flags in front of a value of a map."""
 
 _COUNT_SIZE = 4
 
 
 class Before(NamedTuple):
-    """In place of a value: what the record with this key was before the changes."""
+    """Reference to the value of the base record with this key."""
 
     key: bytes
 
 
 class Became(NamedTuple):
-    """What a record is after all changes: its parts one behind the other, none of them if it is no more."""
+    """Value of a record after all changes: the concatenation of `parts`; without parts, the record is deleted."""
 
     key_group: int
     parts: list[bytes | Before]
 
 
 class ReplayedState:
-    """The changes of one state: what `became` of records by their keys, without key groups.
+    """Result of the changes of a state.
 
-    All other records whose keys begin with one of `cleared` are no more.
+    `became` has the new values by composite key without key group. All other base records whose keys begin with an
+    element of `cleared` are deleted.
     """
 
     def __init__(self, layout: ChangeLayout) -> None:
@@ -58,7 +58,7 @@ class ReplayedState:
         self._items: dict[bytes, set[bytes]] = defaultdict(set)
 
     def apply(self, change: Change) -> None:
-        """`SnapshotError` and `UnsupportedError` name the state."""
+        """Apply a change; `SnapshotError` for a damaged change and `UnsupportedError` name the state."""
         match self.layout.kind:
             case EntryKind.ELEMENT:
                 self._apply_to_timers(change)
@@ -68,16 +68,16 @@ class ReplayedState:
                 self._apply_to_value(change)
 
     def value(self, parts: Sequence[bytes]) -> bytes | None:
-        """Of a record of these parts, None if there are none; `UnsupportedError` where only the job can merge them."""
+        """Return the value made of these parts, None without parts; `UnsupportedError` if only the job can merge it."""
         if not parts:
             return None
         if self.layout.kind is EntryKind.LIST:
             return _DELIMITER.join(parts)
         if len(parts) > 1:
             raise UnsupportedError(
-                "an entry of the changelog merges namespaces, which takes the job's own function",
+                "a change merges the values of several namespaces, which needs the job's own function",
                 state=self.layout.state.name,
-                expected="one of them with a value at most, or the merged value behind it",
+                expected="at most one namespace with a value, or a later change that sets the merged value",
                 found=f"{Operation.MERGE_NS.name} of {len(parts)} values",
                 advice=MATERIALISED,
             )
@@ -91,29 +91,29 @@ class ReplayedState:
             case Operation.SET | Operation.SET_INTERNAL:
                 self._put(change, scope, *self._values(change))
             case Operation.ADD:
-                self._of(change, scope).extend(self._values(change))
+                self._parts(change, scope).extend(self._values(change))
             case Operation.ADD_ELEMENT:
-                self._of(change, scope).append(change.payload)
+                self._parts(change, scope).append(change.payload)
             case _:
                 merged = list(self._merged(change))
-                parts = [part for one in merged for part in self._of(change, one)]
-                for one in merged:
-                    self._put(change, one)
+                parts = [part for key in merged for part in self._parts(change, key)]
+                for key in merged:
+                    self._put(change, key)
                 self._put(change, scope, *parts)
 
     def _put(self, change: Change, key: bytes, *parts: bytes | Before) -> None:
         self.became[key] = Became(change.key_group, list(parts))
 
-    def _of(self, change: Change, key: bytes) -> list[bytes | Before]:
-        """The parts of a record, to be added to."""
+    def _parts(self, change: Change, key: bytes) -> list[bytes | Before]:
+        """Return the list of a record's parts, to which callers append."""
         if key not in self.became:
             self._put(change, key, Before(key))
         return self.became[key].parts
 
     def _merged(self, change: Change) -> Iterator[bytes]:
-        """The keys of what is merged, first that of the target, which stands in the payload, too.
+        """Yield the composite keys of the merged namespaces, that of the target first.
 
-        Payload: target { number:i32 } source*
+        Payload: target number:i32 source*; the target is also the change's namespace.
         """
         payload, namespace = change.payload, self.layout.namespace
         yield self._scope(change.key, change.namespace)
@@ -126,7 +126,7 @@ class ReplayedState:
         self._check_end(change, begin)
 
     def _values(self, change: Change) -> tuple[bytes, ...]:
-        """Of a payload that is a whole value: of a list its elements (`ListSerializer`)."""
+        """Return the values in a payload: the elements of a list (`ListSerializer`), or else the payload itself."""
         if self.layout.kind is not EntryKind.LIST:
             return (change.payload,)
         number, begin = self._count(change, 0), _COUNT_SIZE
@@ -161,7 +161,7 @@ class ReplayedState:
         self._items[scope].add(key)
 
     def _added_items(self, change: Change) -> Iterator[tuple[bytes, bytes]]:
-        """(user key, value with the flag in front) of a payload that is a map (`MapSerializer`)."""
+        """Yield (user key, value with its flag) of the items in a payload that is a map (`MapSerializer`)."""
         payload, number, at = change.payload, self._count(change, 0), _COUNT_SIZE
         for _ in range(number):
             (flag,) = self._ends(change, self.layout.first, at, 1)
@@ -169,7 +169,7 @@ class ReplayedState:
             if payload[flag:end] == _NOT_NULL:
                 (end,) = [len(payload)] if number == 1 else self._ends(change, self.layout.second, end, 1)
             elif payload[flag:end] != _NULL:
-                raise self._damaged(change, "a flag that cannot be")
+                raise self._damaged(change, f"{payload[flag:end].hex() or 'nothing'} as the flag of a null")
             yield user_key, payload[flag:end]
             at = end
         self._check_end(change, at)
@@ -186,7 +186,7 @@ class ReplayedState:
         self._check_end(change, begin)
 
     def _scope(self, key: bytes, namespace: bytes) -> bytes:
-        """A composite key without its key group (`SerializedCompositeKeyBuilder`)."""
+        """Return a composite key without its key group (`SerializedCompositeKeyBuilder`)."""
         if not self.layout.ambiguous:
             return key + namespace
         return b"".join((key, _length(len(key)), namespace, _length(len(namespace))))
@@ -195,37 +195,37 @@ class ReplayedState:
         data = change.payload[at : at + _COUNT_SIZE]
         number = int.from_bytes(data, "big", signed=True)
         if len(data) < _COUNT_SIZE or number < 0:
-            raise self._damaged(change, f"a count that cannot be: {data.hex()}")
+            raise self._damaged(change, f"an impossible count: {data.hex()}")
         return number
 
     def _ends(self, change: Change, program: Program | None, start: int, number: int) -> list[int]:
-        """Where so many values end that lie one behind the other from `start` on."""
+        """Return the ends of `number` values that lie end to end from `start` on."""
         if program is None:
             raise UnsupportedError(
-                "where one value of a change ends, and the next one begins, is not known",
+                "the values of a change cannot be delimited, because their type is unknown",
                 state=self.layout.state.name,
                 found=f"{number} values of {change.operation.name}",
                 advice=MATERIALISED,
             )
         if number > len(change.payload):
-            raise self._damaged(change, f"a count that cannot be: {number}")
+            raise self._damaged(change, f"an impossible count: {number}")
         ends, wrong = walk_row(program, np.frombuffer(change.payload, np.uint8), start, number)
         if len(ends) < number:
-            raise self._damaged(change, f"no {program.name}: {wrong}")
+            raise self._damaged(change, f"not a {program.name}: {wrong}")
         return [int(end) for end in ends]
 
     def _check_end(self, change: Change, at: int) -> None:
         if at != len(change.payload):
-            raise self._damaged(change, f"{len(change.payload) - at} bytes behind its end")
+            raise self._damaged(change, f"{len(change.payload) - at} unexpected bytes at the end")
 
-    def _damaged(self, change: Change, found: str) -> SnapshotError:
+    def _damaged(self, change: Change, content: str) -> SnapshotError:
         return SnapshotError(
             f"a change of the log is damaged: {change.operation.name} in key group {change.key_group}",
             state=self.layout.state.name,
-            found=found,
+            found=content,
         )
 
 
 def _length(size: int) -> bytes:
-    """Low byte first, as many as it needs, one at least (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
+    """Return a little-endian length in as few bytes as possible (`CompositeKeySerializationUtils`)."""
     return size.to_bytes(max((size.bit_length() + 7) // 8, 1), "little")

@@ -1,14 +1,13 @@
-"""Heap framing (`HeapSnapshotStrategy`, `HeapRestoreOperation`): the block of a key group without entries.
+"""Heap framing (`HeapSnapshotStrategy`, `HeapRestoreOperation`): blocks without entries, and blocks with one entry.
 
-Heap streams have a block for every key group: its number, then for each state its id and a count of entries; when
-compressed, each state is a snappy stream of its own. Entries carry no lengths, so only whole groups can move.
+A heap stream has a block for each key group: its number, then the id and the number of entries of each state, and the
+entries. In a compressed stream, each state is a separate snappy stream. Entries have no lengths.
 """
 
 from __future__ import annotations
 
 import struct
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.snappy import plain_stream
@@ -16,19 +15,20 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
 from rescale.flink.state_meta_info import SerializerKey
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 _KEY_GROUP = struct.Struct(">i")
 _EMPTY_STATE = struct.Struct(">hi")
 
 
 def is_empty_group(length: int, header: KeyedHeader) -> bool:
-    """Whether a block of `length` bytes can only be one without entries: nothing shorter holds every state's count."""
+    """Whether a block of `length` bytes has no entries, because it is as short as the counts of all states."""
     each = len(plain_stream(bytes(_EMPTY_STATE.size))) if header.compressed else _EMPTY_STATE.size
     return length == _KEY_GROUP.size + each * len(header.states)
 
 
 def empty_group(key_group: int, header: KeyedHeader) -> bytes:
-    """The block that Flink writes for a key group in which no state of `header` has an entry."""
+    """Return the block of a key group in which no state of `header` has an entry, as Flink writes it."""
     states = [_EMPTY_STATE.pack(state_id, 0) for state_id in range(len(header.states))]
     if header.compressed:
         states = [plain_stream(state) for state in states]
@@ -36,10 +36,10 @@ def empty_group(key_group: int, header: KeyedHeader) -> bytes:
 
 
 def only_key(block: bytes, header: KeyedHeader) -> bytes:
-    """The key of the only entry of the first state that has entries, from the beginning of a key group's block.
+    """Return the key of the only entry in the first state with entries, from the beginning of a key group's block.
 
-    `UnsupportedError` if there are several entries, or where such a key cannot be told from what is around it;
-    `SnapshotError` where the block ends too early.
+    Raises `UnsupportedError` if there are several entries, or if the key cannot be delimited, and `SnapshotError` if
+    the block ends too early.
     """
     reader = ByteReader(block)
     reader.raw(_KEY_GROUP.size)
@@ -48,7 +48,9 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
         if count == 0:
             continue
         if state_id >= len(header.states):
-            raise SnapshotError("a state that the header does not know", expected=len(header.states), found=state_id)
+            raise SnapshotError(
+                "a state id that the header does not know", expected=f"less than {len(header.states)}", found=state_id
+            )
         namespace = header.states[state_id].serializer(SerializerKey.NAMESPACE)
         if count > 1 or namespace is None:
             break
@@ -56,4 +58,4 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
         begin = reader.position
         in_words(compile_program(header.key_serializer).tree, reader)
         return block[begin : reader.position]
-    raise UnsupportedError("a key group in heap framing does not tell whether it has one key", advice=CANONICAL)
+    raise UnsupportedError("a key group in heap framing may have several keys", advice=CANONICAL)

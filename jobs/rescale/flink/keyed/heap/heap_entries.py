@@ -1,8 +1,8 @@
-"""What the entries of a heap state hold, and with which programs they are taken apart (`StateTable`, `HeapMapState`).
+"""Layout of the entries of a heap state, with the types that delimit them (`StateTable`, `HeapMapState`).
 
-    entry: namespace key value        of a priority queue: its element alone
+    entry: namespace key value        in a priority queue: the element alone
 
-Nothing says how long anything is, so where an entry ends is known only with the programs of all its serializers.
+Entries have no lengths, so only the types of all serializers tell where an entry ends.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 
-from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.namespaces import namespace_serializer, serializer_of
-from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.program import compile_key_program, compile_program
 from rescale.flink.serializers.reading import type_name
+from rescale.flink.serializers.rows.core import LIST, MAP
+from rescale.flink.serializers.rows.streaming import TTL_AWARE
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, Nullable, Repeat, Sequence, TypeTree, takes_bytes
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
+from rescale.text.errors import UnsupportedError
 
-_LIST = "org.apache.flink.api.common.typeutils.base.ListSerializerSnapshot"
-_MAP = "org.apache.flink.api.common.typeutils.base.MapSerializerSnapshot"
-_TTL_AWARE = "org.apache.flink.runtime.state.ttl.TtlAwareSerializerSnapshot"
 _TIME = Fixed(8)
 _NOTHING = Fixed(0)
 
 
 class EntryKind(IntEnum):
-    """By the numbers of `heap_loop`."""
+    """Content of an entry: the codes of `heap_loop`."""
 
     VALUE = 0
     LIST = 1
@@ -39,9 +38,10 @@ class EntryKind(IntEnum):
 
 @dataclass(frozen=True)
 class EntryLayout:
-    """`first` is the value, an element of the list, a key of the map, or the queue's element; `second` a map's value.
+    """Layout of the entries of a state.
 
-    `ambiguous`: neither key nor namespace have a fixed length, so that a composite key holds theirs.
+    `first` is the value, a list's element, a map's key, or a queue's element; `second` is a map's value. If
+    `ambiguous`, neither key nor namespace have a fixed length, so a composite key contains their lengths.
     """
 
     kind: EntryKind
@@ -53,7 +53,7 @@ class EntryLayout:
 
     @property
     def whole(self) -> EntryLayout:
-        """Where a list or a map is taken for the value that it is to its serializer."""
+        """Layout that treats a list or a map as a single value, as its serializer does."""
         if self.kind is EntryKind.LIST:
             return replace(self, kind=EntryKind.VALUE, first=Repeat((self.first,)))
         if self.kind is EntryKind.MAP:
@@ -64,14 +64,14 @@ class EntryLayout:
 
 @lru_cache(maxsize=64)
 def entry_layouts(header: KeyedHeader) -> tuple[EntryLayout, ...]:
-    """By state id; `UnsupportedError` names the state whose entries cannot be told apart."""
+    """Return the layouts by state id; `UnsupportedError` names a state whose entries cannot be delimited."""
     return tuple(_located(header.key_serializer, state) for state in header.states)
 
 
 def tells_entries(header: KeyedHeader | None) -> bool:
-    """Whether the entries of all states can be told apart, whatever they hold.
+    """Whether the entries of all states can be delimited, whatever values they have.
 
-    An object of a subclass of its POJO cannot be followed, and where there are any they are listed.
+    An object of a subclass of its POJO cannot be delimited; the serializer lists subclasses if there are any.
     """
     if header is None:
         return False
@@ -95,7 +95,7 @@ def _located(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryL
         return _layout(key_serializer, state)
     except UnsupportedError as error:
         raise UnsupportedError(
-            f"the heap's own format does not tell where an entry ends, and {error.what}",
+            f"entries of the heap's format have no lengths, and {error.what}",
             state=state.name,
             expected=error.expected,
             found=error.found,
@@ -104,7 +104,7 @@ def _located(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryL
 
 
 def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLayout:
-    key, namespace = compile_program(key_serializer), compile_program(namespace_serializer(state))
+    key, namespace = compile_key_program(key_serializer), compile_program(namespace_serializer(state))
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer_key = compile_program(serializer_of(state, SerializerKey.VALUE).nested[0])
         timer = Sequence((_TIME, timer_key.tree, namespace.tree))
@@ -112,25 +112,29 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
     ambiguous = key.fixed_length is None and namespace.fixed_length is None
     value = state.serializer(SerializerKey.VALUE)
     if value is None:
-        raise UnsupportedError("its description has no serializer of values")
+        raise UnsupportedError("the state has no serializer of values")
     kind, parts = content_of(state, value)
     first, second = (*(compile_program(part).tree for part in parts), _NOTHING)[:2]
     if kind is EntryKind.LIST and not takes_bytes(first):
-        raise UnsupportedError("the elements of its lists take no bytes, of which there can be any number")
+        raise UnsupportedError("the elements of its lists have no bytes, so a list may have any number of them")
     return EntryLayout(kind, namespace.tree, key.tree, first, second, ambiguous)
 
 
 def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
-    """Of a list the serializer of its elements, of a map those of its keys and values; of all else `value` itself."""
+    """Return the kind of a state's entries, and the serializers of the content, given the serializer of its values.
+
+    Those are the serializers of elements for a list, of keys and values for a map, and `value` itself otherwise.
+    Raises `UnsupportedError` for a list or a map with another serializer than Flink's.
+    """
     if state.state_type not in ("LIST", "MAP"):
         return EntryKind.VALUE, (value,)
-    kind, expected, parts = (EntryKind.LIST, _LIST, 1) if state.state_type == "LIST" else (EntryKind.MAP, _MAP, 2)
-    while value.class_name == _TTL_AWARE and len(value.nested) == 1:
+    kind, row, parts = (EntryKind.LIST, LIST, 1) if state.state_type == "LIST" else (EntryKind.MAP, MAP, 2)
+    while value.class_name == TTL_AWARE.snapshot and len(value.nested) == 1:
         (value,) = value.nested
-    if value.class_name != expected or len(value.nested) != parts:
+    if value.class_name != row.snapshot or len(value.nested) != parts:
         raise UnsupportedError(
-            f"how a {state.state_type.lower()} state of {type_name(value)} is written is not known",
-            expected=expected,
+            f"the format of a {state.state_type.lower()} state of {type_name(value)} is unknown",
+            expected=row.snapshot,
             found=value.class_name,
         )
     return kind, value.nested

@@ -1,4 +1,4 @@
-"""The loop that turns the entries of a heap key group into records; compiled, so its module is loaded late."""
+"""Compiled loop that converts the entries of a heap key group to records; import this module late (see `compiled`)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Codes, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
 from rescale.flink.keyed.blocks.record_walk import number
-from rescale.flink.serializers import machine
+from rescale.flink.keys import machine
 
 VALUE, LIST, MAP, ELEMENT = range(4)
-"""What an entry holds: a value, a list, a map; or it is an element of a priority queue and nothing else."""
+"""Content of an entry: a value, a list, a map, or just an element of a priority queue."""
 
 ENTRIES, ITEMS, HELD = range(3)
-"""Where the walk stands: how many entries are left, how many items of the map that it is in, and bytes of its key."""
+"""Indices in `place`, the position of the walk: remaining entries, remaining items of a map, bytes of the map's key."""
 
 FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
-"""Beside what the machine says is wrong."""
+"""Result codes, beside the error codes of the machine."""
 
 _LENGTH_SIZE = 4
 _LONGEST_LENGTH = 4
@@ -29,9 +29,9 @@ _DELIMITER = 0x2C
 def _walked(
     code: Longs, depth: int, data: Bytes, at: Long, numbers: Longs, hashes: Codes, wrong: Bytes
 ) -> tuple[Long, Long]:
-    """(where the value at `at` ends, what is wrong); the last three are overwritten.
+    """Return (end of the value at `at`, error code); the last three arrays are scratch space.
 
-    What is of fixed size, as most namespaces and numbers are, needs no machine.
+    Values of fixed size, as most namespaces and numbers, need no machine.
     """
     if code[0, 0] == machine.FIXED and code[1, 0] == machine.STOP and code[0, 2] != machine.BOOLEAN:
         end = at + code[0, 1]
@@ -43,7 +43,7 @@ def _walked(
 
 @compiled
 def _put_length(length: Long, out: Bytes, at: Long) -> Long:
-    """Low byte first, as many as it needs, one at least."""
+    """Write a length in little-endian order, in as few bytes as possible; return its end."""
     out[at] = length & 0xFF
     at += 1
     length >>= 8
@@ -56,7 +56,7 @@ def _put_length(length: Long, out: Bytes, at: Long) -> Long:
 
 @compiled
 def _put_key(data: Bytes, begin: Long, key: Long, end: Long, ambiguous: int, out: Bytes, at: Long) -> Long:
-    """Puts the key `data[key:end]` in front of the namespace `data[begin:key]`; returns where they end."""
+    """Write the key `data[key:end]`, then the namespace `data[begin:key]`; return their end."""
     at = copy_bytes(data, key, end, out, at)
     if ambiguous:
         at = _put_length(end - key, out, at)
@@ -90,16 +90,16 @@ def copy_entries(
     limits: Longs,
     ends: Longs,
 ) -> tuple[int, Long, Long, Long]:
-    """Turns entries from `at` on into records in `out` from `filled` on, as far as `place` says there are any.
+    """Convert the entries at `at` to records in `out` at `filled`; `place` has the number of remaining entries.
 
-    An entry is `namespace key value`, where a list is `count { first }*` and a map `count { first isNull [second] }*`;
-    or, of a priority queue, `first`. A record is `prefix key namespace [first] valueLength value`, with `prefix` zero
-    bytes; a list has a delimiter between its elements, and every item of a map is a record. Where neither key nor
-    namespace have a fixed length (`ambiguous`), their lengths stand behind them.
+    An entry is `namespace key value`; a list is `count { first }*`, and a map is `count { first isNull [second] }*`. In
+    a priority queue, an entry is `first`. A record is `prefix key namespace [first] valueLength value`, with `prefix`
+    zero bytes. A list has a delimiter between its elements, and each item of a map is a record. If neither key nor
+    namespace have a fixed length (`ambiguous`), their lengths follow them.
 
-    Returns (records, where the next entry or item begins, where the records end in `out`, what is wrong): it stops
-    where there is no room in the last three, in `out`, or in `held`, which keeps the key of a map for its items, and at
-    what does not lie in `data` as a whole.
+    The loop stops if the last three arrays, `out`, or `held` are full, or if an entry or item is not complete in
+    `data`. `held` keeps the key of a map for its items. Returns (number of records, start of the next entry or item,
+    end of the records in `out`, result code).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, wrong = 0, np.int64(FINE)
@@ -153,7 +153,7 @@ def copy_entries(
                 if items > 0x7FFFFFFF:
                     wrong = np.int64(machine.BAD_LENGTH)
                     break
-            if kind != VALUE and items == 0:  # neither an empty list nor an empty map has a record
+            if kind != VALUE and items == 0:  # empty lists and maps have no record
                 at = value + 4
                 place[ENTRIES] -= 1
                 continue

@@ -1,9 +1,9 @@
-"""The entries of heap key groups (`HeapSnapshotStrategy`) as the records that canonical state has: many at a time.
+"""Reader of the entries of heap key groups (`HeapSnapshotStrategy`), as batches of canonical records.
 
     keyGroup:i32  { stateId:i16 count:i32 entry* }*
 
-Every state is listed once, in any order; when compressed, each is a snappy stream of its own behind the number of the
-key group. A list becomes one record, a map one for each of its items; empty ones have none.
+Each state is listed once, in any order. In a compressed stream, each state is a separate snappy stream behind the
+number of the key group. A list becomes one record, and a map one record for each item; empty ones have no records.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rescale.errors import SnapshotError, UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.arrays import Longs
 from rescale.flink.encoding.snappy import decompressed
@@ -25,20 +24,22 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_entries import EntryKind, EntryLayout, entry_layouts
 from rescale.flink.keys.java_hash import SUBCLASS, WRONG
 from rescale.flink.serializers.type_tree import takes_bytes
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 NUMBER_SIZE = 4
-"""Of a key group's number, which stands in front of it and is never compressed."""
+"""Bytes of a key group's number, which precedes the group and is never compressed."""
 
 _WHAT = "the heap"
 _MOST_ENDS_EARLY = (2, 3)
-"""What is said to be wrong (`WRONG`) with a value that the bytes are too few for."""
+"""Error codes (`WRONG`) of a value that may be incomplete."""
 
 
 class HeapReader:
-    """Reads the key groups of streams with this `header`, whose state ids are those of the records.
+    """Reads the key groups of streams with this `header`, whose state ids the records have.
 
-    Batches have `times` the usual size. With `whole_entries`, lists and maps stay what they are in an entry, empty ones
-    too, and each is one record. `UnsupportedError` names a state whose entries cannot be told apart.
+    A batch has up to `times` the usual `BUFFER_SIZE` and `RECORDS_AT_ONCE`. With `whole_entries`, each list or map is a
+    single record with the value as in the entry, even if empty. Raises `UnsupportedError`, which names the state, if
+    its entries cannot be delimited.
     """
 
     def __init__(
@@ -58,10 +59,10 @@ class HeapReader:
     def read(
         self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]], *, whole: bool = True
     ) -> Iterator[Records]:
-        """All entries of (key group, its bytes in chunks), in order; a batch is overwritten by the next one.
+        """Yield all entries of (key group, its bytes in chunks), in order; each batch overwrites the last.
 
-        `SnapshotError` where a key group holds anything else, with the offset in it, which is 0 if it is compressed. If
-        they are not `whole`, key groups may end anywhere.
+        Unless `whole`, key groups may end anywhere. Raises `SnapshotError` for a damaged key group, with the offset in
+        it (0 if it is compressed).
         """
         self._count = self._filled = 0
         for key_group, chunks in key_groups:
@@ -74,9 +75,11 @@ class HeapReader:
 
     def _group(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> Iterator[Records]:
         block = GroupBytes(_WHAT, key_group, chunks)
-        found = block.number()
-        if found != key_group:
-            raise SnapshotError(f"key group {key_group} of the heap has another number", offset=0, found=found)
+        stored = block.number()
+        if stored != key_group:
+            raise SnapshotError(
+                f"key group {key_group} of the heap has another number", offset=0, expected=key_group, found=stored
+            )
         if not self._compressed:
             yield from self._listed(block)
             return
@@ -91,11 +94,11 @@ class HeapReader:
         while due:
             state_id = block.short()
             if state_id not in due:
-                raise block.error(f"lists the state {state_id}, which it should not or has already")
+                raise block.error(f"lists the state {state_id}, which is unknown or already listed")
             due.remove(state_id)
             count = block.number()
             if count > 1 and not self._states[state_id].takes_bytes:
-                raise block.error(f"lists {count} entries of the state {state_id}, of which there can be one")
+                raise block.error(f"lists {count} entries of the state {state_id}, which can have only one")
             if count:
                 yield from self._entries(block, state_id, count)
         block.finish()
@@ -145,7 +148,7 @@ class HeapReader:
     def _check_size(self, block: GroupBytes, state_id: int) -> None:
         if len(self._out) > 2 * LARGEST_RECORD:
             raise UnsupportedError(
-                f"key group {block.key_group} holds an entry that is larger than can be moved",
+                f"key group {block.key_group} contains an entry that is too large to move",
                 offset=block.offset,
                 state=self._names[state_id],
                 expected=f"at most {LARGEST_RECORD} bytes",
@@ -155,20 +158,20 @@ class HeapReader:
     def _error(self, block: GroupBytes, state_id: int, wrong: int) -> SnapshotError | UnsupportedError:
         if wrong == SUBCLASS:
             return UnsupportedError(
-                f"the heap's own format does not tell where an entry ends, and in key group {block.key_group} one "
-                f"holds {WRONG[wrong]}",
+                f"entries of the heap's format have no lengths, and an entry in key group {block.key_group} contains "
+                f"{WRONG[wrong]}",
                 offset=block.offset,
                 state=self._names[state_id],
                 advice=CANONICAL,
             )
-        what = f"holds an entry that cannot be read: {WRONG[wrong]}"
+        what = f"has an entry that cannot be read: {WRONG[wrong]}"
         early = wrong in _MOST_ENDS_EARLY
         error = block.ends_too_early(what) if early else block.error(what)
         return error.located(state=self._names[state_id])
 
 
 class _Lowered(NamedTuple):
-    """What the loop wants to know of a state, and whether each of its entries takes bytes."""
+    """Arguments of the loop for a state, and whether each of its entries has at least one byte."""
 
     kind: int
     codes: tuple[Longs, Longs, Longs, Longs]
@@ -178,7 +181,7 @@ class _Lowered(NamedTuple):
 
 
 def _lowered(layout: EntryLayout) -> _Lowered:
-    from rescale.flink.serializers.lowering import lower
+    from rescale.flink.keys.lowering import lower
 
     counted = layout.kind in (EntryKind.LIST, EntryKind.MAP)
     namespace, key, first, second = map(lower, (layout.namespace, layout.key, layout.first, layout.second))

@@ -1,4 +1,4 @@
-"""The loop that makes entries of a heap key group of records; compiled, so its module is loaded late."""
+"""Compiled loop that converts records to the entries of a heap key group; import this module late (see `compiled`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.compiled import Long, compiled, copy_bytes
 from rescale.flink.keyed.blocks.record_walk import number
-from rescale.flink.serializers import machine
+from rescale.flink.keys import machine
 
 
 @compiled
 def _size_of_length(length: Long) -> Long:
-    """Bytes of a length behind a key or a namespace."""
+    """Return the number of bytes that a length takes in a composite key."""
     size = np.int64(1)
     length >>= 8
     while length:
@@ -25,9 +25,9 @@ def _size_of_length(length: Long) -> Long:
 def put_entries(
     data: Bytes, begin: Long, end: Long, prefix: int, element: int, key: Longs, depth: int, ambiguous: int, out: Bytes
 ) -> Long:
-    """Makes entries in `out` of the records of a block, each of which holds a whole entry; returns where they end.
+    """Convert the records of a block, each of which is a whole entry, to entries in `out`; return their end.
 
-    The mirror of `heap_loop.copy_entries`; -1 if a key cannot be read.
+    The mirror of `heap_loop.copy_entries`. Returns -1 if a key cannot be read.
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     at = np.int64(0)

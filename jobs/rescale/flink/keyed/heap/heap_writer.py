@@ -1,4 +1,4 @@
-"""Records that hold whole entries as heap key groups (`HeapSnapshotStrategy`): many at a time."""
+"""Writer of heap key groups (`HeapSnapshotStrategy`), from blocks of records that are whole entries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from rescale.errors import IntegrityError
 from rescale.flink.arrays import Bytes
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import prefix_size
@@ -15,15 +14,16 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.heap.heap_entries import EntryKind, entry_layouts
 from rescale.flink.keyed.timers.timer_writer import Run
+from rescale.text.errors import IntegrityError
 
 _STATE = struct.Struct(">hi")
 
 
 class HeapWriter:
-    """Writes the key groups that `HeapReader` reads as whole entries; the ids of states are those of `header`."""
+    """Writes the key groups that `HeapReader` reads as whole entries; state ids are those of `header`."""
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
-        from rescale.flink.serializers.lowering import lower
+        from rescale.flink.keys.lowering import lower
 
         self._header = header
         self._layouts = entry_layouts(header)
@@ -32,12 +32,14 @@ class HeapWriter:
         self._out = np.empty(0, np.uint8)
 
     def empty(self, key_group: int) -> bytes:
+        """Return the bytes of a key group without entries."""
         return empty_group(key_group, self._header)
 
     def write(self, key_group: int, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
-        """One key group, in pieces; each is overwritten by the next one.
+        """Yield a key group in pieces; each piece overwrites the last.
 
-        `records` gives those of a state, by its id. It is asked twice: how many there are stands in front of them.
+        `records` returns the blocks of a state, by its id. It is called twice, because their number precedes the
+        entries. Raises `IntegrityError` if a key cannot be read.
         """
         yield key_group.to_bytes(4, "big")
         for state_id in range(len(self._layouts)):
@@ -61,7 +63,7 @@ class HeapWriter:
             self._out = np.empty(end - begin, np.uint8)
         layout, (code, depth) = self._layouts[state_id], self._keys[state_id]
         seen = data.view()
-        seen.flags.writeable = False  # always, or numba compiles twice
+        seen.flags.writeable = False  # numba compiles a second version for writeable arrays
         is_element = int(layout.kind is EntryKind.ELEMENT)
         with np.errstate(over="ignore"):  # matters where the loop is not compiled
             size = put_entries(
@@ -69,5 +71,5 @@ class HeapWriter:
             )
         if size < 0:
             state = self._header.states[state_id].name
-            raise IntegrityError("the key of a record that was read cannot be read any more", state=state)
+            raise IntegrityError("the key of a record to write cannot be read", state=state)
         return self._out[:size].data

@@ -1,12 +1,12 @@
-"""Timers as raw keyed state: so checkpoints of RocksDB hold those that are kept on the heap (`HeapPriorityQueueSet`).
+"""Timers in raw keyed state: the form of timers on the heap (`HeapPriorityQueueSet`) in checkpoints of RocksDB.
 
     Key group (`InternalTimerServiceSerializationProxy`, `InternalTimersSnapshotReaderWriters`):
     F1CD859F  version:i32 = 2  number of services:i32
     { name:utf keySerializer namespaceSerializer  events:i32 { timer }*  processing:i32 { timer }* }*
     timer: key namespace time:i64
 
-In canonical state a service is two states, `_timer_state/processing_NAME` and `_timer_state/event_NAME`. A timer is the
-key of a record there, with the time in front and its sign flipped (`TimerSerializer`); its value has no bytes.
+In canonical state, a service is two states, `_timer_state/processing_NAME` and `_timer_state/event_NAME`. There, a
+timer is the key of a record, with the time in front and its sign flipped (`TimerSerializer`). The value is empty.
 """
 
 from __future__ import annotations
@@ -15,34 +15,35 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from rescale.errors import RescaleError
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.namespaces import TIMER_SNAPSHOT, serializer_of
+from rescale.flink.keyed.namespaces import serializer_of
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
-from rescale.flink.serializers.program import Program, compile_program
+from rescale.flink.serializers.program import Program, compile_key_program, compile_program
 from rescale.flink.serializers.reading import read_snapshot, write_snapshot, write_versioned
+from rescale.flink.serializers.rows.streaming import TIMER
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import NESTED_MAGIC, NESTED_VERSION
 from rescale.flink.serializers.type_tree import Fixed, Sequence
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo, read_state_meta_info
+from rescale.text.errors import RescaleError
 
 BLOCK_HEAD = bytes.fromhex("f1cd859f00000002")
-"""`PostVersionedIOReadableWritable`, and the only version that Flink has written since 1.8."""
+"""Magic of `PostVersionedIOReadableWritable`, and the only version that Flink writes since 1.8."""
 
 EMPTY_BLOCK_SIZE = len(BLOCK_HEAD) + 4
-"""A key group of an operator without services; any other is larger."""
+"""Bytes of a key group of an operator without services; other key groups are larger."""
 
 TIME_SIZE = 8
 
 _PROCESSING, _EVENT = "_timer_state/processing_", "_timer_state/event_"
-_SNAPSHOT_VERSION, _OUTER_VERSION = 3, 2
-"""`CompositeTypeSerializerSnapshot`, `TimerSerializerSnapshot`."""
+_OUTER_VERSION = 2
+"""`TimerSerializerSnapshot`."""
 
 
 @dataclass(frozen=True)
 class TimerService:
-    """A set of timers of one operator (`InternalTimerServiceImpl`)."""
+    """A named set of timers of an operator (`InternalTimerServiceImpl`)."""
 
     name: str
     key: SerializerSnapshot
@@ -50,13 +51,13 @@ class TimerService:
 
     @cached_property
     def program(self) -> Program:
-        """Measures a timer as it lies in a block."""
-        fields = (compile_program(self.key).tree, compile_program(self.namespace).tree, Fixed(TIME_SIZE))
+        """Program that measures a timer in a block."""
+        fields = (compile_key_program(self.key).tree, compile_program(self.namespace).tree, Fixed(TIME_SIZE))
         return Program("timer", Sequence(fields))
 
     @cached_property
     def serializers(self) -> bytes:
-        """What stands behind the name."""
+        """Bytes of both serializers, which follow the name of the service."""
         out = ByteWriter()
         write_snapshot(out, self.key)
         write_snapshot(out, self.namespace)
@@ -64,12 +65,12 @@ class TimerService:
 
     @property
     def states(self) -> tuple[StateMetaInfo, StateMetaInfo]:
-        """Of the timers in processing time and in event time."""
+        """Canonical states of the timers in processing time and in event time."""
         return _state(_PROCESSING + self.name, self), _state(_EVENT + self.name, self)
 
 
 def read_services(block: bytes) -> tuple[TimerService, ...] | None:
-    """The services of the key group that `block` is; None if it is anything else than timers that can be read."""
+    """Return the services in the block of a key group; None if it is not a block of timers that can be read."""
     if not block.startswith(BLOCK_HEAD):
         return None
     reader = ByteReader(block, position=len(BLOCK_HEAD))
@@ -81,13 +82,13 @@ def read_services(block: bytes) -> tuple[TimerService, ...] | None:
 
 
 def timer_header(services: Iterable[TimerService], *, compressed: bool = False) -> KeyedHeader:
-    """The header of canonical state that holds the timers of these services, of which there is one at least."""
+    """Return the header of canonical state with the timers of these services; there must be at least one."""
     listed = tuple(services)
     return KeyedHeader(compressed, listed[0].key, tuple(state for service in listed for state in service.states))
 
 
 def services_of(header: KeyedHeader) -> tuple[TimerService, ...]:
-    """The mirror of `timer_header`."""
+    """Return the services of a header that `timer_header` made."""
     elements = [(state.name, serializer_of(state, SerializerKey.VALUE)) for state in header.states[::2]]
     return tuple(TimerService(name.removeprefix(_PROCESSING), *element.nested) for name, element in elements)
 
@@ -103,18 +104,18 @@ def _read_service(reader: ByteReader) -> TimerService:
 
 
 def _end_of_timers(program: Program, reader: ByteReader, count: int) -> int:
-    import numpy as np  # who plans seldom needs it
+    import numpy as np  # a plan seldom needs it
 
     from rescale.flink.keys.java_hash import walk_row
 
     ends, wrong = walk_row(program, np.frombuffer(reader.data, np.uint8), reader.position, count)
     if len(ends) < count:
-        raise reader.error(f"not a timer: {wrong}")
+        raise reader.error(f"a timer cannot be read: {wrong}")
     return int(ends[-1])
 
 
 def _state(name: str, service: TimerService) -> StateMetaInfo:
-    """As `RegisteredPriorityQueueStateBackendMetaInfo` describes itself."""
+    """Return the description that `RegisteredPriorityQueueStateBackendMetaInfo` writes for timers."""
     body = ByteWriter()
     for number in (COMPOSITE_MAGIC, _OUTER_VERSION, NESTED_MAGIC, NESTED_VERSION, 2):
         body.i32(number)
@@ -125,5 +126,5 @@ def _state(name: str, service: TimerService) -> StateMetaInfo:
     out.i32(0)
     out.i32(1)
     out.utf(SerializerKey.VALUE)
-    write_versioned(out, SerializerSnapshot(TIMER_SNAPSHOT, _SNAPSHOT_VERSION, body.bytes()))
+    write_versioned(out, SerializerSnapshot(TIMER.snapshot, max(TIMER.versions), body.bytes()))
     return read_state_meta_info(ByteReader(out.bytes()))

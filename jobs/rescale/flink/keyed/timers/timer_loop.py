@@ -1,4 +1,4 @@
-"""The loops that turn timers into records and back; compiled, so their module is loaded late."""
+"""Compiled loops that convert timers to records and back; import this module late (see `compiled`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _SIGN = 0x80
 def copy_timers(
     data: Bytes, begin: int, ends: Longs, prefix: int, out: Bytes, at: Long, starts: Longs, limits: Longs
 ) -> tuple[int, Long]:
-    """Copies the timers from `begin` on, each up to one of `ends`, into `out` from `at` on, as far as there is room.
+    """Convert timers to records in `out`, from `at` on, as far as there is room.
 
-    `key namespace time` becomes `prefix time key namespace valueLength`, with `prefix` zero bytes, the time's sign
-    flipped and no value. Returns how many were copied, and where in `out` they end.
+    The timers lie end to end from `begin` on, and end at `ends`. `key namespace time` becomes
+    `prefix time key namespace valueLength`, with `prefix` zero bytes, a flipped sign of the time and no value. Returns
+    (number of timers, end of their records in `out`).
     """
     for i in range(len(ends)):
         size = ends[i] - begin
@@ -42,9 +43,9 @@ def copy_timers(
 
 @compiled
 def copy_records(data: Bytes, begin: Long, end: Long, prefix: int, out: Bytes) -> Long:
-    """The mirror of `copy_timers`: makes timers in `out` of the records of a block; returns where they end.
+    """Convert the records of a block to timers in `out`, and return their end there; the mirror of `copy_timers`.
 
-    A record is `keyLength prefix time key namespace valueLength`, and as much longer than its timer.
+    A record is `keyLength prefix time key namespace valueLength`.
     """
     at = np.int64(0)
     while begin < end:

@@ -1,4 +1,4 @@
-"""Timers of raw keyed state (`heap_timers`) as the records that canonical state has of them: many at a time."""
+"""Reader of timers in raw keyed state (`heap_timers`), as batches of canonical records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from rescale.errors import UnsupportedError
 from rescale.flink.advice import CANONICAL
 from rescale.flink.encoding.binary import decode_modified_utf8
 from rescale.flink.key_groups import prefix_size
@@ -15,15 +14,16 @@ from rescale.flink.keyed.group_bytes import GroupBytes
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, services_of
 from rescale.flink.keys.java_hash import walk_row
+from rescale.text.errors import UnsupportedError
 
 _BESIDE_TIMER = 8
-"""Most bytes of a record that are not in its timer: the key group and the length of the value."""
+"""Most bytes that a record has beside its timer: the key group and the length of the value."""
 
 
 class TimerReader:
-    """Reads the timers of key groups; the ids of states are those of `header`, which `timer_header` made.
+    """Reads the timers of key groups as records, whose state ids are those of `header` (made by `timer_header`).
 
-    Batches have `times` the usual size.
+    A batch has up to `times` the usual `BUFFER_SIZE` and `RECORDS_AT_ONCE`.
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int, *, times: int = 1) -> None:
@@ -35,16 +35,16 @@ class TimerReader:
         self._count = self._filled = 0
 
     def read(self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> Iterator[Records]:
-        """All timers of (key group, its bytes in chunks), in order; a batch is overwritten by the next one.
+        """Yield all timers of (key group, its bytes in chunks), in order; each batch overwrites the last.
 
-        `SnapshotError` where a key group holds anything else, with the offset in it; `UnsupportedError` where it has
-        timers of a service that is not in the header.
+        Raises `SnapshotError`, with the offset in the key group, for anything else than timers, and `UnsupportedError`
+        for a service that is not in the header.
         """
         self._count = self._filled = 0
         for key_group, chunks in key_groups:
             block = GroupBytes("raw keyed timers", key_group, chunks)
             if block.take(len(BLOCK_HEAD)) != BLOCK_HEAD:
-                raise block.error("does not begin as timers do")
+                raise block.error("does not begin like a block of timers")
             for _ in range(block.number()):
                 in_processing_time, service = self._service(block)
                 yield from self._timers(block, service, in_processing_time + 1)
@@ -53,23 +53,23 @@ class TimerReader:
         yield from self._batch()
 
     def _service(self, block: GroupBytes) -> tuple[int, TimerService]:
-        """The next service, and the id of its first state."""
+        """Consume a service; return the id of its first state, and the service."""
         name = block.take(block.short())
         try:
             first, service = self._services[decode_modified_utf8(name)]
         except UnicodeError:
-            raise block.error("holds a name that cannot be") from None
+            raise block.error("has a service with an invalid name") from None
         except KeyError as unknown:
-            # So it is only where subtasks that had registered others were put together at the same max parallelism.
+            # Happens only if an earlier rescale put subtasks with different services into one stream.
             raise UnsupportedError(
-                f"key group {block.key_group} has timers of a service that others of its stream do not have",
+                f"key group {block.key_group} has timers of a service that other key groups of its stream do not list",
                 offset=block.offset,
                 found=str(unknown),
-                advice=f"rescale the snapshot that this one was made of, or {CANONICAL}",
+                advice=f"rescale the snapshot from which this one was made, or {CANONICAL}",
             ) from None
         expected = service.serializers
         if block.take(len(expected)) != expected:
-            raise block.error(f"says otherwise than others how the timers of {service.name} are written")
+            raise block.error(f"has other serializers than other key groups for the timers of {service.name}")
         return first, service
 
     def _timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
@@ -83,7 +83,7 @@ class TimerReader:
             places, wrong = walk_row(program, block.bytes, block.at, min(left, self._at_once - self._count))
             if not len(places):
                 if not block.fill():
-                    raise block.error(f"holds a timer that cannot be read: {wrong}")
+                    raise block.error(f"has a timer that cannot be read: {wrong}")
                 continue
             room = slice(self._count, self._count + len(places))
             copied, filled = copy_timers(

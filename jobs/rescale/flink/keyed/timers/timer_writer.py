@@ -1,4 +1,4 @@
-"""Timers that lie in records, as canonical state has them, as raw keyed state (`heap_timers`): many at a time."""
+"""Writer of timers in raw keyed state (`heap_timers`), from blocks of canonical records."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, services_of
 
 Run = tuple[Bytes, int, int]
-"""Bytes, and from where to where in them records lie one behind the other, without marks (`block_loop`)."""
+"""Buffer, begin and end of a block in it: records that lie end to end, without marks (`block_loop`)."""
 
 
 class TimerWriter:
-    """Writes the key groups that `TimerReader` reads; the ids of states are those of `header`.
+    """Writes the key groups that `TimerReader` reads; state ids are those of `header`.
 
-    A key group without timers lists the services, too: so Flink writes all that a subtask has.
+    A key group without timers lists the services too, because Flink writes all services of a subtask.
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
@@ -31,9 +31,10 @@ class TimerWriter:
         self.empty = b"".join(self.write(lambda _: ()))
 
     def write(self, records: Callable[[int], Iterable[Run]]) -> Iterator[bytes | memoryview]:
-        """One key group, in pieces; each is overwritten by the next one.
+        """Yield a key group in pieces; each piece overwrites the last.
 
-        `records` gives those of a state, by its id. It is asked twice: how many there are stands in front of them.
+        `records` returns the blocks of a state, by its id. It is called twice, because their number precedes the
+        timers.
         """
         from rescale.flink.keyed.blocks.block_loop import count_records
 

@@ -80,8 +80,8 @@ public final class Cases {
 
     /**
      * Runs the first phase of `job`, or restores the snapshot `restored` instead, and takes snapshots of `kinds` one
-     * after the other; answers with their places. The kind `wave` is none: it lets the feeds emit once more. Nor is
-     * `details`: what the REST API tells of the job.
+     * after the other; answers with their places. The kind `wave` is none: it lets the feeds emit once more; `gate…`
+     * waits for a file of that name in `directory`. Nor is `details`: what the REST API tells of the job.
      */
     public Map<String, Object> snapshot(JsonNode request, Deadline deadline) throws Exception {
         Job job = new Job(request.get("job"));
@@ -99,6 +99,11 @@ public final class Cases {
                 if (kind.asText().equals("wave")) {
                     run.startWave();
                     cluster.awaitRunning(id, run, deadline);
+                } else if (kind.asText().startsWith("gate")) {
+                    Path gate = directory.resolve(kind.asText());
+                    while (!Files.exists(gate)) {
+                        deadline.pause("the file " + gate);
+                    }
                 } else if (kind.asText().equals("details")) {
                     paths.add(cluster.details(id, directory, deadline));
                 } else {

@@ -12,38 +12,53 @@ import java.util.SplittableRandom;
 import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.api.common.typeinfo.PrimitiveArrayTypeInfo;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.java.tuple.Tuple2;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
 /**
  * Much state, and nothing that looks at it: for measuring. A value of bytes that cannot be compressed for each key.
- * Parameters: `seed`, `keys`, and `bytes`, the size of a value. Only the first phase has events.
+ * Parameters: `seed`, `keys`, `bytes`, the size of a value, and `changed-1`, `changed-2`, …: how many keys, evenly
+ * spread over all, get another value in this wave. The second phase is empty.
  */
 public final class Bulk implements Scenario {
     private static final String NAME = "bulk";
     private static final ValueStateDescriptor<byte[]> VALUE =
             new ValueStateDescriptor<>("value", PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO);
 
+    private static final TypeInformation<Tuple2<Long, Integer>> EVENT = Types.TUPLE(Types.LONG, Types.INT);
+
     @Override
     public void build(StreamExecutionEnvironment environment, Job job, Run run) {
         long seed = job.parameter("seed", 1);
         long keys = job.parameter("keys", 1000);
         int bytes = (int) job.parameter("bytes", 1000);
+        List<Long> changed = new ArrayList<>(List.of(keys));
+        for (int wave = 1; job.parameter("changed-" + wave, 0) > 0; wave++) {
+            changed.add(job.parameter("changed-" + wave, 0));
+        }
         Feed.add(
-                        environment, job, run, "events", Types.LONG,
-                        (phase, subtask, parallelism) -> keys(phase == 1 ? keys : 0, subtask, parallelism))
-                .keyBy(key -> key, Types.LONG)
+                        environment, job, run, "events", EVENT,
+                        (phase, subtask, parallelism) -> {
+                            int wave = Feed.wave(phase);
+                            long count = phase == 2 || wave >= changed.size() ? 0 : changed.get(wave);
+                            return events(wave, count, keys, subtask, parallelism);
+                        })
+                .keyBy(event -> event.f0, Types.LONG)
                 .process(new Filled(seed, bytes))
                 .uid(NAME)
                 .setParallelism(job.parallelism(NAME));
     }
 
-    private static List<Feed.Timed<Long>> keys(long keys, int subtask, int parallelism) {
-        List<Feed.Timed<Long>> own = new ArrayList<>();
-        for (long key = subtask; key < keys; key += parallelism) {
-            own.add(new Feed.Timed<>(key, 1_000));
+    /** Events of a wave for the subtask's share of `count` keys out of `keys`. */
+    private static List<Feed.Timed<Tuple2<Long, Integer>>> events(
+            int wave, long count, long keys, int subtask, int parallelism) {
+        List<Feed.Timed<Tuple2<Long, Integer>>> own = new ArrayList<>();
+        for (long number = subtask; number < count; number += parallelism) {
+            own.add(new Feed.Timed<>(Tuple2.of(number * keys / count, wave), 1_000));
         }
         return own;
     }
@@ -53,7 +68,7 @@ public final class Bulk implements Scenario {
         return new Expected();
     }
 
-    private static final class Filled extends KeyedProcessFunction<Long, Long, Void> {
+    private static final class Filled extends KeyedProcessFunction<Long, Tuple2<Long, Integer>, Void> {
         private static final long serialVersionUID = 1L;
         private final long seed;
         private final int bytes;
@@ -64,10 +79,11 @@ public final class Bulk implements Scenario {
         }
 
         @Override
-        public void processElement(Long key, Context context, Collector<Void> out) throws Exception {
+        public void processElement(Tuple2<Long, Integer> event, Context context, Collector<Void> out)
+                throws Exception {
             ValueState<byte[]> state = getRuntimeContext().getState(VALUE);
             byte[] value = new byte[bytes];
-            new SplittableRandom(Mix.of(seed, key)).nextBytes(value);
+            new SplittableRandom(Mix.of(seed, event.f0, event.f1)).nextBytes(value);
             state.update(value);
         }
     }

@@ -1,0 +1,192 @@
+"""Rounds of `rescale follow`: what they cost by what has changed, and how long a job stands still at the end.
+
+    python benchmarks/live.py [--gigabytes 1 8] [--per-cent 0.1 1 10] [--flink 1.20.5]
+
+A job of real Flink keeps its state in RocksDB at parallelism 4 and max parallelism 128. Between its checkpoints it
+changes a known number of keys; `rescale follow` takes each checkpoint to parallelism 6 and max parallelism 1000. The
+first table has a line for each round: its time, starts not included, beside that of the first full run (the base), rows
+written ÷ rows changed, bytes written ÷ bytes changed, and the rate at which changed files were read.
+
+The second table has the time from the end of the old job to all tasks of the new one running. The parts are the
+command that makes the last result, starts included, and Flink's restore, both seen at the end of the same job: a plain
+restart from the last checkpoint; `rescale follow --finish` after a last change of 0.1 per cent; and a native savepoint,
+`rescale run` and the restore of its result. Taking the savepoint is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tabulate import tabulate
+
+import tests_path  # noqa: F401
+from oracle.harness import Flink, Job
+from rescale.snapshot.discovery import complete_checkpoints
+from restores import JVM, KEY_BYTES, MAXIMUM, OTHER_MAXIMUM, OWN_MEMORY, restore_seconds
+
+RESCALE = str(Path(sys.executable).with_name("rescale"))
+PARALLELISM, OTHER_PARALLELISM = 4, 6
+SHAPE = ("--parallelism", str(OTHER_PARALLELISM), "--max-parallelism", str(OTHER_MAXIMUM))
+LAST_PER_CENT = 0.1
+VALUE_SIZE = 1000
+INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
+RETAINED = {"state.checkpoints.num-retained": "1", "execution.checkpointing.num-retained": "1"}
+TIMEOUT_SECONDS = 1800
+
+
+class Followed(NamedTuple):
+    """The job's directory with its last checkpoint and a native savepoint, and the rounds made while it ran."""
+
+    checkpoint: Path
+    savepoint: Path
+    rounds: list[dict[str, Any]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, nargs="+", default=[1.0])
+    parser.add_argument("--per-cent", type=float, nargs="+", default=[0.1, 1.0, 10.0], help="keys changed in a round")
+    parser.add_argument("--flink", default="1.20.5", help="the release of Flink")
+    parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
+    arguments = parser.parse_args()
+    rounds: list[Sequence[object]] = []
+    downtimes: list[Sequence[object]] = []
+    with Flink(arguments.flink, RETAINED, jvm=JVM) as flink:
+        for gigabytes in arguments.gigabytes:
+            with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
+                keys = int(gigabytes * 1e9 / (VALUE_SIZE + KEY_BYTES))
+                changed = [int(keys * share / 100) for share in (*arguments.per_cent, LAST_PER_CENT)]
+                job = bulk(keys, changed)
+                followed = follow(flink, job, Path(folder), len(changed))
+                rounds += round_rows(gigabytes, keys, changed, followed.rounds)
+                downtimes += downtime_rows(gigabytes, changed[-1], flink, job, Path(folder), followed)
+    round_headers = ("GB", "changed", "seconds", "÷ base", "rows", "bytes", "read", "MB/s")
+    print(tabulate(rounds, round_headers, floatfmt=".2f"))
+    print()
+    print(tabulate(downtimes, ("GB", "way", "command", "restore", "s", "more than restart", "bar"), floatfmt=".1f"))
+
+
+def bulk(keys: int, changed: Sequence[int]) -> Job:
+    waves = {f"changed-{number}": count for number, count in enumerate(changed, 1)}
+    return Job(
+        "bulk",
+        PARALLELISM,
+        {"keys": keys, "bytes": VALUE_SIZE, **waves},
+        max_parallelism=MAXIMUM,
+        backend="rocksdb",
+        configuration={**OWN_MEMORY, **INCREMENTAL},
+    )
+
+
+def follow(flink: Flink, job: Job, home: Path, waves: int) -> Followed:
+    """Run the job beside a follower, which makes a round for each wave but the last."""
+    kinds = ["checkpoint", "gate-0"]
+    for number in range(1, waves):
+        kinds += ["wave", "checkpoint", f"gate-{number}"]
+    kinds += ["wave", "native", "checkpoint"]
+    paths: list[Path] = []
+
+    def run_the_job() -> None:
+        paths.extend(flink.snapshots(job, home / "source", *kinds, timeout=TIMEOUT_SECONDS))
+
+    thread = threading.Thread(target=run_the_job)
+    thread.start()
+    rounds = []
+    with _following(_job_in(home / "source", thread), home / "target") as lines:
+        for number in range(waves):
+            rounds.append(json.loads(next(lines)))
+            (home / "source" / f"gate-{number}").touch()
+    thread.join()
+    return Followed(paths[-1], paths[-2], rounds)
+
+
+def _job_in(source: Path, thread: threading.Thread) -> Path:
+    """Return the job's directory, as soon as it has a complete checkpoint."""
+    while thread.is_alive():
+        for job in source.iterdir() if source.exists() else ():
+            if job.is_dir() and complete_checkpoints(str(job)):
+                return job
+        thread.join(0.1)
+    sys.exit("the job ended without a checkpoint")
+
+
+@contextmanager
+def _following(job: Path, target: Path) -> Iterator[Iterator[str]]:
+    """Yield the lines of a follower of the job, which ends with the block."""
+    command = [RESCALE, "follow", str(job), "--target", str(target), *SHAPE, "--output", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield iter(process.stdout)
+        finally:
+            process.terminate()
+
+
+def round_rows(
+    gigabytes: float, keys: int, changed: Sequence[int], rounds: Sequence[dict[str, Any]]
+) -> Iterator[Sequence[object]]:
+    base = rounds[0]["seconds"]
+    yield gigabytes, "base", base, 1.0
+    for count, made in zip(changed, rounds[1:], strict=False):
+        seconds, read = made["seconds"], made["bytes_read"]
+        yield (
+            gigabytes,
+            f"{100 * count / keys:.1f} %",
+            seconds,
+            seconds / base,
+            made["rows_came"] / count,
+            made["bytes_changed"] / (count * (VALUE_SIZE + KEY_BYTES)),
+            f"{read / 1e6:.0f} MB",
+            read / 1e6 / seconds,
+        )
+
+
+def downtime_rows(
+    gigabytes: float, changed: int, flink: Flink, job: Job, home: Path, followed: Followed
+) -> Iterator[Sequence[object]]:
+    other = job.with_(parallelism=OTHER_PARALLELISM, max_parallelism=OTHER_MAXIMUM)
+    restart = 0.0
+    ways: tuple[tuple[str, list[str], Path, Job], ...] = (
+        ("warm up", [], followed.checkpoint, job),
+        ("restart", [], followed.checkpoint, job),
+        (
+            "follow --finish",
+            ["follow", str(followed.checkpoint.parent), "--target", str(home / "target"), "--finish"],
+            home / "target",
+            other,
+        ),
+        (
+            "native savepoint",
+            ["run", str(followed.savepoint), "--target", str(home / "whole"), *SHAPE],
+            home / "whole",
+            other,
+        ),
+    )
+    for way, command, snapshot, shaped in ways:
+        made = _seconds([RESCALE, *command]) if command else 0.0
+        restored = restore_seconds(flink, shaped, snapshot, home / way.replace(" ", "-"))
+        restart = restart or (restored if way == "restart" else 0.0)
+        if way == "warm up":
+            continue
+        bar = 5 + changed * (VALUE_SIZE + KEY_BYTES) / 200e6
+        yield gigabytes, way, made, restored, made + restored, made + restored - restart, bar
+
+
+def _seconds(command: Sequence[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

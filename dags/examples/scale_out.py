@@ -1,0 +1,87 @@
+"""
+### Scale a job out when it is busy
+
+Looks at the busiest subtask of a job every ten minutes. If that hardly ever waits, the job is stopped with a savepoint,
+and started again with twice its parallelism. If anything fails after the stop, `start_again` starts it as it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import DAG, Param, chain, task
+
+from rescale.airflow import HandOverOperator, TakeSavepointOperator, rescale_task_group
+
+MOST = 8
+"""Parallelism above which the job is not scaled out."""
+
+with DAG(
+    "example_scale_out",
+    schedule="*/10 * * * *",
+    catchup=False,
+    max_active_runs=1,
+    doc_md=__doc__,
+    params={
+        "flink": Param("http://jobmanager:8081", type="string"),
+        "job": Param("clicks", type="string"),
+        "jar": Param("clicks.jar", type="string"),
+        "entry_class": Param(None, type=["null", "string"]),
+        "program_arguments": Param([], type="array"),
+        "savepoints": Param("s3://state/savepoints", type="string"),
+        "target": Param("s3://state/rescaled", type="string"),
+        "busy_ms": Param(900, type="number", description="milliseconds of a second that the busiest subtask works"),
+    },
+    render_template_as_native_obj=True,  # so that a list stays a list, and null stays null
+) as dag:
+
+    @task.short_circuit
+    def shape_if_busy(params: dict[str, Any]) -> dict[str, int]:
+        """Returns the old and the new parallelism if the job is busy, or nothing: then all other tasks are skipped."""
+        import httpx
+
+        with httpx.Client(base_url=params["flink"]) as flink:
+            jobs = flink.get("/jobs/overview").json()["jobs"]
+            job_id = next(job["jid"] for job in jobs if job["name"] == params["job"] and job["state"] == "RUNNING")
+            vertices = flink.get(f"/jobs/{job_id}").json()["vertices"]
+            metric = "busyTimeMsPerSecond"
+            busiest = max(
+                value["max"]
+                for vertex in vertices
+                for value in flink.get(
+                    f"/jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics", params={"get": metric, "agg": "max"}
+                ).json()
+            )
+        old = max(vertex["parallelism"] for vertex in vertices)
+        new = min(2 * old, MOST)
+        print(f"the busiest subtask works {busiest} of 1000 ms; the parallelism is {old}")
+        return {"old": old, "new": new} if busiest >= params["busy_ms"] and new > old else {}
+
+    shape: Any = shape_if_busy()
+    program: Any = {
+        "flink": "{{ params.flink }}",
+        "jar": "{{ params.jar }}",
+        "entry_class": "{{ params.entry_class }}",
+        "program_arguments": "{{ params.program_arguments }}",
+    }
+    taken = TakeSavepointOperator(
+        task_id="take_savepoint",
+        flink="{{ params.flink }}",
+        job="{{ params.job }}",
+        savepoints="{{ params.savepoints }}",
+        taking="stop",
+    )
+    rescaled = rescale_task_group(
+        "rescale",
+        source=taken.output["savepoint"],
+        target="{{ params.target }}/{{ dag_run.run_after.strftime('%Y%m%d-%H%M%S') }}",
+        parallelism=shape["new"],
+    )
+    started = HandOverOperator(task_id="start", start=rescaled.output["starting"], **program)
+    started_again = HandOverOperator(
+        task_id="start_again",
+        start={"snapshot": taken.output["savepoint"], "parallelism": shape["old"], "max_parallelism": None},
+        trigger_rule="one_failed",
+        **program,
+    )
+    chain(shape, taken, rescaled, started, started_again)

@@ -1,0 +1,244 @@
+"""The approval of a plan: the task that asks for it, and the decision that follows from the answer.
+
+Airflow parks the asking task without a worker (`TaskAwaitingInput`). No answer in time counts as *Reject*: the
+scheduler answers with the operator's default. Each plan has one decision, stored beside the target
+(`runstate.approval`): the first answer, whichever run it was given in. A rejection fails the task. Another task removes
+the staged files, so that a store that fails does not cause a second question. If a try of the task is lost, its answer
+is lost with it, and the next try asks again. The task is skipped if nobody has to approve the plan.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
+from airflow.sdk import BaseNotifier, Context
+from airflow.sdk.execution_time.hitl import HITLUser
+
+from rescale.airflow.connections.access import storage_access
+from rescale.airflow.filled_form import stripped
+from rescale.airflow.reports.report_link import report_url
+from rescale.airflow.required_approval import approval_reason
+from rescale.airflow.settings import settings
+from rescale.airflow.steps.earlier_tasks import APPROVED, XComField, required_output
+from rescale.airflow.steps.rescale_task import skip_task
+from rescale.airflow.steps.retries import RETRIES, task_errors
+from rescale.text.errors import RequestError
+
+if TYPE_CHECKING:
+    from rescale.runstate.decisions import Decision
+    from rescale.runstate.places import Places
+
+log = logging.getLogger(__name__)
+
+_QUESTION = "asked"
+"""Key of the XCom that describes the question: the deadline (`until`), whether to send a reminder (`remind`), and the
+digest of the `plan`."""
+
+_MIN_TIMEOUT = timedelta(seconds=1)
+"""Shortest time to wait for an answer; Airflow takes a timeout of zero for none at all."""
+
+
+class PlanApproval(ApprovalOperator):
+    """Operator that shows the plan of the task `plan` and waits for an answer, unless none is needed.
+
+    `values` are those of the form; None for the form of the run. `closes` is the XCom field with an instant in ISO
+    format at which the plan counts as rejected, even if the minutes of the form are not over. Airflow wakes the task
+    only once, with the default as the answer. To send a reminder, the task lets itself be woken before the deadline,
+    and parks itself a second time.
+    """
+
+    template_fields = ("values",)
+
+    def __init__(
+        self, *, plan: str, closes: XComField | None = None, values: Mapping[str, Any] | None = None, **arguments: Any
+    ) -> None:
+        super().__init__(
+            subject="May this rescale be carried out?",
+            defaults=self.REJECT,
+            execution_timeout=None,  # else it would be the time to answer in
+            **RETRIES,
+            **arguments,
+        )
+        self.plan = plan
+        self.values = values
+        self.closes = closes
+        self.waiting = [notifier.create() for notifier in settings().notify.waiting]
+        self.expiring = [notifier.create() for notifier in settings().notify.expiring]
+
+    def execute(self, context: Context) -> Any:
+        from rescale.airflow.claims import refuse_pending_approval, this_run
+        from rescale.runstate.approval import ask
+        from rescale.runstate.decisions import approval_of
+        from rescale.runstate.documents import load_plan
+        from rescale.runstate.places import places_of
+        from rescale.runstate.publication import was_published
+
+        with task_errors():
+            params, ti = self._form(context), context["ti"]
+            planned = required_output(self.plan, ti.xcom_pull(task_ids=self.plan))
+            timeout = self._timeout(params["approval_minutes"], ti)
+            with storage_access(params["connection"]):
+                plan = load_plan(planned["plan"])
+                if was_published(plan):
+                    skip_task("nobody has to approve the plan: its result is already published")
+                question, decision = approval_of(places_of(plan))
+                if approval_reason(plan, params) is None and question is None:
+                    skip_task("nobody has to approve the plan: neither the form nor the settings require it")
+                if decision is None:
+                    refuse_pending_approval(plan, ti)
+                    unconditional = params["accept_unconditional_publish"]
+                    ask(plan, this_run(context["dag_run"]), accept_unconditional=unconditional)
+        if decision is None:
+            self._ask(context, datetime.now(UTC) + timeout, timeout, self.waiting, remind=bool(self.expiring))
+        else:
+            self._finish(context, planned["digest"], f"already decided: {decision}", approved=decision.approved)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        answer = HITLOperator.execute_complete(self, context, event)
+        question = context["ti"].xcom_pull(task_ids=self.task_id, key=_QUESTION)
+        until, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
+        late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the time is over
+        if event.get("timedout") and question["remind"] and not late:
+            log.warning("nobody has answered yet: the plan counts as rejected at %s", _utc(until))
+            self._ask(context, until, _reminder_lead(), self.expiring, remind=False)
+        approved = answer["chosen_options"] == [self.APPROVE] and not late
+        if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
+            log.warning("the user who triggered the run may not approve its plan: asking again")
+            self._ask(context, until, until - datetime.now(UTC), [], remind=question["remind"])
+        if user is None:
+            answer_given = "nobody answered in time, so the plan is rejected"
+        elif late:
+            answer_given = f"{user['name']} answered after {_utc(until)}, so the plan is rejected"
+        else:
+            answer_given = f"{'approved' if approved else 'rejected'} by {user['name']}"
+        decision = self._decide(context, question["plan"], answer_given, approved=approved)
+        if decision.answer != answer_given:  # an answer in another run came first
+            answer_given = f"{answer_given}; already decided: {decision}"
+        self._finish(context, question["plan"], answer_given, approved=approved and decision.approved)
+
+    def _decide(self, context: Context, digest: str, answer_given: str, *, approved: bool) -> Decision:
+        """Store the answer for the plan that was shown, and return the decision about that plan.
+
+        The task `plan` may have run again since; `digest` names the plan that was shown.
+        """
+        from rescale.airflow.claims import this_run
+        from rescale.runstate.approval import decide
+        from rescale.runstate.documents import load_plan
+        from rescale.runstate.places import Places
+
+        params, target = self._form(context), context["ti"].xcom_pull(task_ids=self.plan)["target"]
+        with task_errors(), storage_access(params["connection"]):
+            plan = load_plan(Places(target, digest).plan)
+            unconditional = params["accept_unconditional_publish"]
+            run = this_run(context["dag_run"])
+            return decide(plan, run, answer_given, approved=approved, accept_unconditional=unconditional)
+
+    def _finish(self, context: Context, digest: str, answer_given: str, *, approved: bool) -> None:
+        """Pass the decision to later tasks; fail if it is a rejection."""
+        context["ti"].xcom_push(APPROVED, {"approved": approved, "plan": digest, "words": answer_given})
+        if approved:
+            log.info("%s", answer_given)
+            return
+        with task_errors():
+            raise RequestError(
+                "the plan is rejected",
+                path=context["ti"].xcom_pull(task_ids=self.plan)["target"],
+                found=answer_given,
+                advice="the log of the task 'rejected' says what happened to the staged files",
+            )
+
+    def _ask(
+        self, context: Context, until: datetime, timeout: timedelta, notifiers: Sequence[BaseNotifier], *, remind: bool
+    ) -> None:
+        """Call the notifiers and park the task, by an exception of Airflow's.
+
+        Airflow wakes the task when there is an answer, when a reminder is due, or at the deadline. `timeout` is passed
+        beside `until`, so that where possible the wait does not depend on this worker's clock.
+        """
+        from rescale.runstate.documents import load_plan
+        from rescale.runstate.places import places_of
+
+        planned = context["ti"].xcom_pull(task_ids=self.plan)
+        lead = _reminder_lead()
+        remind = remind and timeout > lead
+        self.response_timeout = max(timeout - lead if remind else timeout, _MIN_TIMEOUT)
+        self.subject = f"{planned['source']} → {planned['target']}: {planned['asked']}"
+        with task_errors(), storage_access(self._form(context)["connection"]):
+            self.assigned_users = allowed_users(triggered_by(context))
+            report = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
+            self.body = _question(places_of(load_plan(planned["plan"])), report, until)
+        self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]  # Airflow calls them after it has asked
+        context["ti"].xcom_push(_QUESTION, {"until": until.isoformat(), "remind": remind, "plan": planned["digest"]})
+        super().execute(context)
+
+    def _form(self, context: Context) -> dict[str, Any]:
+        return stripped(context["params"] if self.values is None else self.values)
+
+    def _timeout(self, minutes: float, ti: Any) -> timedelta:
+        """Return the time for an answer: the minutes of the form, or less if the window closes earlier."""
+        timeout = timedelta(minutes=minutes)
+        if self.closes is None:
+            return timeout
+        return min(timeout, datetime.fromisoformat(self.closes.pull(ti)) - datetime.now(UTC))
+
+
+class SafeNotifier(BaseNotifier):
+    """Notifier that logs a warning where another one raises: the question stays even if nobody was notified."""
+
+    def __init__(self, notifier: BaseNotifier) -> None:
+        super().__init__()
+        self.notifier = notifier
+
+    def notify(self, context: Context) -> None:
+        try:
+            self.notifier(context)
+        except Exception as error:
+            log.warning("the notifier %s failed: %s", type(self.notifier).__name__, error)
+
+
+def allowed_users(by: str | None) -> list[HITLUser] | None:
+    """Return the users that may answer about a run that was triggered `by` a user; None for all with permission."""
+    rules = settings().approval
+    allowed = [name for name in rules.users if not (rules.four_eyes and name == by)]
+    if rules.users and not allowed:
+        raise RequestError(
+            "nobody may approve the plan: the only user that may approve plans has triggered this run",
+            found=by,
+            advice="let somebody else trigger it, or name more users in the settings of the platform (approval.users)",
+        )
+    return [{"id": name, "name": name} for name in allowed] or None
+
+
+def triggered_by(context: Context) -> str | None:
+    """Return the name of the user that triggered the run, or None."""
+    return getattr(context["dag_run"], "triggering_user_name", None)
+
+
+def is_user(user: Any, name: str | None) -> bool:
+    """Return whether a user that has answered has this name."""
+    return user is not None and name in (user["id"], user["name"])
+
+
+def _reminder_lead() -> timedelta:
+    """Return the time between reminder and deadline."""
+    return timedelta(minutes=settings().approval.remind_minutes)
+
+
+def _utc(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%d %H:%M} UTC"
+
+
+def _question(places: Places, report: str, until: datetime) -> str:
+    from rescale.airflow.question import END_OF_QUESTION
+    from rescale.runstate.documents import read_document
+
+    question = read_document(places.plan_page).decode().partition(END_OF_QUESTION)[0]
+    return (
+        f"{question}\n\n[The report]({report}) has charts of what moves where. "
+        f"The whole plan: `{places.plan_page}`, and for programs `{places.plan}`\n\n"
+        f"Without an answer by {_utc(until)} the plan counts as rejected."
+    )

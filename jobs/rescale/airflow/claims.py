@@ -1,0 +1,70 @@
+"""Claims of other runs on a target. A claim names a run of an Airflow, which knows whether that run is still alive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk.configuration import conf
+
+from rescale.plan.plan import Plan
+from rescale.runstate.decisions import approval_of
+from rescale.runstate.places import places_of
+from rescale.runstate.runs import runs_under
+from rescale.runstate.states import Claim, claim_on
+from rescale.text.errors import RequestError
+
+_ALIVE = ["queued", "running"]
+
+
+def this_run(dag_run: Any) -> dict[str, str]:
+    """Return the description of a run that its claims contain."""
+    return {"airflow": _this_airflow(), "dag": dag_run.dag_id, "run": dag_run.run_id}
+
+
+def refuse_live_claim(target: str, ti: Any, digest: str | None = None) -> None:
+    """Raise `RequestError` if a live run of this Airflow claims the target for another plan than `digest`."""
+    alive = live_run(target, ti)
+    if alive is None or alive.plan == digest:
+        return
+    raise RequestError(
+        "another run has claimed the target and is still running",
+        path=target,
+        found=alive,
+        advice="name another target, wait for that run to end, or mark it as failed",
+    )
+
+
+def refuse_pending_approval(plan: Plan, ti: Any) -> None:
+    """Raise `RequestError` if another live run of this Airflow waits for the approval of this plan."""
+    question, decision = approval_of(places_of(plan))
+    if question is not None and decision is None and _is_alive(question.by, ti):
+        raise RequestError(
+            "another run already waits for the approval of this plan",
+            path=plan.target,
+            expected="one run that asks for the approval of a plan",
+            found=question,
+            advice="answer in that run; or mark that run as failed and trigger this one again",
+        )
+
+
+def live_run(target: str, ti: Any) -> Claim | None:
+    """Return the claim on the target with the name of a live run that works under it; None if there is no such run.
+
+    Several runs may work under one claim. The run of `ti` does not count.
+    """
+    claim = claim_on(target)
+    if claim is None:
+        return None
+    alive = next((by for by in runs_under(claim, target) if _is_alive(by, ti)), None)
+    return None if alive is None else claim._replace(by=alive, at=claim.at if alive == claim.by else None)
+
+
+def _is_alive(by: Mapping[str, str], ti: Any) -> bool:
+    if by.get("airflow") != _this_airflow() or (by.get("dag"), by.get("run")) == (ti.dag_id, ti.run_id):
+        return False
+    return bool(ti.get_dr_count(dag_id=by["dag"], run_ids=[by["run"]], states=_ALIVE))
+
+
+def _this_airflow() -> str:
+    return str(conf.get("api", "base_url", fallback="") or "")

@@ -1,0 +1,273 @@
+"""Access to S3 by an Airflow connection, for as long as a task needs it.
+
+Airflow's own hook resolves the connection to credentials: keys, an assumed role, a web identity or a profile. Region,
+endpoint and the like become the standard AWS variables of this process and its children. The keys are served over the
+loopback (`credentials`), so that they can be renewed. Airflow masks the values of a connection in its logs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from rescale.airflow.connections.credentials import serve_credentials
+from rescale.airflow.connections.spark import platform_spark
+from rescale.text.errors import RequestError, RescaleError
+
+if TYPE_CHECKING:
+    from rescale.storage.store import Store
+
+DRIVER_POD = "RESCALE_DRIVER_POD"
+"""Variable with the path of a pod template; if it is set, the steps that move or read state run in pods."""
+
+log = logging.getLogger(__name__)
+
+_OWN_ACCESS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+)
+"""Variables by which the worker itself gets keys; boto3 would prefer them to those of the connection."""
+
+_FIELDS_OF_HOOK = {
+    *("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "profile_name", "session_kwargs"),
+    *("region_name", "endpoint_url", "service_config", "verify", "config_kwargs"),
+    *("role_arn", "assume_role_method", "assume_role_kwargs", "assume_role_with_saml"),
+    *("assume_role_with_web_identity_federation", "assume_role_with_web_identity_federation_audience"),
+    "assume_role_with_web_identity_token_file",
+}
+
+_IGNORED_SETTINGS = {
+    *("retries", "connect_timeout", "read_timeout", "max_pool_connections", "tcp_keepalive", "region_name"),
+    *("user_agent", "user_agent_extra", "user_agent_appid"),
+}
+"""Client settings that Rescale sets itself. Ignoring them changes no result."""
+
+_CHECKSUMS = {"request_checksum_calculation", "response_checksum_validation"}
+"""Client settings that have an AWS variable of the same name."""
+
+
+def missing_connection(connection_id: str, advice: str) -> RequestError:
+    """Return the error for a connection id that Airflow does not know."""
+    return RequestError(
+        f"there is no connection {connection_id!r}", advice=f"create it in Airflow (Admin, Connections), or {advice}"
+    )
+
+
+@contextmanager
+def storage_access(connection_id: str | None) -> Iterator[None]:
+    """Give this process and its children the access of a connection inside the block (None: their own access).
+
+    Raises `RequestError` if steps run on other machines: they would not have the access of the connection, and might
+    even see another store.
+    """
+    if not connection_id:
+        yield
+        return
+    _refuse_where_steps_run_elsewhere(connection_id)
+    before = dict(os.environ)
+    with ExitStack() as stack:
+        variables = _variables(connection_id, stack)
+        for name in _OWN_ACCESS:
+            os.environ.pop(name, None)
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def _refuse_where_steps_run_elsewhere(connection_id: str) -> None:
+    """Raise `RequestError` if pods or a Spark cluster access the state: only this machine can be served keys."""
+    if DRIVER_POD in os.environ:
+        raise RequestError(
+            f"steps run in pods, which cannot use the connection {connection_id!r}",
+            advice="leave the field empty, and give workers and pods the same access: a Secret that the chart's value "
+            "s3.secret names, or service accounts with a role (workload identity)",
+        )
+    if (spark := platform_spark()).is_cluster:
+        raise RequestError(
+            f"executors of the Spark master {spark.master} cannot use the connection {connection_id!r}",
+            advice="leave the field empty, and give Airflow's workers and Spark's the same access in their own "
+            "environment: AWS variables, or a role of their machines",
+        )
+
+
+def s3_store_of(connection_id: str) -> Store:
+    """Return the S3 store of a connection without changing the variables of this process, which serves many users."""
+    from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
+    from botocore.config import Config
+
+    from rescale.storage.s3.object_settings import ObjectSettings
+    from rescale.storage.s3.s3_client import CONNECT_SECONDS, READ_SECONDS, limit_silence
+    from rescale.storage.s3.s3_errors import translated
+    from rescale.storage.s3.s3_store import S3Store
+
+    connection = _aws_connection(connection_id)
+    settings = _object_settings(connection_id, _s3_fields(connection_id, connection.extra_dejson))
+    hook = AwsBaseHook(aws_conn_id=connection_id, client_type="s3")
+    try:
+        with translated(connection_id):
+            own = hook.conn_config.get_service_endpoint_url("s3") is not None
+            config = Config(
+                s3={"addressing_style": "path"} if own else None,
+                connect_timeout=CONNECT_SECONDS,
+                read_timeout=READ_SECONDS,
+            ).merge(hook.config)
+            client = hook.get_client_type(hook.region_name, config)
+        ObjectSettings.read({**os.environ, **settings}).apply(client)
+        limit_silence(client)
+        return S3Store(client)
+    except RescaleError:
+        raise
+    except Exception as error:
+        raise _unusable(connection_id, error) from None
+
+
+def _unusable(connection_id: str, error: Exception) -> RequestError:
+    """Return the error for an exception of the hook, or of the identity provider behind it."""
+    return RequestError(
+        f"the connection {connection_id!r} does not work: {error}",
+        advice="check the connection (Admin, Connections)",
+    )
+
+
+def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
+    """Return the variables of a connection. Raises `RequestError` for what is missing or has no variable."""
+    from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
+
+    from rescale.storage.s3.s3_errors import translated
+
+    connection = _aws_connection(connection_id)
+    variables = extra_variables(connection_id, connection.extra_dejson)
+    try:
+        with translated(connection_id):
+            credentials = AwsBaseHook(aws_conn_id=connection_id, client_type="s3").get_session().get_credentials()
+            if credentials is not None:
+                credentials.get_frozen_credentials()  # assumes the role, if there is one
+    except RescaleError as error:
+        error.what = f"the connection {connection_id!r} gives no access: {error.what}"
+        error.advice = "check the connection (Admin, Connections): keys, role_arn, and the trust policy of the role"
+        raise
+    except Exception as error:
+        raise _unusable(connection_id, error) from None
+    if credentials is None:
+        raise RequestError(
+            f"the connection {connection_id!r} gives no access: it has no keys, and neither has the worker",
+            advice="fill in login (access key id) and password (secret access key), or a role",
+        )
+    return {**variables, **stack.enter_context(serve_credentials(credentials))}
+
+
+def _aws_connection(connection_id: str) -> Connection:
+    try:
+        connection: Connection = Connection.get(connection_id)
+    except AirflowNotFoundException:
+        raise missing_connection(connection_id, "leave the field empty to use the worker's own access") from None
+    if connection.conn_type != "aws":
+        raise RequestError(
+            f"the connection {connection_id!r} does not give access to S3",
+            expected="a connection of type aws (Amazon Web Services)",
+            found=connection.conn_type,
+        )
+    return connection
+
+
+def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, str]:
+    """Return region, endpoint and so on of a connection's extra as variables.
+
+    Raises `RequestError` for a setting that has no variable.
+    """
+    for field in sorted(extra.keys() - _FIELDS_OF_HOOK):
+        log.warning("the extra of the connection %r has a field that is not used: %s", connection_id, field)
+    services = _fields(connection_id, "service_config", extra.get("service_config"))
+    s3, sts = _s3_fields(connection_id, extra), _fields(connection_id, "service_config.sts", services.get("sts"))
+    variables = {
+        "AWS_ENDPOINT_URL_S3": s3.get("endpoint_url") or extra.get("endpoint_url"),
+        "AWS_ENDPOINT_URL_STS": sts.get("endpoint_url"),
+        "AWS_REGION": extra.get("region_name"),
+        # Keys in the worker's own files would take precedence over the served ones.
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_CONFIG_FILE": os.devnull,
+        **_verify(connection_id, extra.get("verify")),
+        **_client(connection_id, _fields(connection_id, "config_kwargs", extra.get("config_kwargs"))),
+        **_object_settings(connection_id, s3),
+    }
+    return {name: str(value) for name, value in variables.items() if value}
+
+
+def _s3_fields(connection_id: str, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of the extra that are for S3 only (`service_config.s3`)."""
+    services = _fields(connection_id, "service_config", extra.get("service_config"))
+    return _fields(connection_id, "service_config.s3", services.get("s3"))
+
+
+def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str]:
+    """Return encryption and billing settings as variables.
+
+    They have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
+    """
+    from rescale.storage.s3.object_settings import VARIABLES
+
+    variables: dict[str, str] = {}
+    for name, value in _fields(connection_id, "service_config.s3.extra_args", s3.get("extra_args")).items():
+        if name in VARIABLES:
+            variables[VARIABLES[name]] = str(value)
+        elif (name, value) != ("SSECustomerAlgorithm", "AES256"):  # the only algorithm of S3
+            expected = f"one of {', '.join(sorted(VARIABLES))}"
+            raise _unsupported(connection_id, f"service_config.s3.extra_args.{name}", expected, name)
+    if s3.get("requester_pays"):
+        variables[VARIABLES["RequestPayer"]] = "requester"
+    return variables
+
+
+def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
+    """Return the fields below a field. The error does not show another value, which may be a password."""
+    if not isinstance(value or {}, Mapping):
+        raise _unsupported(connection_id, field, "fields and their values", f"a {type(value).__name__}")
+    return value or {}
+
+
+def _verify(connection_id: str, verify: Any) -> dict[str, str]:
+    if verify in (None, "", True):
+        return {}
+    if isinstance(verify, str):
+        return {"AWS_CA_BUNDLE": verify}
+    raise _unsupported(connection_id, "verify", "the path of a file with trusted certificates", verify)
+
+
+def _client(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    variables: dict[str, str] = {}
+    for name, value in settings.items():
+        if name == "proxies":
+            proxies = _fields(connection_id, "config_kwargs.proxies", value)
+            variables |= {f"{scheme.upper()}_PROXY": url for scheme, url in proxies.items()}
+        elif name in _CHECKSUMS:
+            variables[f"AWS_{name.upper()}"] = value
+        elif name == "s3" and value in ({}, {"addressing_style": "auto"}, {"addressing_style": "path"}):
+            continue  # Rescale does so anyway
+        elif (name, value) != ("signature_version", "s3v4") and name not in _IGNORED_SETTINGS:
+            raise _unsupported(connection_id, f"config_kwargs.{name}", "a setting that the steps support", value)
+    return variables
+
+
+def _unsupported(connection_id: str, field: str, expected: str, actual: object) -> RequestError:
+    return RequestError(
+        f"the steps do not support a setting of the connection {connection_id!r}: {field}",
+        expected=expected,
+        found=actual,
+        advice="remove it from the connection's extra",
+    )

@@ -1,0 +1,79 @@
+"""Keys of an AWS connection for processes without Airflow, served by the task that holds the connection.
+
+The keys of a role are valid for about an hour, and only Airflow's hook, in the task, can renew them. So no key goes
+into the environment of a step. The task serves them on the loopback, by the protocol of a container's agent: every AWS
+SDK speaks it, and asks again before the keys expire (botocore's `ContainerProvider`).
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+_NEVER = "2999-01-01T00:00:00Z"
+"""Expiration of keys that are never renewed."""
+
+
+@contextmanager
+def serve_credentials(credentials: Credentials) -> Iterator[dict[str, str]]:
+    """Serve the keys during the block; yield the variables by which processes on this machine find them."""
+    token = secrets.token_urlsafe()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(credentials, token))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
+    thread.start()
+    try:
+        yield {
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"http://127.0.0.1:{server.server_port}/",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN": token,
+        }
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _handler(credentials: Credentials, token: str) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if not secrets.compare_digest(self.headers.get("Authorization", "").encode(), token.encode()):
+                self._answer(HTTPStatus.FORBIDDEN, {"message": "not for you"})
+                return
+            try:
+                self._answer(HTTPStatus.OK, _document(credentials))
+            except Exception as error:  # a hook may raise anything; the client reports it and asks again
+                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, {"message": str(error)})
+
+        def _answer(self, status: HTTPStatus, document: dict[str, Any]) -> None:
+            body = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Log nothing: requests for keys do not belong in a log."""
+
+    return Handler
+
+
+def _document(credentials: Credentials) -> dict[str, str]:
+    """Return the current keys, renewed if necessary."""
+    keys = credentials.get_frozen_credentials()
+    expires = getattr(credentials, "_expiry_time", None)  # of renewable keys; botocore has no public name for it
+    return {
+        "AccessKeyId": keys.access_key or "",
+        "SecretAccessKey": keys.secret_key or "",
+        "Token": keys.token or "",
+        "Expiration": _NEVER if expires is None else expires.isoformat(),
+    }

@@ -1,0 +1,117 @@
+"""The Spark master for steps that are processes of an Airflow worker.
+
+The settings of the platform name the master, or an Airflow connection of type spark, as `SparkSubmitHook` reads it. The
+process of the step is the driver itself; there is no `spark-submit`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from rescale.airflow.settings import SparkSettings, settings
+from rescale.options.spark_master import MASTERS, is_master, is_on_this_machine
+from rescale.text.errors import RequestError
+
+DEFAULT_MASTER = "local[*]"
+"""All cores of the worker."""
+
+_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+"""Variable with the arguments that PySpark starts its JVM with (`launch_gateway`)."""
+
+_CONFIGURATION = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
+"""Fields of a connection's extra, and their Spark properties."""
+
+_UNSUPPORTED = {
+    "keytab": "a ticket or keytab of the worker's own: log in there (kinit), or set spark.kerberos.keytab in its "
+    "spark-defaults.conf",
+    "principal": "a principal of the worker's own (spark.kerberos.principal in its spark-defaults.conf)",
+}
+
+
+class Spark(NamedTuple):
+    """A Spark master URL, and the Spark properties that go with it."""
+
+    master: str
+    configuration: Mapping[str, str]
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether executors run on other machines than the worker."""
+        return not is_on_this_machine(self.master)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables that pass the configuration to PySpark, in addition to the worker's own value."""
+        if not self.configuration:
+            return {}
+        options = [word for name, value in self.configuration.items() for word in ("--conf", f"{name}={value}")]
+        return {_SUBMIT_ARGUMENTS: f"{shlex.join(options)} {os.environ.get(_SUBMIT_ARGUMENTS, 'pyspark-shell')}"}
+
+
+def platform_spark() -> Spark:
+    """Return the Spark of the settings. Raises `RequestError` as `spark_of`."""
+    chosen = settings().spark
+    return Spark(DEFAULT_MASTER, {}) if chosen is None else spark_of(chosen)
+
+
+def spark_of(chosen: SparkSettings) -> Spark:
+    """Return the Spark that settings choose. Raises `RequestError` if a connection is missing or names no master."""
+    if chosen.connection is None:
+        return Spark(chosen.master or DEFAULT_MASTER, {})
+    connection = _spark_connection(chosen.connection)
+    master = _master_of(connection)
+    if not is_master(master):
+        raise _wrong(
+            chosen.connection, "does not name a Spark master", MASTERS, master, "write it as the connection's host"
+        )
+    return Spark(master, _configuration(chosen.connection, master, connection.extra_dejson))
+
+
+def _spark_connection(connection_id: str) -> Connection:
+    try:
+        connection: Connection = Connection.get(connection_id)
+    except AirflowNotFoundException:
+        raise RequestError(
+            f"the settings of the platform name a connection that does not exist: {connection_id!r} (spark.connection)",
+            advice="create it in Airflow (Admin, Connections), or name another one",
+        ) from None
+    if connection.conn_type not in ("spark", "k8s"):
+        expected, advice = "a connection of type spark", "name another one in the platform's settings"
+        raise _wrong(connection_id, "has the wrong type", expected, connection.conn_type, advice)
+    return connection
+
+
+def _master_of(connection: Connection) -> str:
+    """Return the master as `SparkSubmitHook._resolve_connection` reads it.
+
+    A connection that was given as a URI has the scheme of its master as its type.
+    """
+    host, port = connection.host or "", connection.port
+    is_whole = connection.conn_type == "spark" and host and ("://" in host or not port)
+    master = host if is_whole else f"{connection.conn_type}://{host}"
+    return f"{master}:{port}" if port else master
+
+
+def _configuration(connection_id: str, master: str, extra: Mapping[str, Any]) -> dict[str, str]:
+    """Return the Spark properties of an extra. Fields that only concern `spark-submit` are ignored."""
+    if extra.get("deploy-mode", "client") != "client":
+        expected, advice = "client", "remove deploy-mode from its extra"
+        raise _wrong(
+            connection_id, "has a deploy-mode that steps do not support", expected, extra["deploy-mode"], advice
+        )
+    for field, expected in _UNSUPPORTED.items():
+        if extra.get(field):
+            what = f"has a field in its extra that steps do not support: {field}"
+            raise _wrong(connection_id, what, expected, None, f"remove {field} from its extra")
+    applies = {"queue": master == "yarn", "namespace": master.startswith("k8s://")}
+    return {_CONFIGURATION[field]: str(extra[field]) for field in applies if applies[field] and extra.get(field)}
+
+
+def _wrong(connection_id: str, what: str, expected: str, actual: object, advice: str) -> RequestError:
+    return RequestError(f"the connection {connection_id!r} {what}", expected=expected, found=actual, advice=advice)

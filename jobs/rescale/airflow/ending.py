@@ -1,0 +1,200 @@
+"""The last task of every run, which alone decides the state of the run.
+
+Airflow takes the state of a run from its last tasks, and counts skipped ones as successful. A run that was cancelled,
+rejected, or cleared in part would be green. So the last task is a *teardown* without a setup: it runs after everything
+else, whatever failed, was skipped or was cancelled. Airflow does not skip it, and waits for it even if the run is
+marked as failed. The task looks at the target. It succeeds if the result is published, and is skipped if there was
+nothing to do. Otherwise it fails with an error that says what is missing and names the failed tasks. Before that, it
+deletes pods that tasks of the run left behind.
+
+In somebody else's DAG, a rescale is a task group, and its last task decides only the state of the group.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from airflow.sdk import TriggerRule
+
+from rescale.airflow.connections.access import storage_access
+from rescale.airflow.steps.earlier_tasks import (
+    ANNOUNCE,
+    FOLLOW,
+    HAND_OVER,
+    INSPECT,
+    PLAN,
+    PUBLISH,
+    VERIFY,
+    WITH_PODS,
+    Summary,
+    output_of_any,
+    sibling,
+)
+from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
+from rescale.airflow.steps.step_task import delete_pods_of_run
+from rescale.text.errors import RequestError, RescaleError
+
+log = logging.getLogger(__name__)
+
+END = "end"
+
+_TITLE = "Did it go through?"
+
+_ADVICE = (
+    "the log of the first failed task says why; to resume a cancelled run, clear all tasks that did not succeed, the "
+    "skipped ones too"
+)
+
+
+def end_task(
+    may_have_nothing_to_do: Sequence[str] = (), *, then: Sequence[str], remark: Callable[[Any], str] | None = None
+) -> Any:
+    """Return the task that decides the state of the run; all other tasks must be upstream of it.
+
+    `may_have_nothing_to_do` are the tasks that can skip the whole run (`skip_task`). `then` are the tasks after the
+    publication that must have succeeded too. `remark` adds a clause to the outcome, made from the task instance.
+    """
+
+    def end(params: Any = None, ti: Any = None) -> Summary:
+        """Checks that the result is published and that the tasks after the publication are done."""
+        _delete_pods(ti)
+        _skip_if_nothing_to_do(ti, may_have_nothing_to_do)
+        try:
+            published = _published(ti, params["connection"])
+            _refuse_unfinished(ti, published["target"], then)
+        except RescaleError as error:
+            if remark is not None and error.final:
+                error.what += f"; {remark(ti)}"
+            raise
+        log.info(
+            "%s", "; ".join([f"the result is published: {published['target']}", *([remark(ti)] if remark else [])])
+        )
+        return published
+
+    return rescale_task(end, END, _TITLE, has_access=False)().operator.as_teardown(on_failure_fail_dagrun=True)
+
+
+def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
+    """Checks that the result is published; its output describes the result."""
+    _delete_pods(ti)
+    if _states(ti).get(sibling(ti.task_id, INSPECT)) == "skipped":
+        skip_task("the tasks before this group have skipped it")
+    _skip_if_nothing_to_do(ti, [PLAN])
+    published = _published(ti, params["connection"])
+    _refuse_unfinished(ti, published["target"], [ANNOUNCE])
+    return published
+
+
+group_end_task = rescale_task(
+    _end_of_group, END, _TITLE, has_access=False, multiple_outputs=True, trigger_rule=TriggerRule.ALL_DONE
+)
+"""Last task of a rescale in a task group of somebody's DAG, and the only one that the tasks after the group wait for.
+
+It is no teardown: Airflow does not let tasks wait for teardowns. It fails unless the result is published, so they run
+only after that.
+"""
+
+
+def _delete_pods(ti: Any) -> None:
+    """Delete the pods that the rescale left behind; a DAG with a task group may have other pods, which are not ours."""
+    in_group = [sibling(ti.task_id, task_id) for task_id in WITH_PODS]
+    delete_pods_of_run(ti.dag_id, ti.run_id, () if in_group == [*WITH_PODS] else in_group)
+
+
+def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
+    """Skip the task if one of the tasks `first` found nothing to do, with the reason of that task."""
+    for task_id in first:
+        reason = ti.xcom_pull(task_ids=sibling(ti.task_id, task_id), key=NOTHING_TO_DO)
+        if reason is not None and not _has_failed(ti):  # an XCom of an earlier pass stays until its task starts again
+            skip_task(reason)
+
+
+def _has_failed(ti: Any) -> bool:
+    """Whether any task of the rescale failed. If so, there was something to do, if only to start the job again."""
+    return not {"failed", "upstream_failed"}.isdisjoint(_states(ti).values())
+
+
+def _states(ti: Any) -> dict[str, str | None]:
+    """Return the states of all tasks of the rescale, by task id: those of the run, or of the task group."""
+    states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
+    group = sibling(ti.task_id, "")
+    return {task_id: state for task_id, state in states.items() if task_id.startswith(group)}
+
+
+def _failed(ti: Any) -> str | None:
+    """Return the failed tasks of the rescale for an error's `found`, or None if no task failed."""
+    failed = sorted(task_id for task_id, state in _states(ti).items() if state == "failed" and task_id != ti.task_id)
+    return f"failed: {', '.join(failed)}" if failed else None
+
+
+def _published(ti: Any, connection: str | None) -> Summary:
+    """Return the summary of the task `publish`. Raises an error if there is no published result.
+
+    The check opens storage only if there is a plan: without access to storage, an earlier task has failed and said so.
+    """
+    from rescale.airflow.rejection import refuse_published, rejection_of
+
+    planned, summary = output_of_any(ti, PLAN, FOLLOW), output_of_any(ti, PUBLISH, FOLLOW)
+    if planned is None:
+        raise RescaleError(
+            "nothing was published: the run ended before there was a plan", found=_failed(ti), advice=_ADVICE
+        )
+    with storage_access(connection):
+        if (rejection := rejection_of(ti)) is not None:
+            refuse_published(planned["target"], planned["digest"], rejection)
+            raise RequestError(
+                "nothing was published: the plan was rejected", found=rejection, advice="trigger another run"
+            )
+        _refuse_unpublished(ti, planned, has_summary=summary is not None)
+    if summary is None:
+        raise RescaleError(
+            f"the result is published, but the task {sibling(ti.task_id, PUBLISH)!r} did not finish",
+            path=planned["target"],
+            found=_failed(ti),
+            advice=f"clear the task {sibling(ti.task_id, PUBLISH)!r} and those after it",
+        )
+    return dict(summary)
+
+
+def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None:
+    """Raise an error unless the result exists, or this run has started a job from it, which may have deleted it.
+
+    `has_summary`: the task `publish` finished in this run, whatever is left of the result.
+    """
+    from rescale.runstate.documents import load_plan
+    from rescale.runstate.publication import is_published, was_published
+    from rescale.storage.store import open_store
+
+    plan = load_plan(planned["plan"]) if open_store(planned["plan"]).stat(planned["plan"]) is not None else None
+    if plan is not None and is_published(plan):
+        return
+    if not has_summary and (plan is None or not was_published(plan)):
+        raise RescaleError("nothing was published", path=planned["target"], found=_failed(ti), advice=_ADVICE)
+    if output_of_any(ti, HAND_OVER, FOLLOW) is None:
+        raise RequestError(
+            "the result was published, but no longer exists",
+            path=planned["target"],
+            expected="the published `_metadata`",
+            found="no `_metadata`, or another one: a job that was started from it has deleted it, or somebody else has",
+            advice="if a job was started from it, nothing is wrong, though this run stays failed; if not, trigger a "
+            "run with another target: clearing tasks of this run does not restore the result",
+        )
+
+
+def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
+    """Raise an error for the first of these tasks that should have succeeded, and did not.
+
+    The task that cuts a job over does what others do for a job that is stopped first; the others skip themselves.
+    """
+    followed = ti.xcom_pull(task_ids=sibling(ti.task_id, FOLLOW)) is not None
+    in_one = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
+    for task_id in [sibling(ti.task_id, name) for name in then if name not in in_one]:
+        if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
+            raise RescaleError(
+                f"the result is published, but the task {task_id!r} did not succeed",
+                path=target,
+                found=_failed(ti),
+                advice=f"read its log, then clear the tasks {task_id!r} and {ti.task_id!r}",
+            )

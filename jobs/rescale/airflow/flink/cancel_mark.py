@@ -1,0 +1,26 @@
+"""The mark of a task that is about to cancel a job, for its later tries and for the task that goes back."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+CANCELS = "cancels"
+"""Key in the task's state, and of its XCom; the value is the id of the job."""
+
+
+class CancelMark(NamedTuple):
+    """The mark of the task instance `ti`, whose tries have `state` in common, for the job `job_id`."""
+
+    state: Any
+    ti: Any
+    job_id: str
+
+    @property
+    def is_set(self) -> bool:
+        """Whether this try or an earlier one has set the mark."""
+        return bool(self.state.get(CANCELS) == self.job_id)
+
+    def set(self) -> None:
+        """Set the mark. A later try does that again, because Airflow removes the XComs of a task before each try."""
+        self.state.set(CANCELS, self.job_id)
+        self.ti.xcom_push(CANCELS, self.job_id)

@@ -1,0 +1,189 @@
+"""Read a `FlinkDeployment`, and patch it so that Flink's Kubernetes operator starts the job from a snapshot.
+
+When `spec.job.savepointRedeployNonce` changes, the operator redeploys the job from `spec.job.initialSavepointPath`,
+whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A merge patch changes these two fields,
+the job's parallelism and state, and the option for the max parallelism, so the rights to get and patch are enough. A
+specification that is already as desired is not patched again, unless the operator has given it up.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rescale.airflow.flink.flink_access import open_kubernetes
+from rescale.airflow.flink.hand_overs import PatchDeployment
+from rescale.flink.start import MAX_PARALLELISM_OPTION
+from rescale.text.errors import RequestError, RescaleError, StoreError
+
+_KIND = ("flink.apache.org", "v1beta1")
+_PLURAL = "flinkdeployments"
+_GIVEN_UP = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
+"""Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
+
+log = logging.getLogger(__name__)
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Fields of the specification that a rescale sets; None for an absent field."""
+
+    snapshot: str | None
+    parallelism: int | None
+    max_parallelism: str | None
+
+
+class Deployment(msgspec.Struct, frozen=True):
+    """State of the resource. `nonce` is the desired redeployment, `reconciled` the one that the operator acted on."""
+
+    fields: Wanted
+    suspended: bool
+    nonce: int | None
+    reconciled: int | None
+    job_id: str | None
+    job_state: str | None
+    lifecycle: str | None
+    error: str | None
+
+
+def read_deployment(where: PatchDeployment) -> Deployment:
+    """Read the resource. Raises `RequestError` if it does not exist, may not be read, or is a session cluster."""
+    resource = _call(where, "get", lambda api, place: api.get_namespaced_custom_object(*place))
+    spec, status = resource["spec"], resource.get("status") or {}
+    job, job_status = spec.get("job"), status.get("jobStatus") or {}
+    if job is None:
+        raise RequestError(
+            "the FlinkDeployment is a session cluster, which has no job of its own",
+            path=_place(where),
+            advice="hand over by a jar instead, or name a FlinkDeployment in application mode",
+        )
+    return Deployment(
+        Wanted(job.get("initialSavepointPath"), job.get("parallelism"), _max_parallelism(where, spec)),
+        job.get("state") == "suspended",
+        job.get("savepointRedeployNonce"),
+        _reconciled_nonce(status),
+        job_status.get("jobId"),
+        job_status.get("state"),
+        status.get("lifecycleState"),
+        status.get("error"),
+    )
+
+
+def check_patch(where: PatchDeployment) -> None:
+    """Raise `RequestError` if the resource may not be patched. Changes nothing (a dry run)."""
+    _patch(where, {}, dry_run="All")
+
+
+def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
+    """Patch the resource to the wanted fields, unless it has them; return its nonce."""
+    current = read_deployment(where)
+    is_as_wanted = current.fields == wanted and not current.suspended and current.nonce is not None
+    if is_as_wanted and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP):
+        return current.nonce or 0
+    nonce = (current.nonce or 0) + 1
+    job = {
+        "initialSavepointPath": wanted.snapshot,
+        "parallelism": wanted.parallelism,
+        "savepointRedeployNonce": nonce,
+        "state": "running",
+    }
+    _patch(where, {"spec": {"job": job, "flinkConfiguration": {MAX_PARALLELISM_OPTION: wanted.max_parallelism}}})
+    return nonce
+
+
+def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
+    """Return whether the operator has redeployed the job as of this nonce, and the job runs.
+
+    Raises `RescaleError` if the operator gave up, or if somebody else has redeployed the job since.
+    """
+    current = read_deployment(where)
+    if current.nonce != nonce:
+        raise RescaleError(
+            "somebody else has redeployed the FlinkDeployment",
+            path=_place(where),
+            expected=f"savepointRedeployNonce {nonce}",
+            found=current.nonce,
+        )
+    if current.reconciled != nonce:
+        if current.error:
+            log.warning("Flink's operator reports: %s", current.error)
+        return False
+    if current.lifecycle in _GIVEN_UP:
+        raise RescaleError(
+            "Flink's operator could not start the job from the snapshot",
+            path=_place(where),
+            expected="a running job",
+            found=f"{current.lifecycle}: {current.error or 'no reason is given'}",
+            advice="look at the events of the resource and at the JobManager's log",
+        )
+    return current.job_state in ("RUNNING", "FINISHED")
+
+
+def _max_parallelism(where: PatchDeployment, spec: dict[str, Any]) -> str | None:
+    """Return the option for the max parallelism as text, even if the resource has a number."""
+    options = spec.get("flinkConfiguration") or {}
+    section, _, name = MAX_PARALLELISM_OPTION.partition(".")
+    if name in (options.get(section) or {}):
+        raise RequestError(
+            "the FlinkDeployment nests the option for the max parallelism, so a patch would set it twice",
+            path=_place(where),
+            expected=f"flinkConfiguration with the flat key {MAX_PARALLELISM_OPTION!r}",
+            found=f"{name!r} nested below {section!r}",
+            advice="write the option as a flat key",
+        )
+    value = options.get(MAX_PARALLELISM_OPTION)
+    return None if value is None else str(value)
+
+
+def _reconciled_nonce(status: dict[str, Any]) -> int | None:
+    """Return the nonce in `ReconciliationStatus.lastReconciledSpec`, which is JSON in a string."""
+    text = (status.get("reconciliationStatus") or {}).get("lastReconciledSpec")
+    document = json.loads(text) if text else {}
+    job = (document.get("spec") or document).get("job") or {}
+    nonce: int | None = job.get("savepointRedeployNonce")
+    return nonce
+
+
+def _patch(where: PatchDeployment, patch: dict[str, Any], **more: str) -> None:
+    more["_content_type"] = "application/merge-patch+json"
+    _call(where, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
+
+
+def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], Any]) -> dict[str, Any]:
+    from kubernetes.client import ApiException
+    from urllib3.exceptions import HTTPError
+
+    place = (*_KIND, where.namespace, _PLURAL, where.name)
+    try:
+        document: dict[str, Any] = function(open_kubernetes(where.connection), place)
+    except HTTPError as error:
+        raise StoreError("Kubernetes cannot be reached", path=_place(where), found=error) from None
+    except ApiException as error:
+        status = f"status {error.status}: {_message(error)}"
+        if error.status in (409, 429) or error.status >= 500:
+            raise StoreError("Kubernetes has a temporary problem", path=_place(where), found=status) from None
+        advice = {
+            403: f"give the service account the right to {verb} {_PLURAL} in this namespace",
+            404: "check namespace and name, and whether Flink's Kubernetes operator is installed",
+        }
+        raise RequestError(
+            f"Kubernetes refuses to {verb} the FlinkDeployment",
+            path=_place(where),
+            found=status,
+            advice=advice.get(error.status),
+        ) from None
+    return document
+
+
+def _message(error: Any) -> str:
+    try:
+        return str(json.loads(error.body)["message"])
+    except (ValueError, KeyError, TypeError):
+        return str(error.reason)
+
+
+def _place(where: PatchDeployment) -> str:
+    return f"{where.namespace}/{where.name}"

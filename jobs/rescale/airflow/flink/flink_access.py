@@ -1,0 +1,155 @@
+"""Access to Flink and Kubernetes by Airflow connections. Secrets appear in requests only, never in logs or errors."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from rescale.airflow.connections.access import missing_connection
+from rescale.flink_rest.address import address_of
+from rescale.flink_rest.client import Flink
+from rescale.text.errors import RequestError
+
+_KINDS = ("http", "generic")
+
+_SECRETS = "put login and password into an Airflow connection, and name the connection"
+_ACCESS = "name an Airflow connection with login and password, or with only a password for a bearer token"
+"""Advice for addresses with secrets in them, and for a Flink that denies access."""
+
+_OPTIONS = {
+    *("headers", "verify", "cert", "proxies", "proxy"),
+    *("stream", "timeout", "allow_redirects", "max_redirects", "trust_env", "check_response"),
+}
+"""Fields of an extra that are not headers. Those of the second line are settings of `requests`, which we do not use."""
+
+
+def open_flink(flink: str) -> Flink:
+    """Return a client for the cluster at an address (`http://jobmanager:8081`), or for an Airflow connection by its id.
+
+    The connection has type http or generic. It holds a host (with `https://` before it, or `https` as the schema, for
+    TLS) and a port, and either login and password, or only a password as a bearer token. Its extra may hold `headers`,
+    `verify`, `cert` and `proxies`, as for Airflow's `HttpHook`.
+    """
+    if "://" in flink:
+        return Flink(address_of(flink, _SECRETS), access=_ACCESS)
+    try:
+        connection = Connection.get(flink)
+    except AirflowNotFoundException:
+        raise missing_connection(flink, "give the address of Flink's REST API (http://host:port)") from None
+    if connection.conn_type not in _KINDS or not connection.host:
+        raise RequestError(
+            f"the connection {flink!r} does not say where Flink's REST API is",
+            expected=f"a connection of type {' or '.join(_KINDS)} with a host",
+            found=connection.conn_type,
+        )
+    host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
+    address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS)
+    headers, extra = _sendable(flink, _headers(flink, connection)), connection.extra_dejson
+    transport = _transport(flink, extra) | _proxy(flink, extra, urlsplit(address).scheme)
+    return Flink(address, headers, access=_ACCESS, **transport)
+
+
+def open_kubernetes(connection_id: str | None) -> Any:
+    """Return Kubernetes' API for custom resources by an Airflow connection; None for the access of this pod or user."""
+    from airflow.providers.cncf.kubernetes.hooks.kubernetes import KubernetesHook
+    from kubernetes.config import ConfigException
+
+    try:
+        return KubernetesHook(conn_id=connection_id).custom_object_client
+    except AirflowNotFoundException:
+        raise missing_connection(connection_id or "", "leave the field empty to use the worker's own access") from None
+    except ConfigException as error:
+        raise RequestError(
+            "there is no access to Kubernetes", found=error, advice="name an Airflow connection of type kubernetes"
+        ) from None
+
+
+def _headers(connection_id: str, connection: Connection) -> dict[str, str]:
+    extra = connection.extra_dejson
+    # HttpHook takes every field that is not an option of its own for a header.
+    more = {name: value for name, value in extra.items() if name not in _OPTIONS}
+    given = {**more, **_fields(connection_id, "headers", extra.get("headers"))}
+    headers = {name: str(value) for name, value in given.items()}
+    if not connection.password:
+        return headers
+    if not connection.login:
+        return {**headers, "Authorization": f"Bearer {connection.password}"}
+    both = base64.b64encode(f"{connection.login}:{connection.password}".encode()).decode()
+    return {**headers, "Authorization": f"Basic {both}"}
+
+
+def _sendable(connection_id: str, headers: dict[str, str]) -> dict[str, str]:
+    """Return the headers. Raises `RequestError` for an invalid one; the HTTP client's error would show its value."""
+    for name, value in headers.items():
+        header = name + value
+        if not (header.isascii() and header.isprintable()):
+            raise RequestError(
+                f"the connection {connection_id!r} has characters that an HTTP header may not contain",
+                found=f"in the header {name!r}",
+                advice="check its password and its extra for line breaks",
+            )
+    return headers
+
+
+def _transport(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the client's settings for certificates. Raises `RequestError` if a certificate cannot be read."""
+    verify, cert = extra.get("verify", True), extra.get("cert")
+    transport: dict[str, Any] = {}
+    try:
+        if isinstance(verify, str) or cert:
+            context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
+            if verify is False:
+                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            if cert:
+                context.load_cert_chain(*([cert] if isinstance(cert, str) else cert))
+            transport["verify"] = context
+        elif verify is False:
+            transport["verify"] = False
+    except (OSError, TypeError) as error:
+        raise RequestError(
+            f"the certificates of the connection {connection_id!r} cannot be read",
+            expected="verify: true, false or a file of authorities; cert: a file, or files of certificate and key",
+            found=error,
+        ) from None
+    return transport
+
+
+def _proxy(connection_id: str, extra: Mapping[str, Any], scheme: str) -> dict[str, str]:
+    """Return the client's setting for the proxy of this scheme. Raises `RequestError` if it is not an address."""
+    proxy = _fields(connection_id, "proxies", extra.get("proxies")).get(scheme)
+    if not proxy:
+        return {}
+    if not _is_address(proxy):
+        raise RequestError(  # does not show the value, which may contain a password
+            f"the connection {connection_id!r} has a proxy that is not an address: proxies.{scheme}",
+            expected="http://host:port",
+            advice="check the connection's extra",
+        )
+    return {"proxy": proxy}
+
+
+def _is_address(text: Any) -> bool:
+    try:
+        url = httpx.URL(text)
+    except (httpx.InvalidURL, TypeError):
+        return False
+    has_port = url.port is None or 0 < url.port < 1 << 16  # the system would truncate a larger one
+    return url.scheme in ("http", "https") and bool(url.host) and has_port
+
+
+def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
+    """Return the fields below a field. Raises `RequestError` if the field holds something else."""
+    if value is not None and not isinstance(value, Mapping):
+        raise RequestError(
+            f"the extra of the connection {connection_id!r} has a wrong value: {field}",
+            expected="fields and their values",
+            found=f"a {type(value).__name__}",
+        )
+    return value or {}

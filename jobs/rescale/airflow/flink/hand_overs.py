@@ -1,0 +1,51 @@
+"""The three ways to start a job from a snapshot, as values that are passed from task to task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rescale.text.errors import RequestError
+
+
+class Print(msgspec.Struct, frozen=True, tag="print", tag_field="kind"):
+    """Print the command, with which somebody starts the job by hand."""
+
+
+class RunJar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="jar", tag_field="kind"):
+    """Run a jar that was uploaded to a session cluster (`/jars`).
+
+    `flink` is an address or the id of an Airflow connection, `jar` the jar's id or its file name. `entry_class` is the
+    class with `main`; None for the one that the jar names. `configuration` are further Flink options for the job.
+    """
+
+    flink: str
+    jar: str
+    entry_class: str | None = None
+    arguments: tuple[str, ...] = ()
+    configuration: dict[str, str] = {}
+
+
+class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="deployment", tag_field="kind"):
+    """Patch a `FlinkDeployment` in application mode, from which Flink's Kubernetes operator starts the job.
+
+    `connection` is the id of an Airflow connection to Kubernetes; None for the worker's own access.
+    """
+
+    namespace: str
+    name: str
+    connection: str | None = None
+
+
+HandOver = Print | RunJar | PatchDeployment
+
+
+def hand_over_of(document: Mapping[str, Any]) -> HandOver:
+    """Return the hand-over of a document (`msgspec.to_builtins`). Raises `RequestError` with the wrong field."""
+    try:
+        hand_over: HandOver = msgspec.convert(document, HandOver)
+    except msgspec.ValidationError as error:
+        raise RequestError("the hand-over is not valid", expected=error, found=dict(document)) from None
+    return hand_over

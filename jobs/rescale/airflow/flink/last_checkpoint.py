@@ -1,0 +1,156 @@
+"""A job's last checkpoint as the source: the job is cancelled right after it, and no savepoint is written.
+
+The job goes on from that checkpoint as after a failure: it processes again the records that came after it. Flink must
+keep the checkpoint when the job is cancelled, and it may hold no records in flight, which belong to the old subtasks.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import uuid4
+
+from rescale.flink.metadata.reader import read_metadata
+from rescale.flink_rest.client import Flink
+from rescale.snapshot.discovery import METADATA, checkpoint_directory, complete_checkpoints
+from rescale.snapshot.opening import METADATA_LIMIT
+from rescale.storage.locations import join, name, normalise, parent
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError, RescaleError, StoreError, UnsupportedError
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.1
+_CHECKPOINT_SECONDS = 3600
+_CANCEL_SECONDS = 600
+_ATTEMPTS = 4
+"""Checkpoints to take in the hope that one holds no records in flight."""
+
+_KEPT = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION"
+_TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
+
+
+def checkpoints_of(flink: Flink, job_id: str) -> str:
+    """Return the directory of a job's checkpoints, below which Flink keeps the last one when the job is cancelled.
+
+    Raises `RequestError` if it would not, or if the job has made no checkpoint yet.
+    """
+    config = flink.checkpoint_config(job_id)
+    retained = config is not None and config.externalization.enabled
+    if config is None or not retained or config.externalization.delete_on_cancellation:
+        raise RequestError(
+            "Flink would delete the job's checkpoints when the job is cancelled"
+            if config is not None
+            else "the job makes no checkpoints",
+            path=flink.address,
+            expected=_KEPT,
+            found="checkpoints that are kept only if the job fails" if retained else "no retained checkpoints",
+            advice=f"start the job with this option from a savepoint; or {_TAKE_A_SAVEPOINT}",
+        )
+    latest = flink.latest_checkpoint(job_id)
+    if latest is None or not name(normalise(latest)).startswith("chk-"):
+        raise RequestError(
+            "the job has made no checkpoint that can be found again since it was started",
+            path=flink.address,
+            expected="a checkpoint in a directory chk-N",
+            found=latest,
+            advice=f"wait for the job's next checkpoint, and check state.checkpoints.dir; or {_TAKE_A_SAVEPOINT}",
+        )
+    return parent(normalise(latest))
+
+
+def take_checkpoint(flink: Flink, job_id: str) -> None:
+    """Let a job make a checkpoint, and wait for it. Raises `StoreError` if it fails."""
+    trigger_id, until = uuid4().hex, time.monotonic() + _CHECKPOINT_SECONDS
+    flink.trigger_checkpoint(job_id, trigger_id)
+    while time.monotonic() < until:
+        progress = flink.triggered_checkpoint(job_id, trigger_id)
+        if progress is None or progress.failure is not None:
+            failure = None if progress is None else progress.failure
+            raise StoreError("Flink could not take a checkpoint", path=flink.address, operator=job_id, found=failure)
+        if progress.ended:
+            return
+        time.sleep(_POLL_SECONDS)
+    raise StoreError("Flink has not ended a checkpoint in time", path=flink.address, found=f"{_CHECKPOINT_SECONDS} s")
+
+
+def cancel_after_checkpoint(flink: Flink, job_id: str, checkpoints: str, before_cancel: Callable[[], None]) -> None:
+    """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
+
+    The first checkpoint may take long. So there is a second one, and few records come between it and the cancel.
+    """
+    take_checkpoint(flink, job_id)
+    take_source(flink, job_id, checkpoints)
+    before_cancel()
+    cancel(flink, job_id)
+
+
+def take_source(flink: Flink, job_id: str, checkpoints: str) -> None:
+    """Let a job make a checkpoint without records in flight. Raises `UnsupportedError` if all attempts have some."""
+    for _ in range(_ATTEMPTS):
+        take_checkpoint(flink, job_id)
+        if not with_newest(checkpoints, _holds_records_in_flight):
+            return
+    raise UnsupportedError(
+        "the job's checkpoints hold records in flight, which belong to the old subtasks",
+        path=checkpoints,
+        expected="a checkpoint without them",
+        found=f"records in flight in each of {_ATTEMPTS} checkpoints",
+        advice=f"{_TAKE_A_SAVEPOINT}, which never holds any; or set execution.checkpointing.unaligned.enabled to false",
+    )
+
+
+def cancel(flink: Flink, job_id: str) -> None:
+    """Cancel a job, and wait for its end. Raises `RescaleError` if it has come to its end by itself."""
+    until = time.monotonic() + _CANCEL_SECONDS
+    flink.cancel(job_id)
+    while (line := flink.line(job_id)) is not None and not line.ended:
+        if time.monotonic() > until:
+            raise StoreError("the job has not ended in time", path=flink.address, found=f"{job_id}: {line.state}")
+        time.sleep(_POLL_SECONDS)
+    if line is not None and line.state == "FINISHED":
+        raise RescaleError(
+            "the job has finished by itself: nothing is left to hand over", path=flink.address, operator=line.name
+        )
+    log.info("the job has ended: %s", "no longer known to Flink" if line is None else line.state)
+
+
+def newest_checkpoint(checkpoints: str) -> str:
+    """Return the newest complete checkpoint in a job's directory; `RequestError` if there is none."""
+    numbers = complete_checkpoints(checkpoints)
+    if not numbers:
+        raise RequestError(
+            "the job has left no checkpoint", path=checkpoints, expected=f"a directory chk-N with _metadata, by {_KEPT}"
+        )
+    return checkpoint_directory(checkpoints, numbers[-1])
+
+
+def with_newest(checkpoints: str, use: Callable[[str], T]) -> T:
+    """Return what `use` makes of a running job's newest checkpoint.
+
+    Flink deletes a checkpoint when the next one is complete. If that happens meanwhile, the next one is used.
+    """
+    for _ in range(_ATTEMPTS):
+        checkpoint = newest_checkpoint(checkpoints)
+        try:
+            return use(checkpoint)
+        except RescaleError:
+            if newest_checkpoint(checkpoints) == checkpoint:
+                raise
+    raise StoreError(
+        "Flink deletes the job's checkpoints before they can be read",
+        path=checkpoints,
+        found=f"a newer one in each of {_ATTEMPTS} attempts",
+        advice="let Flink retain more of them (execution.checkpointing.num-retained), or make them less often",
+    )
+
+
+def _holds_records_in_flight(checkpoint: str) -> bool:
+    uri = join(checkpoint, METADATA)
+    metadata = read_metadata(open_store(uri).read_all(uri, METADATA_LIMIT)[0], uri)
+    states = [subtask.state for operator in metadata.operators for subtask in operator.subtasks]
+    return any(state is not None and (state.input_channels or state.output_channels) for state in states)

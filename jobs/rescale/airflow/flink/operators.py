@@ -1,0 +1,180 @@
+"""Operators that take a job's savepoint, hand the job over, and go back.
+
+They occupy a worker for a few requests only. While a question has no answer yet, they are deferred to the triggerer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NoReturn
+
+import msgspec
+from airflow.sdk import BaseOperator, Context
+
+from rescale.airflow.connections.access import storage_access
+from rescale.airflow.filled_form import stripped
+from rescale.airflow.flink.cancel_mark import CancelMark
+from rescale.airflow.flink.hand_overs import hand_over_of
+from rescale.airflow.flink.questions import Answer, Question, describe_answer
+from rescale.airflow.flink.stopping import (
+    JobBefore,
+    end_pending_work,
+    go_back,
+    hand_job_over,
+    job_before_of,
+    stop_at_checkpoint,
+    take_savepoint,
+)
+from rescale.airflow.flink.triggers import AnswerTrigger
+from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output
+from rescale.airflow.steps.retries import RETRIES, task_errors
+from rescale.flink.start import Start
+from rescale.flink_rest.client import Taking
+from rescale.text.errors import RescaleError
+
+_PERIOD_SECONDS = 10.0
+"""Time between two questions, and before the first. A worker takes seconds to exit after it has deferred a task; if the
+task resumed before, Airflow would consider it lost (`SchedulerJobRunner.process_executor_events`)."""
+
+
+class WaitingOperator(BaseOperator):
+    """Base operator that waits for the answer to a question, for at most `patience`."""
+
+    def __init__(self, *, patience: timedelta = timedelta(hours=1), **arguments: Any) -> None:
+        super().__init__(**{**RETRIES, **arguments})
+        self.patience = patience
+
+    def answered(self, context: Context, event: dict[str, Any]) -> Answer:  # noqa: ARG002
+        """Resume with the triggerer's answer, which is the result of the task."""
+        with task_errors():
+            return self._finish(_answer(event))
+
+    def _result(self, step: Question | Answer) -> Answer:
+        """Return the answer if there is one already; defer the task otherwise."""
+        if isinstance(step, dict):
+            return self._finish(step)
+        if (answer := step.ask()) is None:
+            self._defer(step, "answered")
+        return self._finish(answer)
+
+    def _defer(self, question: Question, then: str) -> NoReturn:
+        self.log.info("waiting for %s", question.waits_for)
+        trigger = AnswerTrigger(msgspec.to_builtins(question), self.patience.total_seconds(), _PERIOD_SECONDS)
+        self.defer(trigger=trigger, method_name=then)
+
+    def _run(self, context: Context) -> str:
+        """Return the name of the work, from which the ids that Flink gets are made; other tasks of the run share it."""
+        instance = context["ti"]
+        return f"{instance.dag_id}/{instance.run_id}"
+
+    def _finish(self, answer: Answer) -> Answer:
+        """Log the answer, and return it as the result of the task."""
+        self.log.info("%s", describe_answer(answer))
+        return answer
+
+
+class TakeSavepoint(WaitingOperator):
+    """Operator that takes the savepoint of a job. Its result is `{"savepoint": URI, "job": id, "state": job state}`.
+
+    `before` is the document of a `JobBefore`. If it wants the job's last checkpoint, the job is cancelled right after
+    it, and the result names the checkpoint.
+    """
+
+    template_fields: Sequence[str] = ("before",)
+
+    def __init__(self, *, before: Any, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.before = before
+
+    def execute(self, context: Context) -> Answer:
+        with task_errors():
+            before = job_before_of(required_output(LOOK, self.before))
+            if before.taking is not Taking.CHECKPOINT:
+                return self._result(take_savepoint(before, self._run(context)))
+            with storage_access(stripped(context["params"])["connection"]):
+                return self._finish(self._stop_at_checkpoint(context, before))
+
+    def _stop_at_checkpoint(self, context: Context, before: JobBefore) -> Answer:
+        mark = CancelMark(context["task_state_store"], context["ti"], before.job_id)
+        if is_cancelled := mark.is_set:
+            mark.set()
+        return stop_at_checkpoint(before, is_cancelled=is_cancelled, before_cancel=mark.set)
+
+
+class HandOverJob(WaitingOperator):
+    """Operator that starts the job from the result, or prints the command for it.
+
+    Its result describes the new job, with `in_place_of`, the id of the job whose savepoint the run has taken.
+
+    `start` is the document of a `Start`. `before` is that of a `JobBefore`, with the hand-over in it, if the run has
+    taken the savepoint; otherwise `hand_over` is the document of the hand-over (`hand_over_of`). `parallelism` is the
+    default parallelism of the job, if it is known. A plan only knows the operators, and takes the parallelism that most
+    of them have.
+    """
+
+    template_fields: Sequence[str] = ("start", "before", "hand_over", "parallelism")
+
+    def __init__(
+        self, *, start: Any, before: Any = None, hand_over: Any = None, parallelism: Any = None, **arguments: Any
+    ) -> None:
+        super().__init__(**arguments)
+        self.start = start
+        self.before = before
+        self.hand_over = hand_over
+        self.parallelism = parallelism
+
+    def execute(self, context: Context) -> Answer:
+        with task_errors():
+            start = Start(**required_output(PUBLISH, self.start))
+            start = start._replace(parallelism=self.parallelism or start.parallelism)
+            self.log.info("start the job: %s", start.command)
+            before = job_before_of(self.before) if self.before else None
+            hand_over = before.hand_over if before is not None else hand_over_of(required_output(LOOK, self.hand_over))
+            return self._result(hand_job_over(hand_over, start, self._run(context), before))
+
+    def _finish(self, answer: Answer) -> Answer:
+        return super()._finish({**answer, "in_place_of": self.before["job_id"]} if self.before else answer)
+
+
+class GoBack(WaitingOperator):
+    """Operator that starts the job again from its own savepoint, with its old shape; a running job is left alone.
+
+    `before` is the document of a `JobBefore`, `taken` the result of `TakeSavepoint`, or None without a result.
+    """
+
+    template_fields: Sequence[str] = ("before", "taken")
+
+    def __init__(self, *, before: Any, taken: Any = None, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.before = before
+        self.taken = taken
+
+    def execute(self, context: Context) -> Answer:
+        with task_errors():
+            before: JobBefore = job_before_of(required_output(LOOK, self.before))
+            savepoint = self.source(context, before)
+            if savepoint is not None:
+                start = Start(savepoint, before.parallelism, None)
+                self.log.info("if this task fails, start the job by hand: %s", start.command)
+            while (question := end_pending_work(before, self._run(context))) is not None:
+                if question.ask() is None:
+                    self._defer(question, "cleared")
+            return self._result(go_back(before, self._run(context), savepoint))
+
+    def source(self, context: Context, before: JobBefore) -> str | None:  # noqa: ARG002
+        """Return the snapshot to start the job from; None if there is none, or only Flink knows it."""
+        return self.taken["savepoint"] if self.taken and self.taken["job"] == before.job_id else None
+
+    def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
+        """Resume when the pending work has ended."""
+        with task_errors():
+            _answer(event)
+        return self.execute(context)
+
+
+def _answer(event: dict[str, Any]) -> Answer:
+    if "error" in event:
+        raise RescaleError.from_json(event["error"])
+    answer: Answer = event["answer"]
+    return answer

@@ -1,0 +1,180 @@
+"""Questions to Flink whose answer takes time. They can be asked any number of times, in a worker or the triggerer.
+
+`ask` returns None until there is an answer. It raises `StoreError` if Flink cannot be asked, or if another try of the
+task may help; any other error means that there will be no answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+
+from rescale.airflow.flink.checkpoint_taken import CheckpointTaken
+from rescale.airflow.flink.deployment import is_redeployed
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.hand_overs import PatchDeployment
+from rescale.flink_rest.client import Flink, Taking
+from rescale.storage.locations import contains, normalise
+from rescale.text.errors import RescaleError, StoreError
+
+Answer = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+
+class SavepointTaken(msgspec.Struct, frozen=True, tag=True):
+    """Question for the savepoint that a trigger id began below `directory`.
+
+    If the savepoint ends the job, there is no answer before the job has ended.
+    """
+
+    flink: str
+    job_id: str
+    trigger_id: str
+    directory: str
+    taking: Taking
+
+    @property
+    def ends_the_job(self) -> bool:
+        return self.taking is not Taking.RUN_ON
+
+    @property
+    def waits_for(self) -> str:
+        return f"the savepoint of job {self.job_id}" + (" and the job to end" if self.ends_the_job else "")
+
+    def ask(self) -> Answer | None:
+        with open_flink(self.flink) as flink:
+            savepoint = flink.savepoint(self.job_id, self.trigger_id)
+            job = flink.job(self.job_id)
+            if savepoint is not None and savepoint.failure is not None:
+                raise StoreError("Flink could not take the savepoint", path=self.directory, found=savepoint.failure)
+            alive = job is not None and not job.ended
+            location = savepoint.location if savepoint is not None else None
+            if alive and savepoint is None:
+                location = None if self.ends_the_job else savepoint_below(flink, self.job_id, self.directory)
+                if location is None:
+                    raise StoreError("Flink no longer knows the savepoint that it was writing", path=self.directory)
+            if (savepoint is not None and location is None) or (alive and self.ends_the_job):
+                return None
+            if job is not None and job.state == "FAILED" and self.ends_the_job:
+                raise RescaleError(
+                    "the job failed while it was being stopped",
+                    path=self.directory,
+                    found=flink.why_failed(self.job_id),
+                    advice="check that its sinks have committed everything before you start it again",
+                )
+            location = location or savepoint_below(flink, self.job_id, self.directory)
+            if location is None:
+                raise RescaleError(
+                    "the job has ended without a savepoint of this run",
+                    path=self.directory,
+                    expected=f"a savepoint of job {self.job_id}",
+                    found=job.state if job is not None else "a job that Flink does not know",
+                    advice="if another run has stopped the job, that run starts it again; otherwise start it from its "
+                    "last checkpoint",
+                )
+            return {"savepoint": normalise(location), "job": self.job_id, "state": job.state if job else None}
+
+
+class JobEnded(msgspec.Struct, frozen=True, tag=True):
+    """Question for the end of a cancelled job."""
+
+    flink: str
+    job_id: str
+
+    @property
+    def waits_for(self) -> str:
+        return f"job {self.job_id} to end"
+
+    def ask(self) -> Answer | None:
+        with open_flink(self.flink) as flink:
+            line = flink.line(self.job_id)
+            return {"job": self.job_id} if line is None or line.ended else None
+
+
+class JobRuns(msgspec.Struct, frozen=True, tag=True):
+    """Question for the start of a job: the answer comes when every task has restored its state and runs."""
+
+    flink: str
+    job_id: str
+
+    @property
+    def waits_for(self) -> str:
+        return f"every task of job {self.job_id} to run"
+
+    def ask(self) -> Answer | None:
+        with open_flink(self.flink) as flink:
+            line = flink.line(self.job_id)
+            if line is None:
+                raise RescaleError("Flink no longer knows the job", path=flink.address, found=self.job_id)
+            if line.ended and not line.runs:
+                why = flink.why_failed(self.job_id)
+                raise RescaleError(
+                    "the job did not start from the snapshot",
+                    path=flink.address,
+                    operator=line.name,
+                    expected="a running job",
+                    found=line.state if why is None else f"{line.state}: {why}",
+                    advice="if the job sets its max parallelism itself, remove that from its code or configuration"
+                    if line.state == "FAILED"
+                    else "find out who has cancelled it",
+                )
+            if not line.runs:
+                if (why := flink.why_failed(self.job_id)) is not None:
+                    log.warning("the job is %s: %s", line.state, why)
+                return None
+            job = flink.job(self.job_id)
+            if job is None:
+                return None
+            return {
+                "job": job.job_id,
+                "name": job.name,
+                "parallelism": job.parallelism,
+                "restored_from": flink.restored_from(job.job_id),
+            }
+
+
+class DeploymentRuns(msgspec.Struct, frozen=True, tag=True):
+    """Question for the redeployment of a job by Flink's Kubernetes operator."""
+
+    where: PatchDeployment
+    nonce: int
+
+    @property
+    def waits_for(self) -> str:
+        return f"the FlinkDeployment {self.where.namespace}/{self.where.name} to run"
+
+    def ask(self) -> Answer | None:
+        if not is_redeployed(self.where, self.nonce):
+            return None
+        return {"deployment": f"{self.where.namespace}/{self.where.name}", "nonce": self.nonce}
+
+
+Question = SavepointTaken | CheckpointTaken | JobEnded | JobRuns | DeploymentRuns
+
+
+def describe_answer(answer: Answer) -> str:
+    """Return a clause about an answer, for logs and errors."""
+    match answer:
+        case {"savepoint": savepoint, "job": job, "state": state}:
+            return f"the savepoint of job {job} is {savepoint}; the job is {state or 'no longer known to Flink'}"
+        case {"checkpoint": checkpoint, "job": job}:
+            return f"the checkpoint of job {job} is {checkpoint}"
+        case {"restored_from": snapshot, "job": job, "parallelism": parallelism}:
+            return f"job {job} runs with parallelism {parallelism}, restored from {snapshot}"
+        case {"deployment": deployment}:
+            return f"the FlinkDeployment {deployment} runs"
+        case {"start": command}:
+            return f"start the job by hand: {command}"
+        case {"job": job}:
+            return f"job {job} has ended"
+        case _:
+            return "done"
+
+
+def savepoint_below(flink: Flink, job_id: str, directory: str) -> str | None:
+    """Return the job's last savepoint if it is below a directory. It is known even if Flink forgot the trigger id."""
+    location = flink.latest_savepoint(job_id)
+    return location if location is not None and contains(normalise(directory), normalise(location)) else None

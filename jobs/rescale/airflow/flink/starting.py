@@ -1,0 +1,107 @@
+"""Start a job from a snapshot, in one of the three ways; cancel a job that was started."""
+
+from __future__ import annotations
+
+from rescale.airflow.flink.deployment import Wanted, check_patch, read_deployment, redeploy
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print, RunJar
+from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.questions import Answer, DeploymentRuns, JobEnded, JobRuns, Question
+from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
+from rescale.flink_rest.client import Flink
+from rescale.text.errors import RequestError, RescaleError
+
+
+def check_hand_over(hand_over: HandOver) -> None:
+    """Raise `RequestError` if the jar or deployment does not exist or is not accessible, before a job is stopped."""
+    if isinstance(hand_over, RunJar):
+        if MAX_PARALLELISM_OPTION in hand_over.configuration:
+            raise RequestError(
+                "the Flink options of the jar set the max parallelism, which the plan sets",
+                found=f"{MAX_PARALLELISM_OPTION}={hand_over.configuration[MAX_PARALLELISM_OPTION]}",
+                advice="remove it: Flink takes an unchanged one from the snapshot, and the run sets a new one",
+            )
+        with open_flink(hand_over.flink) as flink:
+            _jar_id(flink, hand_over.jar)
+    elif isinstance(hand_over, PatchDeployment):
+        read_deployment(hand_over)
+        check_patch(hand_over)
+
+
+def start_job(hand_over: HandOver, start: Start, *seed: str) -> Question | Answer:
+    """Start a job unless it was started already, and return the question for it; for `Print`, return the answer.
+
+    `seed` identifies this start; every other start has another seed.
+    """
+    if isinstance(hand_over, Print):
+        return {"start": start.command}
+    if isinstance(hand_over, PatchDeployment):
+        before = read_deployment(hand_over).fields.max_parallelism
+        maximum = before if start.max_parallelism is None else str(start.max_parallelism)
+        return DeploymentRuns(hand_over, redeploy(hand_over, Wanted(start.snapshot, start.parallelism, maximum)))
+    with open_flink(hand_over.flink) as flink:
+        if (alive := _alive(flink, *seed)) is not None:
+            return JobRuns(hand_over.flink, alive)
+        jar = _jar_id(flink, hand_over.jar)
+        for job_id in ids(*seed):
+            job = flink.job(job_id)
+            if job is None:
+                _run(flink, hand_over, jar, job_id, start)
+            if job is None or not job.ended or job.runs:
+                return JobRuns(hand_over.flink, job_id)
+    raise RequestError("the job was started many times, and ended every time", path=hand_over.flink)
+
+
+def running_job(hand_over: HandOver, *seed: str) -> str | None:
+    """Return the id of the job that `start_job` started from a jar with this seed, or None if it has ended."""
+    if not isinstance(hand_over, RunJar):
+        return None
+    with open_flink(hand_over.flink) as flink:
+        return _alive(flink, *seed)
+
+
+def _alive(flink: Flink, *seed: str) -> str | None:
+    """Return the id of the job with this seed that has not ended.
+
+    It need not be the first id that Flink does not know: Flink forgets ended jobs (`jobstore.expiration-time`).
+    """
+    alive = {line.job_id for line in flink.jobs() if not line.ended}
+    return next((job_id for job_id in ids(*seed) if job_id in alive), None)
+
+
+def withdraw_job(hand_over: HandOver, *seed: str) -> Question | None:
+    """Cancel the job that `start_job` started from a jar with this seed; return the question for its end.
+
+    Return None if no such job runs. A FlinkDeployment needs no cancel: its next start replaces the job.
+    """
+    job_id = running_job(hand_over, *seed)
+    if job_id is None or not isinstance(hand_over, RunJar):
+        return None
+    with open_flink(hand_over.flink) as flink:
+        flink.cancel(job_id)
+    return JobEnded(hand_over.flink, job_id)
+
+
+def _run(flink: Flink, hand_over: RunJar, jar: str, job_id: str, start: Start) -> None:
+    try:
+        flink.run_jar(jar, job_id, start, hand_over.entry_class, hand_over.arguments, hand_over.configuration)
+    except RescaleError:
+        if flink.job(job_id) is None:  # otherwise an earlier try, or this one, has started the job
+            raise
+
+
+def _jar_id(flink: Flink, wanted: str) -> str:
+    """Return the id of an uploaded jar; for a file name, the one that was uploaded last."""
+    jars = flink.jars()
+    if wanted in jars:
+        return wanted
+    named = [jar for jar, name in jars.items() if name == wanted]
+    if not named:
+        raise RequestError(
+            "the jar is not uploaded to Flink",
+            path=flink.address,
+            expected=f"one of {', '.join(jars)}" if jars else "an uploaded jar, but there is none",
+            found=wanted,
+            advice="upload it (POST /jars/upload, or in Flink's web interface)",
+        )
+    return named[0]

@@ -1,0 +1,379 @@
+"""Take a job's savepoint, hand the job over, and go back.
+
+A run that stops a job must be able to start it again. So the job is inspected first, and everything that its start
+needs is stored (`JobBefore`). A hand-over that cannot start the job (the printed command) does not allow a stop. Going
+back starts the job from the *source* savepoint with the old shape, after the job that was started from the result has
+ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from rescale.airflow.flink.deployment import Wanted, read_deployment, redeploy
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print
+from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.questions import (
+    Answer,
+    DeploymentRuns,
+    JobEnded,
+    Question,
+    SavepointTaken,
+    savepoint_below,
+)
+from rescale.airflow.flink.starting import check_hand_over, running_job, start_job, withdraw_job
+from rescale.flink.start import Start
+from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, Taking
+from rescale.flink_rest.running_job import JobLine
+from rescale.storage.locations import join, normalise
+from rescale.text.errors import RequestError, RescaleError, StoreError
+
+log = logging.getLogger(__name__)
+
+CANCELLING = "CANCELLING"
+"""State of a job that has been asked to end, and has not yet."""
+
+_MAX_SAVEPOINTS = 20
+"""Most savepoints that a run may begin. Every check asks Flink for each of them."""
+
+CHOOSE_NATIVE = 'choose "native" under "Format of the savepoint"'
+
+_NO_CANONICAL = ("does not support CANONICAL savepoints", "UnsupportedOperationException: Not supported yet.")
+"""Messages of tasks that fail because they cannot take a canonical savepoint: on ForSt (`StreamTask`), and with
+asynchronous state (`StreamOperatorStateHandler`)."""
+
+
+class JobBefore(msgspec.Struct, frozen=True):
+    """A running job before its rescale: everything that is needed to take its savepoint and to start it again.
+
+    `directory` is the directory for savepoints, or that of the job's checkpoints if its last one is to be the source.
+    `parallelism` is the default parallelism of the job. If the job is handed
+    over to a FlinkDeployment, `deployment` are the old fields of it, and `nonce` that of its last redeployment.
+    """
+
+    flink: str
+    job_id: str
+    name: str
+    taking: Taking
+    directory: str
+    parallelism: int
+    hand_over: HandOver
+    deployment: Wanted | None = None
+    nonce: int | None = None
+    savepoint_format: SavepointFormat = SavepointFormat.CANONICAL
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the FlinkDeployment was redeployed since. The job is gone then, and maybe its REST API, too."""
+        where = self.hand_over
+        return isinstance(where, PatchDeployment) and read_deployment(where).nonce != self.nonce
+
+    def own_directory(self, run: str) -> str:
+        """Return the directory for the savepoints of this run only."""
+        return join(normalise(self.directory), f"rescale-{next(ids('directory', run, self.job_id))[:12]}")
+
+
+def job_before_of(document: Mapping[str, Any]) -> JobBefore:
+    """Return the job of a document (`msgspec.to_builtins`)."""
+    return msgspec.convert(document, JobBefore)
+
+
+def refuse_stop_without_restart(taking: Taking, hand_over: HandOver) -> None:
+    """Raise `RequestError` if the run would stop the job but could not start it again."""
+    if taking is not Taking.RUN_ON and isinstance(hand_over, Print):
+        raise RequestError(
+            "the run would stop the job, but could not start it again if the rescale failed",
+            option='"Hand over"',
+            expected="a hand-over by a jar or a FlinkDeployment",
+            found="a printed command",
+            advice='let the job run on while its savepoint is taken; or fill in "Jar" or "FlinkDeployment"',
+        )
+
+
+def look_at_job(
+    flink: str,
+    job: str,
+    taking: Taking,
+    savepoints: str | None,
+    hand_over: HandOver,
+    savepoint_format: SavepointFormat = SavepointFormat.CANONICAL,
+) -> JobBefore:
+    """Return the job with this id or name. Raises `RequestError` if it has ended or could not be started again.
+
+    `flink` is an address or the id of an Airflow connection. `savepoints` is the directory for savepoints, if the job
+    is to take one.
+    """
+    refuse_stop_without_restart(taking, hand_over)
+    check_hand_over(hand_over)
+    with open_flink(flink) as cluster:
+        line = find_job(cluster, job)
+        if line.ended:
+            raise RequestError(
+                "the job has ended",
+                path=cluster.address,
+                expected="a running job",
+                found=f"{job}: {line.state}",
+                advice="give the name of the job: it gets a new id whenever it is started",
+            )
+        details = cluster.job(line.job_id)
+        if details is None or line.state != "RUNNING":
+            raise StoreError("the job is not running at the moment", path=cluster.address, found=line.state)
+        parallelism = cluster.default_parallelism(line.job_id) or details.parallelism
+        directory = _checkpoints_of(cluster, line.job_id) if taking is Taking.CHECKPOINT else _given(savepoints)
+    before = JobBefore(
+        flink,
+        line.job_id,
+        line.name,
+        taking,
+        directory,
+        parallelism,
+        hand_over,
+        savepoint_format=savepoint_format,
+    )
+    return _with_deployment(before, hand_over) if isinstance(hand_over, PatchDeployment) else before
+
+
+def _checkpoints_of(cluster: Flink, job_id: str) -> str:
+    from rescale.airflow.flink.last_checkpoint import checkpoints_of
+
+    return checkpoints_of(cluster, job_id)
+
+
+def _given(savepoints: str | None) -> str:
+    """Return the directory for savepoints. Raises `RequestError` if the form names none."""
+    if not savepoints:
+        raise RequestError(
+            "the form names no directory for the savepoint",
+            option='"Savepoints"',
+            expected="a directory in which Flink writes the savepoint",
+            found="nothing",
+            advice=f'fill it in; or choose {Taking.CHECKPOINT.value!r} under "What becomes of the job"',
+        )
+    return normalise(savepoints)
+
+
+def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
+    """Add the current fields of the FlinkDeployment. Raises `RequestError` if it runs another job."""
+    deployment = read_deployment(where)
+    if deployment.job_id not in (None, before.job_id):
+        raise RequestError(
+            "the FlinkDeployment runs another job",
+            path=f"{where.namespace}/{where.name}",
+            expected=f"job {before.job_id}",
+            found=deployment.job_id,
+        )
+    return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
+
+
+def stop_at_checkpoint(before: JobBefore, *, is_cancelled: bool, before_cancel: Callable[[], None]) -> Answer:
+    """Cancel the job right after a checkpoint, and return its last retained checkpoint.
+
+    `before_cancel` records the cancel for later tries; `is_cancelled` says that an earlier one did.
+    """
+    from rescale.airflow.flink.last_checkpoint import cancel_after_checkpoint, newest_checkpoint
+
+    with open_flink(before.flink) as flink:
+        line = flink.line(before.job_id)
+        if line is not None and not line.ended:
+            cancel_after_checkpoint(flink, before.job_id, before.directory, before_cancel)
+        elif not is_cancelled:
+            raise RescaleError(
+                "the job has ended, and this run has not cancelled it",
+                path=before.flink,
+                operator=before.name,
+                found="a job that Flink does not know" if line is None else line.state,
+                advice="if another run has cancelled the job, that run starts it again; otherwise start it from its "
+                "last checkpoint",
+            )
+        line = flink.line(before.job_id)
+    checkpoint = newest_checkpoint(before.directory)
+    return {"savepoint": checkpoint, "job": before.job_id, "state": None if line is None else line.state}
+
+
+def take_savepoint(before: JobBefore, run: str) -> Question:
+    """Begin the savepoint, unless an earlier try of this run did; return the question for it.
+
+    A savepoint that failed is followed by another one.
+    """
+    directory = before.own_directory(run)
+    with open_flink(before.flink) as flink:
+        begun = _begun(flink, before, run)
+        usable = (trigger for trigger, savepoint in begun.items() if savepoint and savepoint.failure is None)
+        trigger_id = next(usable, None)
+        if trigger_id is None:
+            if any(begun.values()) and before.savepoint_format is SavepointFormat.CANONICAL:
+                _refuse_second_canonical(flink, before)
+            trigger_id = next((trigger for trigger, savepoint in begun.items() if savepoint is None), None)
+            if trigger_id is None:
+                raise RescaleError(
+                    "Flink could not take the savepoint", path=directory, found=f"{_MAX_SAVEPOINTS} failed attempts"
+                )
+            _trigger(flink, before, trigger_id, directory)
+    return SavepointTaken(before.flink, before.job_id, trigger_id, directory, before.taking)
+
+
+def _begun(flink: Flink, before: JobBefore, run: str) -> dict[str, Savepoint | None]:
+    """Return each savepoint that this run may have begun, by trigger id; None for those that Flink does not know.
+
+    Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so one that is in progress may
+    follow unknown ones.
+    """
+    tries = islice(ids("savepoint", run), _MAX_SAVEPOINTS)
+    return {trigger_id: flink.savepoint(before.job_id, trigger_id) for trigger_id in tries}
+
+
+def _trigger(flink: Flink, before: JobBefore, trigger_id: str, directory: str) -> None:
+    """Begin a savepoint, unless the job has ended: then a savepoint that Flink has forgotten may have ended it."""
+    job = flink.job(before.job_id)
+    if job is None or job.ended:
+        return
+    if not job.runs:
+        raise StoreError("the job is not running at the moment", path=flink.address, found=job.state)
+    flink.trigger_savepoint(before.job_id, trigger_id, directory, before.taking, before.savepoint_format)
+    log.info("triggered a %s savepoint", before.savepoint_format.value)
+
+
+def _refuse_second_canonical(flink: Flink, before: JobBefore) -> None:
+    """Raise `RequestError` if the job failed because Flink cannot take a canonical savepoint of it."""
+    failure = flink.why_failed(before.job_id)
+    if failure is not None and any(message in failure for message in _NO_CANONICAL):
+        raise RequestError(
+            "Flink cannot take a canonical savepoint of this job: the job failed when asked for one",
+            path=flink.address,
+            operator=before.name,
+            found=failure,
+            advice=f"check that the job runs again, start it from its last checkpoint if not, and {CHOOSE_NATIVE}",
+        )
+
+
+def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobBefore | None) -> Question | Answer:
+    """Start the job from the result, with its new shape. `before` is the job whose savepoint this run has taken."""
+    if before is not None and not isinstance(hand_over, Print):
+        _refuse_running_job(before, start, run)
+    return start_job(hand_over, start, *_seed(run, before))
+
+
+def _refuse_running_job(before: JobBefore, start: Start, run: str) -> None:
+    """Raise `RequestError` if the old job still runs, or runs again because this run went back."""
+    if isinstance(before.hand_over, PatchDeployment) and before.is_replaced:
+        snapshot = read_deployment(before.hand_over).fields.snapshot
+        running = None if snapshot == start.snapshot else f"{before.name}, from {snapshot}"
+    else:
+        with open_flink(before.flink) as flink:
+            job = flink.line(before.job_id)
+        alive = before.job_id if job is not None and not job.ended else None
+        alive = alive or running_job(before.hand_over, *_back(run, before))
+        running = alive and f"{before.name} ({alive})"
+    if running is not None:
+        raise RequestError(
+            "the job still runs, so a second one would do the same work twice",
+            path=before.flink,
+            found=running,
+            advice="let the run stop the job, or choose to print the command",
+        )
+
+
+def end_pending_work(before: JobBefore, run: str) -> Question | None:
+    """End what must not run when the job is started again; return the question for it, or None if nothing is left.
+
+    That is a savepoint in progress, or a job that was started from the result.
+    """
+    if before.is_replaced:
+        return None
+    with open_flink(before.flink) as flink:
+        job = flink.line(before.job_id)
+        if job is not None and not job.ended:
+            if before.taking is Taking.CHECKPOINT:
+                return JobEnded(before.flink, before.job_id) if job.state == CANCELLING else None
+            return _pending_savepoint(flink, before, run)
+    return withdraw_job(before.hand_over, *_seed(run, before))
+
+
+def go_back(before: JobBefore, run: str, savepoint: str | None) -> Question | Answer:
+    """Start the job again from its own savepoint, with its old shape. If the job still runs, do nothing.
+
+    `savepoint` may be None if Flink knows it.
+    """
+    if savepoint is None or not before.is_replaced:
+        with open_flink(before.flink) as flink:
+            job = flink.line(before.job_id)
+            if job is not None and not job.ended:
+                return {"job": before.job_id, "name": before.name, "went_back": False}
+            if before.taking is Taking.CHECKPOINT and job is not None and job.state == "FINISHED":
+                raise RescaleError(
+                    "the job has finished by itself, so it is not started again",
+                    path=flink.address,
+                    operator=before.name,
+                    expected="a job that this run has cancelled",
+                    found=job.state,
+                )
+            savepoint = savepoint or _taken(flink, before, run)
+    if savepoint is None:
+        raise RescaleError(
+            "the job has ended, and Flink knows no savepoint of this run",
+            path=before.own_directory(run),
+            found=f"{before.name} ({before.job_id})",
+            advice="if another run has stopped the job, that run starts it again; otherwise start it from the "
+            "savepoint in this directory, if there is one, or from its last checkpoint",
+        )
+    if isinstance(before.hand_over, PatchDeployment) and before.deployment is not None:
+        wanted = Wanted(savepoint, before.deployment.parallelism, before.deployment.max_parallelism)
+        return DeploymentRuns(before.hand_over, redeploy(before.hand_over, wanted))
+    start = Start(savepoint, before.parallelism, None)
+    log.info("start the job: %s", start.command)
+    return start_job(before.hand_over, start, *_back(run, before))
+
+
+def _seed(run: str, before: JobBefore | None) -> tuple[str, ...]:
+    return ("job", run, before.job_id if before is not None else "")
+
+
+def _back(run: str, before: JobBefore) -> tuple[str, ...]:
+    return ("back", *_seed(run, before))
+
+
+def find_job(flink: Flink, job: str) -> JobLine:
+    """Return the job with an id, or the only running job with a name. Raises `RequestError` if there is none.
+
+    The states in the overview are current; the details of a job may be seconds old (`web.refresh-interval`).
+    """
+    jobs = flink.jobs()
+    for line in jobs:
+        if line.job_id == job:
+            return line
+    alive = [line for line in jobs if not line.ended]
+    named = [line for line in alive if line.name == job]
+    if len(named) != 1:
+        raise RequestError(
+            "several jobs have this name" if named else "there is no such job",
+            path=flink.address,
+            expected="the id of a job, or the name of a single running job: "
+            + (", ".join(f"{line.name} ({line.job_id})" for line in alive) or "no job runs"),
+            found=job,
+        )
+    return named[0]
+
+
+def _pending_savepoint(flink: Flink, before: JobBefore, run: str) -> Question | None:
+    """Return the question for a savepoint in progress, or for the end of the job that a savepoint is stopping."""
+    for trigger_id, savepoint in _begun(flink, before, run).items():
+        if savepoint is None or savepoint.failure is not None:
+            continue
+        if savepoint.location is None or before.taking is not Taking.RUN_ON:
+            return SavepointTaken(before.flink, before.job_id, trigger_id, before.own_directory(run), before.taking)
+    return None
+
+
+def _taken(flink: Flink, before: JobBefore, run: str) -> str | None:
+    """Return the place of the savepoint that this run has taken, if Flink knows it."""
+    for savepoint in _begun(flink, before, run).values():
+        if savepoint is not None and savepoint.location is not None:
+            return normalise(savepoint.location)
+    location = savepoint_below(flink, before.job_id, before.own_directory(run))
+    return None if location is None else normalise(location)

@@ -1,0 +1,73 @@
+"""Wording of advice in Airflow: the title of a field for an option, a task or a DAG for a command.
+
+`Advice` is data. Its string is the wording for the command line; this module has the wording for forms.
+"""
+
+from __future__ import annotations
+
+from rescale.options.option import Option
+from rescale.options.rows import OPTIONS, option
+from rescale.text.advice import About, Mention
+from rescale.text.errors import RescaleError
+
+SHAPES = "Shape of single operators"
+"""Title of the field for shapes that the command line takes as `UID=N`."""
+
+DISCARD = "Discard what an unpublished run left"
+
+_NUMBERS = ("parallelism", "max-parallelism")
+
+_COMMANDS = {
+    "again": "clear the task",
+    "discard": f'run "{DISCARD}" for {{}}',
+    "inspect": "the log of the task inspect",
+    "run": "a run",
+    "validate": "another validation",
+}
+
+_OBJECTS = "the connection's service_config.s3.extra_args"
+
+_SETTINGS = {
+    "KEYS": 'fill in "Connection" with the id of an Amazon Web Services connection that has access to this place, '
+    "or give the workers (the pods, if steps run in pods) access of their own",
+    "CONFIGURATION": 'check endpoint_url and region_name in the extra of the connection that "Connection" names',
+    "BUCKET": 'check the name of the bucket and the connection that "Connection" names',
+    "CHECKSUMS": 'set request_checksum_calculation to "when_supported" in the config_kwargs of the connection\'s extra',
+    "PAYER": "requester_pays (the connection's service_config.s3)",
+    "AWS_ENDPOINT_URL": "endpoint_url in the connection's extra",
+    "AWS_REGION": "region_name in the connection's extra",
+    "AWS_CA_BUNDLE": "verify in the connection's extra",
+    "AWS_ACCESS_KEY_ID": "login",
+    "AWS_SECRET_ACCESS_KEY": "the connection's password",
+    "AWS_SESSION_TOKEN": "aws_session_token in the connection's extra",
+    "AWS_SERVER_SIDE_ENCRYPTION": f"ServerSideEncryption ({_OBJECTS})",
+    "AWS_SSE_KMS_KEY_ID": f"SSEKMSKeyId ({_OBJECTS})",
+    "AWS_SSE_CUSTOMER_KEY_BASE64": f"SSECustomerKey ({_OBJECTS})",
+}
+
+
+def in_form(mention: Mention) -> str:
+    """Return the wording of a mention for a user of the form."""
+    if mention.about is About.COMMAND:
+        return _COMMANDS[mention.name].format(mention.value)
+    if mention.about is About.SETTING:
+        return _SETTINGS[mention.name]
+    if mention.name in _NUMBERS and "=" in mention.value:
+        return f'"{SHAPES}" {shape_line(mention.name, mention.value)}'
+    return f"{field_of(option(mention.name))} {mention.value}".rstrip()
+
+
+def shape_line(name: str, value: str) -> str:
+    """Return the line of the form for `UID=N` of an option; the max parallelism goes after a slash."""
+    operator, _, number = value.rpartition("=")
+    return f"{operator}={number}" if name == "parallelism" else f"{operator}=/{number}"
+
+
+def field_of(row: Option) -> str:
+    """Return the title of an option's field, in quotes."""
+    return f'"{row.field.title}"'
+
+
+def word_for_form(error: RescaleError) -> None:
+    """Word an error for the form: fields, tasks and connections instead of options, commands and variables."""
+    error.word(in_form, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))

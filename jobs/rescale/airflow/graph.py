@@ -1,0 +1,87 @@
+"""The task graph that every rescale has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from airflow.sdk import TaskGroup, chain
+
+from rescale.airflow.approval import PlanApproval
+from rescale.airflow.ending import end_task, group_end_task
+from rescale.airflow.savepoint_tasks import (
+    KnownPlaces,
+    announce,
+    inspect,
+    inspect_given,
+    look,
+    plan,
+    publish_result,
+    redistribute,
+    rejected,
+    reshuffle,
+    validate,
+)
+from rescale.airflow.steps.earlier_tasks import ANNOUNCE, ASK, XComField
+
+_AFTER_PLANNING = ("connection", "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
+"""Fields of the form that tasks after the plan read; the plan has all others."""
+
+_AFTER_PLANNING = ("connection", "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
+"""Fields of the form that tasks after the plan read; the plan has all others."""
+
+
+class RescaleTasks(NamedTuple):
+    """Tasks of a graph to which other tasks are chained: the first one, what publishes, and the last ones."""
+
+    first: Any
+    published: Any
+    last: list[Any]
+
+
+def rescale_graph(
+    known: KnownPlaces = None, closes: XComField | None = None, values: Mapping[str, Any] | None = None
+) -> RescaleTasks:
+    """Create the tasks of a rescale, from the inspection of the source to the announcement of the result.
+
+    `known` are places that earlier tasks determine; `closes` is the time by which the plan must have been approved.
+    With `values`, the rescale has these values of the form, whatever form the DAG has.
+    """
+    later = None if values is None else {name: values[name] for name in _AFTER_PLANNING}
+    given = {} if values is None else {"params": later}
+    if values is None:
+        inspected, planned = inspect(known), plan(known)
+    else:
+        inspected, planned = inspect_given(params=values), plan({}, params=values)
+    refused = rejected(**given)
+    approved = PlanApproval(
+        task_id=ASK,
+        task_display_name="Approve the plan",
+        doc_md="Waits until somebody approves the plan. Skipped if no approval is needed; fails if it is rejected.",
+        plan=planned.operator.task_id,
+        closes=closes,
+        values=later,
+    )
+    with TaskGroup("move", prefix_group_id=False, group_display_name="Move and prove"):
+        moved = [step(planned, planned.operator.task_id, later) for step in (reshuffle, redistribute)]
+        proven = validate(planned, planned.operator.task_id, later)
+    published = publish_result(planned, **given)
+    announced = announce(planned, **given)
+    chain(inspected, planned, approved, moved, proven, published, announced)
+    chain(approved, refused)
+    return RescaleTasks(inspected, published, [announced, refused])
+
+
+def look_graph() -> None:
+    """Create the tasks of a run that only plans."""
+    chain(inspect(None), look())
+
+
+def savepoint_graph() -> None:
+    """Create the tasks of a rescale whose source the form names."""
+    chain(rescale_graph().last, end_task(then=[ANNOUNCE]))
+
+
+def given_graph(values: Mapping[str, Any]) -> None:
+    """Create the tasks of a rescale with these values of the form, for the task group that is open."""
+    chain(rescale_graph(values=values).last, group_end_task(params={"connection": values["connection"]}))

@@ -1,0 +1,71 @@
+"""Check that Flink can take a canonical savepoint of a running job, before asking for one.
+
+Flink 2 cannot take one of ForSt (`ForStStateBackend.supportsSavepointFormat`), nor of operators with asynchronous
+state, on any backend (`StreamOperatorStateHandler.snapshotState`). It does not decline the request: the tasks fail, and
+the job restarts from its last checkpoint, or ends. Neither the job's plan nor a snapshot shows which operators have
+asynchronous state, but their metrics do (`AsyncExecutionController`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from rescale.airflow.flink.stopping import CHOOSE_NATIVE
+from rescale.flink_rest.client import Flink
+from rescale.flink_rest.running_job import Job
+from rescale.text.errors import RequestError
+
+log = logging.getLogger(__name__)
+
+USE_RETAINED_CHECKPOINT = (
+    'try "Plan only" with a retained checkpoint of the job, then cancel the job and run "Rescale a savepoint" with its '
+    "last retained checkpoint"
+)
+"""Advice for jobs of which no savepoint can be used."""
+
+_ON_FORST = "its state backend is ForStStateBackend"
+
+_ASYNCHRONOUS = ".asyncStateProcessing."
+"""Group of metrics that follows an operator's name."""
+
+_METRICS_SECONDS = 12
+"""Time to wait for metrics: on request, Flink fetches them every 10 s (`metrics.fetcher.update-interval`)."""
+
+
+def refuse_canonical(flink: Flink, job: Job) -> None:
+    """Raise `RequestError` if Flink cannot take a canonical savepoint of the job."""
+    obstacle = canonical_obstacle(flink, job)
+    if obstacle is not None:
+        raise RequestError(
+            "Flink cannot take a canonical savepoint of this job; asking for one would make the job fail",
+            operator=job.name,
+            found=obstacle,
+            advice=USE_RETAINED_CHECKPOINT if obstacle == _ON_FORST else CHOOSE_NATIVE,
+        )
+
+
+def canonical_obstacle(flink: Flink, job: Job) -> str | None:
+    """Return a clause on why Flink cannot take a canonical savepoint, or None if there is no known reason."""
+    backend = flink.state_backend(job.job_id)
+    if backend is not None and backend.name == "ForStStateBackend":
+        return _ON_FORST
+    operators = _asynchronous(flink, job)
+    return f"asynchronous state of {', '.join(operators)}" if operators else None
+
+
+def _asynchronous(flink: Flink, job: Job) -> list[str]:
+    """Return the names of the operators with asynchronous state."""
+    names: set[str] = set()
+    without_metrics: list[str] = []
+    deadline = time.monotonic() + _METRICS_SECONDS
+    for vertex in job.vertices:
+        while not (metrics := flink.metrics(job.job_id, vertex.operator_id)) and time.monotonic() < deadline:
+            time.sleep(1)
+        names |= metrics
+        without_metrics += [] if metrics else [vertex.name]
+    if without_metrics:
+        log.warning(
+            "Flink has no metrics of %s, so it is unknown whether the state is asynchronous", ", ".join(without_metrics)
+        )
+    return sorted({name.partition(_ASYNCHRONOUS)[0] for name in names if _ASYNCHRONOUS in name})

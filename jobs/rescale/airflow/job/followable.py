@@ -1,0 +1,69 @@
+"""Refusals of jobs that cannot be followed, before anything is moved."""
+
+from __future__ import annotations
+
+from rescale.airflow.job.job_shape import changes_max_parallelism
+from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
+from rescale.flink_rest.client import Flink, StateBackend
+from rescale.flink_rest.running_job import Job
+from rescale.following.round_plan import LIGHT_BYTES, is_light
+from rescale.plan.plan import Plan
+from rescale.planning.request.request import Request
+from rescale.planning.request.result_files import Files
+from rescale.snapshot.model import Snapshot
+from rescale.text.errors import RequestError
+from rescale.text.units import human_bytes
+
+_ROCKSDB = "RocksDB"
+_SWITCH_OFF = 'switch "Move the state while the job runs" off: the job is stopped first then'
+
+
+def refuse_what_cannot_be_followed(
+    flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint
+) -> None:
+    """Raise `RequestError` if every round would have to move all state; `latest` is the job's latest checkpoint."""
+    refers, rehashes = request.files is Files.REFER, changes_max_parallelism(job, request)
+    if refers is rehashes:
+        raise RequestError(
+            "state that gets other key groups cannot stay in the files of the source"
+            if refers
+            else "no max parallelism changes, so there are no rounds: each would copy all files",
+            option='"Files of RocksDB"',
+            expected=(Files.COPY if refers else Files.REFER).value,
+            found=request.files.value,
+            advice='choose that, or switch "Move the state while the job runs" off',
+        )
+    if (obstacle := _obstacle(flink.state_backend(job.job_id), latest)) is not None:
+        raise RequestError(
+            "each round would have to move all state of this job",
+            path=flink.address,
+            operator=job.name,
+            expected="RocksDB with incremental checkpoints, without a changelog",
+            found=obstacle,
+            advice=_SWITCH_OFF,
+        )
+
+
+def _obstacle(backend: StateBackend | None, latest: Snapshot | UnreadableCheckpoint) -> str | None:
+    """Return what keeps rounds from moving only what changed, or None."""
+    if backend is None:
+        return "no checkpoints"
+    if _ROCKSDB not in backend.name:
+        return backend.name
+    if backend.changelog:
+        return "a changelog"
+    if isinstance(latest, Snapshot) and any(operator.keyed for operator in latest.operators):
+        return f"checkpoints that are not incremental, as {latest.directory} shows"
+    return None
+
+
+def refuse_heavy_plan(plan: Plan) -> None:
+    """Raise `RequestError` if a plan without rounds would write much while the job stands still."""
+    if not is_light(plan):
+        raise RequestError(
+            "the new parallelism joins RocksDB directories, which would be rewritten while the job stands still",
+            path=plan.source,
+            expected=f"at most {human_bytes(LIGHT_BYTES)} to write",
+            found=human_bytes(plan.bytes_moved),
+            advice="choose a multiple or a divisor of the old parallelism, or another max parallelism too",
+        )

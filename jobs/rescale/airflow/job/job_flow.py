@@ -1,0 +1,79 @@
+"""The task graph of a running job's rescale, around the graph that every rescale has.
+
+The task that inspects the job is a *setup*, and the task that goes back is its *teardown*: it runs after everything
+else, whatever failed, was rejected or was cancelled. Airflow runs the teardowns even of a run that is marked as failed.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import TaskGroup, chain
+
+from rescale.airflow.flink.operators import HandOverJob
+from rescale.airflow.graph import RescaleTasks, rescale_graph
+from rescale.airflow.job.job_tasks import GO_BACK, GoBackIfNeeded, TakeSavepointIfNeeded, job_end_task, look
+from rescale.airflow.live.cut_over_question import AskToCutOver
+from rescale.airflow.live.follow_task import follow
+from rescale.airflow.live.verify_task import verify
+from rescale.airflow.savepoint_tasks import KnownPlaces
+from rescale.airflow.settings import settings
+from rescale.airflow.steps.earlier_tasks import HAND_OVER, LOOK, TAKE, XComField
+
+_RETRIES_TO_GO_BACK = 14
+"""Retries for almost an hour: no job runs until the task has succeeded."""
+
+
+def job_graph(
+    known: KnownPlaces = None, closes: XComField | None = None, cut_over_from: XComField | None = None
+) -> RescaleTasks:
+    """Create the tasks from the inspection of the job to its start; `published` are the tasks that hand the job over.
+
+    `known` and `closes` are those of `rescale_graph`, and `cut_over_from` is the earliest time for a cut-over. Either
+    the job is stopped first, and its savepoint or last checkpoint is the source; or its state is moved while it runs,
+    by one task. The form decides which tasks skip themselves.
+    """
+    with TaskGroup("stop", prefix_group_id=False, group_display_name="Take the savepoint"):
+        looked = look(known)
+        taken = TakeSavepointIfNeeded(
+            task_id=TAKE,
+            task_display_name="Take the savepoint",
+            doc_md="Lets Flink write the job's savepoint, and waits for it without a worker.",
+            before=looked["before"],
+        )
+    with TaskGroup("live", prefix_group_id=False, group_display_name="While it runs"):
+        asked = AskToCutOver(
+            task_display_name="Ask to cut over",
+            doc_md="Asks for the cut-over when the last round would be short enough. Rounds go on meanwhile.",
+        )
+        followed = follow(known, closes, cut_over_from, looked)
+        verified = verify(followed)
+    rescale = rescale_graph({"source": XComField(TAKE, "savepoint"), **(known or {})}, closes)
+    with TaskGroup("start", prefix_group_id=False, group_display_name="Hand over"):
+        handed_over = HandOverJob(
+            task_id=HAND_OVER,
+            task_display_name="Hand over",
+            doc_md="Starts the job from the result, or prints the command for it.",
+            hand_over=looked["hand_over"],
+            start=rescale.published["starting"],
+            before=looked["before"],
+            parallelism=looked["parallelism"],
+        )
+        gone_back = GoBackIfNeeded(
+            task_id=GO_BACK,
+            task_display_name="Go back",
+            doc_md="If anything failed, starts the stopped job again from its savepoint, with its old shape.",
+            before=looked["before"],
+            taken=taken.output,
+            retries=_RETRIES_TO_GO_BACK,
+            on_success_callback=[notifier.create() for notifier in settings().notify.back] or None,
+        )
+    chain(taken, rescale.first)
+    chain(looked, asked)
+    chain(rescale.published, handed_over)
+    chain([handed_over, followed, asked], gone_back)
+    gone_back.as_teardown(setups=looked.operator)
+    return RescaleTasks(looked, [handed_over, followed], [*rescale.last, verified, gone_back])
+
+
+def running_job_graph() -> None:
+    """Create the tasks of a rescale whose running job the form names."""
+    chain(job_graph().last, job_end_task([LOOK]))

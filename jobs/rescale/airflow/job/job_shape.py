@@ -1,0 +1,141 @@
+"""Checks of the requested shape against the running job, before there is a savepoint.
+
+Flink's REST API shows vertices: chains of operators, with the id of the first one (`StreamingJobGraphGenerator`). The
+other operators of a chain are not listed; they only share the chain's tasks. A parallelism for all operators applies
+to them, too, unless the request names an operator that is not a vertex: that may be any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.flink_rest.running_job import Job, Vertex
+from rescale.plan.proof import Proof, refuse_files_in_vain
+from rescale.planning.request.operator_shapes import Shape
+from rescale.planning.request.request import Request
+from rescale.planning.request.result_files import Format
+from rescale.storage.locations import is_s3
+from rescale.text.errors import RequestError, UnsupportedError
+
+_CHAINED = " -> "
+"""Separator of the names of chained operators."""
+
+
+def has_shape(job: Job, request: Request) -> bool:
+    """Return whether the request is for a shape only, and every task of the job has that shape already."""
+    vertex_ids = {vertex.operator_id for vertex in job.vertices}
+    selectors = [*request.parallelism, *request.max_parallelism]
+    names_only_vertices = {_operator_id(selector, request) for selector in selectors if selector} <= vertex_ids
+    has = names_only_vertices and all(_wanted(vertex, request) == _shape(vertex) for vertex in job.vertices)
+    return has and changes_shape_only(request)
+
+
+def changes_shape_only(request: Request) -> bool:
+    """Return whether the request names a shape, and no other change of the state.
+
+    Another format does not count: it is no reason to stop a job. A request without a shape is for a copy.
+    """
+    return bool(request.parallelism or request.max_parallelism) and not request.surgery
+
+
+def check_shape(job: Job, request: Request) -> None:
+    """Raise the errors that the plan would raise.
+
+    These are a parallelism above the maximum, and another parallelism if some subtasks have finished.
+    """
+    for vertex in job.vertices:
+        wanted = _wanted(vertex, request)
+        chain = (wanted.parallelism, *_chained_parallelism(vertex, job, request))
+        other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
+        if vertex.partially_finished and other is not None:
+            raise UnsupportedError(
+                "some subtasks of this operator have finished; in another shape it is undefined which ones those are",
+                operator=vertex.name,
+                expected=f"parallelism {vertex.parallelism}",
+                found=other,
+                advice="change the shape of the other operators only, by their names",
+            )
+        if wanted.parallelism > wanted.max_parallelism:
+            raise RequestError(
+                "the parallelism is above the job's max parallelism",
+                operator=vertex.name,
+                expected=f"at most {wanted.max_parallelism}",
+                found=wanted.parallelism,
+                advice="choose a lower parallelism, or a higher max parallelism too",
+            )
+
+
+def check_proof(job: Job, request: Request, proof: Proof, *, of_files: bool) -> None:
+    """Raise `RequestError` if `how_proven` would refuse a proof by files, whatever the source holds.
+
+    Such a proof needs state that is copied unchanged: files of RocksDB if the source holds them (`of_files`), as a
+    native savepoint or a checkpoint may, or key groups if both sides are in S3, which has checksums, and the format
+    stays.
+    """
+    if proof is Proof.RECORDS:
+        return
+    if of_files:
+        copied = request.format is not Format.CANONICAL
+    else:
+        copied = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)
+    refuse_files_in_vain(possible=copied and _keeps_a_max_parallelism(job, request))
+
+
+def changes_max_parallelism(job: Job, request: Request) -> bool:
+    """Return whether the max parallelism of any operator changes, or may change if the operator is not a vertex."""
+    return not _names_only_vertices(job, request) or not all(_keeps_maximum(vertex, request) for vertex in job.vertices)
+
+
+def _keeps_a_max_parallelism(job: Job, request: Request) -> bool:
+    """Return whether the max parallelism of any operator stays, or may stay if an operator is not a vertex."""
+    return not _names_only_vertices(job, request) or any(_keeps_maximum(vertex, request) for vertex in job.vertices)
+
+
+def _names_only_vertices(job: Job, request: Request) -> bool:
+    """Return whether all operators with a max parallelism of their own are vertices. Others may be in any chain."""
+    vertex_ids = {vertex.operator_id for vertex in job.vertices}
+    return {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= vertex_ids
+
+
+def _keeps_maximum(vertex: Vertex, request: Request) -> bool:
+    return _wanted(vertex, request).max_parallelism == vertex.max_parallelism
+
+
+def _shape(vertex: Vertex) -> Shape:
+    return Shape(vertex.parallelism, vertex.max_parallelism)
+
+
+def _wanted(vertex: Vertex, request: Request) -> Shape:
+    """Return the requested shape of a vertex, as `new_shapes` does.
+
+    Max parallelism 1 stays unless the request names the operator.
+    """
+    parallelism, maximum = (
+        _number_for(vertex, numbers, request) for numbers in (request.parallelism, request.max_parallelism)
+    )
+    return Shape(parallelism or vertex.parallelism, maximum or vertex.max_parallelism)
+
+
+def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator[int]:
+    """Yield the requested parallelism of the operators after the first one of a chain, if it can be known."""
+    named = {_operator_id(selector, request) for selector in request.parallelism if selector}
+    vertex_ids = {vertex.operator_id for vertex in job.vertices}
+    if _CHAINED in vertex.name and "" in request.parallelism and named <= vertex_ids:
+        yield request.parallelism[""]
+
+
+def _number_for(vertex: Vertex, numbers: Mapping[str, int], request: Request) -> int | None:
+    """Return the number for a vertex: its own one, or the one for all operators."""
+    for selector, number in numbers.items():
+        if selector and _operator_id(selector, request) == vertex.operator_id:
+            return number
+    return None if vertex.max_parallelism == 1 else numbers.get("")
+
+
+def _operator_id(selector: str, request: Request) -> str:
+    """Return the operator id for a selector: a name from the request's uids, an operator id, or a uid."""
+    for operator_id, name in request.uids:
+        if name == selector:
+            return operator_id
+    return selector.lower() if is_operator_id(selector) else operator_id_of_uid(selector)

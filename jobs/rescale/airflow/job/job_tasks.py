@@ -1,0 +1,246 @@
+"""Tasks that only the rescale of a running job has: its inspection before, and going back after."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from airflow.sdk import Context
+
+from rescale.airflow.connections.access import storage_access
+from rescale.airflow.ending import end_task
+from rescale.airflow.filled_form import (
+    proof_of,
+    refuse_silent_copy,
+    refuse_unapproved_drops,
+    refuse_unknown_fields,
+    request_of,
+    stripped,
+)
+from rescale.airflow.flink.cancel_mark import CANCELS
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.operators import GoBack, TakeSavepoint
+from rescale.airflow.flink.questions import Answer, describe_answer
+from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.job_form import check_renames, hand_over_of, taking_of
+from rescale.airflow.live_form import LiveRequest, live_request_of
+from rescale.airflow.required_approval import drops_need_approval
+from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
+from rescale.airflow.steps.earlier_tasks import (
+    ANNOUNCE,
+    FOLLOW,
+    HAND_OVER,
+    LOOK,
+    PLAN,
+    TAKE,
+    VERIFY,
+    Summary,
+    output_of_any,
+    required_output,
+)
+from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
+from rescale.airflow.steps.retries import task_errors
+from rescale.flink_rest.client import Flink, SavepointFormat, Taking
+from rescale.storage.locations import join
+from rescale.text.advice import Advice, command
+from rescale.text.errors import RequestError
+
+if TYPE_CHECKING:
+    from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
+    from rescale.flink_rest.running_job import Job
+    from rescale.planning.request.request import Request
+    from rescale.snapshot.model import Snapshot
+
+log = logging.getLogger(__name__)
+
+GO_BACK = "go_back"
+
+
+class TakeSavepointIfNeeded(TakeSavepoint):
+    """Operator that takes the savepoint, unless the state is moved while the job runs."""
+
+    def execute(self, context: Context) -> Answer:
+        if context["params"]["while_it_runs"]:
+            skip_task(f"the state is moved while the job runs, by the task {FOLLOW!r}")
+        return super().execute(context)
+
+
+class GoBackIfNeeded(GoBack):
+    """Operator that goes back unless the job was handed over, or was not to be stopped."""
+
+    def execute(self, context: Context) -> Answer:
+        with task_errors():
+            before = required_output(LOOK, self.before)
+        if _was_handed_over(context["ti"], before):
+            skip_task("no need to go back: the job was handed over")
+        if before["taking"] == Taking.RUN_ON:
+            skip_task("no need to go back: the run does not stop the job")
+        return super().execute(context)
+
+    def source(self, context: Context, before: JobBefore) -> str | None:
+        """Return the source of this run; the job's newest checkpoint if the run was killed after it cancelled it."""
+        source = super().source(context, before)
+        cancels = [context["ti"].xcom_pull(task_ids=task_id, key=CANCELS) for task_id in (TAKE, FOLLOW)]
+        if source is None and before.job_id in cancels:
+            with storage_access(stripped(context["params"])["connection"]):
+                from rescale.airflow.flink.last_checkpoint import newest_checkpoint
+
+                return newest_checkpoint(before.directory)
+        return source
+
+    def _finish(self, answer: Answer) -> Answer:
+        if answer.get("went_back") is False:
+            skip_task("no need to go back: the job was not stopped, and still runs")
+        return super()._finish(answer)
+
+
+def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
+    """Return whether this job was handed over.
+
+    The XCom may be of an earlier pass, about another job: it stays until its task starts again.
+    """
+    answer = output_of_any(ti, HAND_OVER, FOLLOW)
+    return answer is not None and answer.get("in_place_of", before["job_id"]) == before["job_id"]
+
+
+def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+    """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
+    from rescale.airflow.job.followable import refuse_what_cannot_be_followed
+    from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
+    from rescale.airflow.job.latest_checkpoint import latest_checkpoint
+    from rescale.airflow.job.look_ahead import look_ahead
+
+    refuse_unknown_fields(params, dag.params)
+    refuse_silent_copy(params)
+    refuse_unapproved_drops(params, required=drops_need_approval())
+    hand_over = hand_over_of(params)
+    taking = taking_of(params, hand_over)
+    live = live_request_of(params)
+    savepoint_format = SavepointFormat(params["savepoint_format"])
+    before = look_at_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
+    request = request_of(params, {"source": join(before.directory, "savepoint"), **pulled_places(known, ti)})
+    check_renames(request, hand_over)
+    of_files = taking is Taking.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
+    with open_flink(before.flink) as flink:
+        job = flink.job(before.job_id)
+        if job is not None:
+            check_shape(job, request)
+            check_proof(job, request, proof_of(params), of_files=of_files)
+            if has_shape(job, request):
+                skip_task(_nothing_to_do(job))
+            latest = latest_checkpoint(flink, job, request)
+            if look_ahead(job, request, latest):
+                skip_task(_nothing_to_do(job))
+            if live is not None:
+                refuse_what_cannot_be_followed(flink, job, request, latest)
+            if taking is Taking.CHECKPOINT:
+                _check_plan(latest, request, before.directory, live)
+            else:
+                _check_savepoint(flink, job, request, latest, savepoint_format)
+    if taking is not Taking.RUN_ON:
+        _check_places(request)
+    return {
+        "before": msgspec.to_builtins(before),
+        "hand_over": msgspec.to_builtins(hand_over),
+        "parallelism": request.parallelism.get("", before.parallelism),
+    }
+
+
+def _check_savepoint(
+    flink: Flink,
+    job: Job,
+    request: Request,
+    latest: Snapshot | UnreadableCheckpoint,
+    savepoint_format: SavepointFormat,
+) -> None:
+    """Raise `RequestError` if a savepoint of this format would lose something or could not be rescaled."""
+    from rescale.airflow.job.canonical_savepoint import refuse_canonical
+    from rescale.airflow.job.native_savepoint import check_native_savepoint
+
+    if savepoint_format is SavepointFormat.CANONICAL:
+        refuse_canonical(flink, job)
+        evidence = "it holds all state and all timers"
+    else:
+        evidence = check_native_savepoint(flink, job, request, latest)
+    log.info("a %s savepoint loses nothing: %s", savepoint_format.value, evidence)
+
+
+def _check_plan(
+    latest: Snapshot | UnreadableCheckpoint, request: Request, checkpoints: str, live: LiveRequest | None
+) -> None:
+    """Raise the error of the plan, as the job's last checkpoint will be of the same kind as its latest one."""
+    from rescale.airflow.flink.last_checkpoint import with_newest
+    from rescale.airflow.job.followable import refuse_heavy_plan
+    from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
+    from rescale.planning.prepare import prepare
+
+    if isinstance(latest, UnreadableCheckpoint):
+        if latest.passing is not None:
+            raise latest.passing
+        raise RequestError(
+            "the job's last checkpoint is to be the source, but the latest one cannot be used",
+            path=latest.place,
+            expected="a retained checkpoint that this worker can read",
+            found=latest.why,
+            advice='choose a savepoint under "What becomes of the job"',
+        )
+    plan = with_newest(checkpoints, lambda source: prepare(replace(request, source=source)).plan)
+    if live is not None and live.refers:
+        refuse_heavy_plan(plan)
+    log.info("the job's latest checkpoint can be rescaled: %s", plan.source)
+
+
+def _nothing_to_do(job: Job) -> str:
+    return f"nothing to do: the job {job.name!r} ({job.job_id}) already has the requested shape"
+
+
+def _check_places(request: Request) -> None:
+    """Raise an error if the job's savepoint could not be read, or the target is occupied."""
+    from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
+    from rescale.storage.store import open_store
+
+    open_store(request.source).list(request.source)
+    claimed = claim_on(request.target)  # by any plan: the plan of a new savepoint is a new plan
+    if claimed is None and not open_store(request.target).list(request.target):
+        return
+    may_be_discarded = claimed is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claimed.plan)]
+    raise RequestError(
+        "the target is occupied",
+        path=request.target,
+        expected="an empty or absent directory; otherwise the run does not stop the job",
+        found=claimed,
+        advice=Advice(
+            "name another target, or remove what an unpublished run left: ", command("discard", request.target)
+        )
+        if may_be_discarded
+        else "name another target",
+    )
+
+
+def job_end_task(may_have_nothing_to_do: Sequence[str], then: Sequence[str] = ()) -> Any:
+    """Return the last task (`end_task`) of a run that takes a job's savepoint; it also says what became of the job."""
+    return end_task([*may_have_nothing_to_do, PLAN], then=[HAND_OVER, ANNOUNCE, VERIFY, *then], remark=_job_clause)
+
+
+def _job_clause(ti: Any) -> str:
+    """Return a clause on what became of the job of a run."""
+    looked = ti.xcom_pull(task_ids=LOOK)
+    if looked is None:
+        return "the job was not touched"
+    before, back = looked["before"], ti.xcom_pull(task_ids=GO_BACK)
+    name = f"the job {before['name']!r}"
+    if before["taking"] == Taking.RUN_ON:
+        return f"{name} still runs"
+    if _was_handed_over(ti, before):
+        return f"{name} was handed over: {describe_answer(output_of_any(ti, HAND_OVER, FOLLOW))}"
+    if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
+        return f"{name} still runs"
+    if back is not None:
+        return f"{name} runs again: {describe_answer(back)}"
+    return f"{name} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
+
+
+look = rescale_task(_look, LOOK, "Look at the job", multiple_outputs=True)

@@ -1,0 +1,64 @@
+"""The latest checkpoint of a running job, which shows what its savepoint will hold, if it can be read.
+
+It may be in the memory of the JobManager, or in a place without access for this worker. Flink deletes it as soon as the
+next one is complete.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink_rest.client import Flink
+from rescale.flink_rest.running_job import Job
+from rescale.planning.request.request import Request
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
+from rescale.storage.locations import name, normalise, parent
+from rescale.text.errors import RescaleError, StoreError
+
+_TRIES = 3
+"""Attempts to read it. Flink's answer may be seconds old (`web.refresh-interval`), and the checkpoint deleted since."""
+
+
+class UnreadableCheckpoint(NamedTuple):
+    """A checkpoint that cannot be read: a clause on the reason, and its place if Flink knows it.
+
+    `passing` is the error if another try may help.
+    """
+
+    why: str
+    place: str | None = None
+    passing: StoreError | None = None
+
+
+def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | UnreadableCheckpoint:
+    """Open the latest checkpoint of a job. Operators that the request drops need not be complete."""
+    reported = flink.latest_checkpoint(job.job_id)
+    if reported is None:
+        return UnreadableCheckpoint("the job has made no checkpoint since it was started")
+    for again in range(_TRIES):
+        try:
+            place = _place(reported, job, again > 0)
+            snapshot = open_snapshot(place, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
+            snapshot.check_complete()
+        except RescaleError as error:
+            failed = error
+            if isinstance(error, StoreError):
+                break
+        else:
+            if snapshot.type in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT):
+                return UnreadableCheckpoint(f"Flink reports a {snapshot.type.value} as its latest checkpoint", reported)
+            return snapshot
+    detail = "" if failed.found is None else f" ({failed.found})"
+    passing = failed if isinstance(failed, StoreError) else None
+    return UnreadableCheckpoint(f"the latest checkpoint cannot be read: {failed.what}{detail}", reported, passing)
+
+
+def _place(reported: str, job: Job, again: bool) -> str:
+    """Return the checkpoint that Flink reported, or for another attempt the directory of the job's checkpoints.
+
+    Opening that directory opens the newest checkpoint in it (`createCheckpointDirectory`).
+    """
+    place = normalise(reported)
+    return parent(place) if again and name(parent(place)) == job.job_id else place

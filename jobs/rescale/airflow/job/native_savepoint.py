@@ -1,0 +1,130 @@
+"""Check that a native savepoint of a running job would hold all of its state and could be rescaled, before taking one.
+
+With RocksDB, a native savepoint lacks timers that the job keeps on the heap (`requiresLegacySynchronousTimerSnapshots`
+of `RocksDBKeyedStateBackend` is false for savepoints). Flink's REST API does not show where a job keeps its timers, but
+a checkpoint does: timers on the heap are raw keyed state in it. An operator registers its timers when it opens, so a
+checkpoint shows them even if none is set.
+
+With the hashmap backend, a native savepoint holds everything. But if records have to be read, for another max
+parallelism or another format, their serializers must be known. A checkpoint shows those, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rescale.airflow.job.canonical_savepoint import USE_RETAINED_CHECKPOINT, canonical_obstacle
+from rescale.airflow.job.job_shape import changes_max_parallelism
+from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
+from rescale.flink.state_meta_info import StateKind
+from rescale.flink_rest.client import Flink
+from rescale.flink_rest.running_job import Job
+from rescale.planning.refusals.heap import refuse_heap
+from rescale.planning.request.operator_shapes import new_shapes
+from rescale.planning.request.request import Request
+from rescale.planning.request.result_files import Format
+from rescale.planning.request.result_kind import goes_by_record
+from rescale.planning.request.surgery import operator_surgery
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.surgery import apply_surgery
+from rescale.text.errors import RequestError, RescaleError
+
+_ROCKSDB = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
+_HEAP = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
+"""Names of state backends (`StateBackend.getName`). All but the first of each are deprecated, and gone in Flink 2."""
+
+_CANONICAL = 'choose "canonical" under "Format of the savepoint"'
+
+
+def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint) -> str:
+    """Return a clause on why a native savepoint loses nothing; `latest` is the job's latest checkpoint.
+
+    Raises `RequestError` if something would be lost, could not be rescaled, or cannot be checked.
+    """
+    backend = flink.state_backend(job.job_id)
+    if backend is None:
+        raise _unknown(flink, job, "the job has no checkpoints")
+    if backend.name in _HEAP and not backend.changelog:
+        evidence = f"{backend.name} writes timers like all other state"
+        if request.format is Format.KEEP and not changes_max_parallelism(job, request):
+            return evidence
+        checkpoint = _require(flink, job, request, latest)
+        _refuse_unreadable_records(flink, job, request, checkpoint)
+        return f"{evidence}, and its records can be read, as {checkpoint.directory} shows"
+    if backend.name not in _ROCKSDB or backend.changelog:
+        raise RequestError(
+            "native savepoints of this state backend are not supported",
+            operator=job.name,
+            expected="RocksDB or the hashmap backend, without a changelog",
+            found=f"{backend.name or 'an unknown backend'}{' with a changelog' if backend.changelog else ''}",
+            advice=_alternative(flink, job),
+        )
+    checkpoint = _require(flink, job, request, latest)
+    if on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
+        raise RequestError(
+            "a native savepoint would lose timers of this job, which keeps them on the heap, outside RocksDB",
+            path=checkpoint.metadata_uri,
+            operator=", ".join(on_heap),
+            expected="timers in RocksDB (state.backend.rocksdb.timer-service.factory: ROCKSDB)",
+            found="raw keyed state in the latest checkpoint, which are timers, or cannot be distinguished from timers",
+            advice=f"{_alternative(flink, job)}: it holds all timers",
+        )
+    with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
+    in_rocksdb = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
+    return f"{backend.name} has no timers on the heap, {in_rocksdb}, as {checkpoint.directory} shows"
+
+
+def _alternative(flink: Flink, job: Job) -> str:
+    """Return advice for a snapshot that holds everything and can be rescaled to every shape."""
+    possible = canonical_obstacle(flink, job) is None
+    return _CANONICAL if possible else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
+
+
+def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpoint: Snapshot) -> None:
+    """Raise `RequestError` if records in the heap's own format have to be read, and cannot be separated."""
+    shapes = new_shapes(checkpoint.operators, request)
+    for operator in checkpoint.operators:
+        try:
+            if goes_by_record(operator, shapes[operator.entry.operator_id], request.format):
+                refuse_heap(operator)
+        except RescaleError as error:
+            raise RequestError(
+                "the request needs every record of the state, and those in a native savepoint could not be read",
+                path=checkpoint.metadata_uri,
+                operator=operator.label,
+                state=error.state,
+                expected=error.expected,
+                found=f"{error.what}{'' if error.found is None else f': {error.found}'}",
+                advice=_alternative(flink, job),
+            ) from None
+
+
+def _require(flink: Flink, job: Job, request: Request, checkpoint: Snapshot | UnreadableCheckpoint) -> Snapshot:
+    """Return the checkpoint without the state that the request drops. Raises `RequestError` if it cannot be read."""
+    if isinstance(checkpoint, UnreadableCheckpoint):
+        raise checkpoint.passing or _unknown(flink, job, checkpoint.why, checkpoint.place)
+    return apply_surgery(checkpoint, operator_surgery(checkpoint.operators, {}, request.surgery.drops))
+
+
+def _unknown(flink: Flink, job: Job, why: str, place: str | None = None) -> RequestError:
+    return RequestError(
+        "it is unknown whether a native savepoint of this job would be complete and readable",
+        path=place,
+        operator=job.name,
+        expected="a readable checkpoint, which shows where timers are and how records are written",
+        found=why,
+        advice=f"{_alternative(flink, job)}; or let the job write checkpoints where workers can read them (for files "
+        'in other directories, fill in "More places of state")',
+    )
+
+
+def _may_have_timers_on_heap(operator: Operator) -> bool:
+    """Return whether the operator has raw keyed state that is, or may be, timers."""
+    return any(stream.services is None or stream.services for stream in operator.raw_keyed)
+
+
+def _timers_in_rocksdb(operator: Operator) -> Iterator[str]:
+    for database in operator.databases:
+        for state in database.parsed.states if database.parsed is not None else ():
+            if state.kind is StateKind.PRIORITY_QUEUE:
+                yield state.name

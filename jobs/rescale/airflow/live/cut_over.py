@@ -1,0 +1,198 @@
+"""The cut-over: from the cancel of the old job to the start of the new one.
+
+The last round is made while the job still runs, right before the cancel. So the job stands still for the cancel, the
+publication and the start alone. If it makes another checkpoint before the cancel, one more round comes first. If it
+does so again and again, or right before its end, the last round comes after the cancel. Records since the last
+checkpoint are processed again either way.
+
+It is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: a task that was
+killed goes on where it was. If a part fails, or takes too long, the job is started again from its last checkpoint, with
+its old shape.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.last_checkpoint import (
+    cancel,
+    newest_checkpoint,
+    take_source,
+    with_newest,
+)
+from rescale.airflow.flink.questions import Answer, DeploymentRuns, Question, describe_answer
+from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over
+from rescale.airflow.live.mover import Mover
+from rescale.airflow.live.parts import Parts
+from rescale.following.follower import Follower, finished_plan
+from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
+from rescale.plan.plan import Plan
+from rescale.runstate.publication import publish
+from rescale.runstate.rounds import Round, RoundKind
+from rescale.snapshot.discovery import complete_checkpoints
+from rescale.text.errors import RequestError, RescaleError, StoreError
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.1
+_KUBERNETES_POLL_SECONDS = 1.0
+_GO_BACK_SECONDS = 1800
+_ATTEMPTS = 4
+"""Attempts to make the last round before the job makes another checkpoint."""
+
+_ALIKE = 2
+"""A round that reads at most as many times the bytes of another one takes about as long."""
+
+_PAUSE_SECONDS = 0.5
+"""Pause before a part is repeated that failed for a reason that may pass."""
+
+
+@dataclass
+class CutOver:
+    """A cut-over of the job that `follower` follows; `run` names the Airflow run, `limit` is in seconds.
+
+    `parallelism` is the default parallelism of the new job, None for that of most operators.
+    """
+
+    before: JobBefore
+    follower: Follower
+    mover: Mover
+    run: str
+    limit: float
+    parallelism: int | None
+    _planned: RoundPlan | None = field(default=None, init=False)
+    _is_made: bool = field(default=False, init=False)
+    _missed: int = field(default=0, init=False)
+
+    def prepare(self, before: Round | None) -> bool:
+        """Let the job make a checkpoint, and make the last round from it, if that will be about as short as `before`.
+
+        `before` is None if no rounds are made. Returns False if the last round would be longer, or if the job made
+        another checkpoint meanwhile: then another round comes first. A job that does so again and again is cancelled
+        before the last round.
+        """
+        with open_flink(self.before.flink) as flink:
+            take_source(flink, self.before.job_id, self.before.directory)
+        self._planned = planned = with_newest(self.before.directory, lambda _: self._plan())
+        size = planned.prepared.plan.bytes_compared
+        if before is not None and size > max(LIGHT_BYTES, _ALIKE * before.bytes_read):
+            return False
+        if self._missed == _ATTEMPTS:
+            return True
+        try:
+            self.follower.move_last(planned)
+        except RescaleError:  # Flink deletes a checkpoint once there is another one
+            if self._is_newest(planned):
+                raise
+        self._is_made = self._is_newest(planned)
+        self._missed += not self._is_made
+        return self._is_made
+
+    def cancel(self) -> Parts:
+        """Cancel the job."""
+        parts = Parts()
+        with open_flink(self.before.flink) as flink, parts.part("cancel"):
+            cancel(flink, self.before.job_id)
+        return parts
+
+    def complete(self, parts: Parts) -> tuple[Plan, Answer]:
+        """Make the last round, publish it, and start the job from it; return its plan, and the new job.
+
+        Raises `RequestError` if that failed and the job was started again with its old shape.
+        """
+        while True:
+            try:
+                return self._attempt(parts)
+            except RescaleError as error:
+                if error.final or parts.elapsed + _PAUSE_SECONDS > self.limit:
+                    log.error("the cut-over failed: %s", error)
+                    raise self._gone_back(error) from None
+                log.warning("the cut-over is tried again: %s", error)
+                time.sleep(_PAUSE_SECONDS)
+
+    def _attempt(self, parts: Parts) -> tuple[Plan, Answer]:
+        plan = finished_plan(self.follower.target)
+        if plan is None:
+            plan = self._last_round(parts)
+        with parts.part("start"):
+            start = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism)
+            log.info("start the job: %s", start.command)
+            started = hand_job_over(self.before.hand_over, start, self.run, self.before)
+            answer = _answer(started, self.limit - parts.elapsed)
+        return plan, answer
+
+    def _last_round(self, parts: Parts) -> Plan:
+        planned = self._planned
+        if planned is None or not self._is_newest(planned):
+            with parts.part("plan of the last round"):
+                planned = self._plan()
+            self._planned, self._is_made = planned, False
+        if not self._is_made:
+            self._make(planned, parts)
+        with parts.part("publish"):
+            publish(planned.prepared.plan, accept_unconditional=self.follower.accept_unconditional)
+        return planned.prepared.plan
+
+    def _make(self, planned: RoundPlan, parts: Parts) -> None:
+        """Make the last round while the job stands still."""
+        timer = threading.Timer(max(0.0, self.limit - parts.elapsed), self.mover.end)
+        timer.start()
+        try:
+            with parts.part("last round and its proof"):
+                self.follower.move_last(planned)
+        finally:
+            timer.cancel()
+        self._is_made = True
+
+    def _is_newest(self, planned: RoundPlan) -> bool:
+        """Return whether a last round is from the job's newest checkpoint."""
+        return complete_checkpoints(self.before.directory)[-1:] == [planned.prepared.plan.checkpoint_id]
+
+    def _plan(self) -> RoundPlan:
+        """Plan the last round. Raises `RequestError` if it would have to move all state."""
+        planned = self.follower.plan_last()
+        if planned.kind is RoundKind.BASE and not planned.is_light:
+            raise RequestError(
+                "the last round cannot continue the one before it, and to move all state would take too long",
+                path=planned.prepared.plan.source,
+                found=planned.reason,
+            )
+        return planned
+
+    def _gone_back(self, error: RescaleError) -> RescaleError:
+        """Start the job again as it was, and return the error of the run."""
+        while (pending := end_pending_work(self.before, self.run)) is not None:
+            _answer(pending, _GO_BACK_SECONDS)
+        back = go_back(self.before, self.run, newest_checkpoint(self.before.directory))
+        answer = _answer(back, _GO_BACK_SECONDS)
+        log.info("the job runs again with its old shape: %s", describe_answer(answer))
+        return RequestError(
+            f"the cut-over failed, and the job runs again as it was: {error.what}",
+            path=error.path,
+            operator=error.operator,
+            expected=error.expected,
+            found=error.found,
+            advice=error.advice or "trigger another run, which follows the job that runs now",
+        )
+
+
+def _answer(step: Question | dict[str, Any], seconds: float) -> Answer:
+    """Return the answer to a question. Raises `StoreError` after a time without one."""
+    until = time.monotonic() + seconds
+    while not isinstance(step, dict):
+        try:
+            answer = step.ask()
+        except StoreError as error:
+            log.warning("%s", error)
+            answer = None
+        if answer is not None:
+            return answer
+        if time.monotonic() > until:
+            raise StoreError(f"timed out while waiting for {step.waits_for}", found=f"no answer in {seconds:.0f} s")
+        time.sleep(_KUBERNETES_POLL_SECONDS if isinstance(step, DeploymentRuns) else _POLL_SECONDS)
+    return step

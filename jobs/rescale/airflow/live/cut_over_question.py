@@ -1,0 +1,140 @@
+"""The question whether a followed job may be cut over: it shows the newest round, and rounds go on while it waits.
+
+The task holds no worker: it is deferred until the last round would be short enough, and parked while the question
+waits. Without an answer, and after *Not yet*, it asks again with newer figures. The decision is stored beside the
+target, where the task that follows the job reads it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Context
+
+from rescale.airflow.approval import SafeNotifier, allowed_users, is_user, triggered_by
+from rescale.airflow.connections.access import storage_access
+from rescale.airflow.filled_form import stripped
+from rescale.airflow.settings import settings
+from rescale.airflow.steps.earlier_tasks import ASK_CUT, FOLLOW, ROUNDS
+from rescale.airflow.steps.rescale_task import skip_task
+from rescale.airflow.steps.retries import RETRIES, task_errors
+from rescale.text.units import duration, human_bytes
+
+log = logging.getLogger(__name__)
+
+CUT_OVER, NOT_YET, GIVE_UP = "Cut over", "Not yet", "Give up"
+
+_LOOK_AGAIN = timedelta(seconds=15)
+_FRESH = timedelta(minutes=10)
+"""Time after which a question without an answer is asked again, with newer figures."""
+_ASK_AGAIN = timedelta(minutes=5)
+"""Time from *Not yet* to the next question."""
+
+_ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
+
+
+class AskToCutOver(HITLOperator):
+    """Operator that asks for the cut-over when the last round would be short enough, unless nobody has to approve."""
+
+    template_fields = ()
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(
+            task_id=ASK_CUT,
+            subject="May the job be cut over now?",
+            options=[CUT_OVER, NOT_YET, GIVE_UP],
+            defaults=NOT_YET,
+            execution_timeout=None,  # else it would be the time to answer in
+            **RETRIES,
+            **arguments,
+        )
+
+    def execute(self, context: Context) -> Any:
+        """Ask as soon as there is something to ask."""
+        with task_errors():
+            if not stripped(context["params"])["while_it_runs"]:
+                skip_task("the job is stopped before its state is moved")
+            ti: Any = context["ti"]
+            states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
+            if states.get(FOLLOW) in _ENDED:
+                skip_task(f"nothing to ask: the task {FOLLOW!r} has ended")
+            rounds = ti.xcom_pull(task_ids=FOLLOW, key=ROUNDS)
+            if rounds is not None and not rounds["asks"]:
+                skip_task("nobody has to approve the cut-over: neither the form nor the settings require it")
+        if rounds is None or not rounds["is_short"]:
+            self._look_again(_LOOK_AGAIN)
+        with task_errors():
+            self.assigned_users = allowed_users(triggered_by(context))
+        self.body = question_about(rounds)
+        self.response_timeout = _FRESH
+        is_first = ti.xcom_pull(task_ids=self.task_id, key=ROUNDS) is None
+        self.notifiers = [SafeNotifier(each.create()) for each in settings().notify.waiting] if is_first else []
+        ti.xcom_push(ROUNDS, rounds)
+        return super().execute(context)
+
+    def look_again(self, context: Context, event: Any = None) -> Any:  # noqa: ARG002
+        """Resume after a while."""
+        return self.execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        answer = super().execute_complete(context, event)
+        user, chosen = answer["responded_by_user"], answer["chosen_options"]
+        if user is None or event.get("timedout"):
+            return self.execute(context)
+        if chosen == [NOT_YET]:
+            log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], _ASK_AGAIN)
+            self._look_again(_ASK_AGAIN)
+        approved = chosen == [CUT_OVER]
+        if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
+            log.warning("the user who triggered the run may not approve the cut-over: asking again")
+            return self.execute(context)
+        from rescale.airflow.claims import this_run
+        from rescale.runstate.approval import decide_cut_over
+
+        rounds = context["ti"].xcom_pull(task_ids=self.task_id, key=ROUNDS)
+        params = stripped(context["params"])
+        with task_errors(), storage_access(params["connection"]):
+            decision = decide_cut_over(
+                rounds["target"],
+                this_run(context["dag_run"]),
+                f"{'approved' if approved else 'given up'} by {user['name']}",
+                approved=approved,
+                accept_unconditional=params["accept_unconditional_publish"],
+            )
+        log.info("%s", decision)
+        return {"approved": decision.approved, "answer": decision.answer}
+
+    def _look_again(self, after: timedelta) -> NoReturn:
+        from airflow.providers.standard.triggers.temporal import TimeDeltaTrigger
+
+        self.defer(trigger=TimeDeltaTrigger(after), method_name="look_again")
+
+
+def question_about(rounds: Mapping[str, Any]) -> str:
+    """Return the question as Markdown; `rounds` describes the newest round (`RoundDisplay.show`)."""
+    from rescale.report.page import Page, table
+    from rescale.report.renderers.markdown import markdown_of
+
+    if "round" not in rounds:
+        shown = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
+    else:
+        rate, last = rounds["change_rate"], rounds["last_round_seconds"]
+        rows = [
+            ("newest round", f"{rounds['round']}, of checkpoint {rounds['checkpoint']}"),
+            ("changed rows", f"{rounds['rows_came'] or 0:,} came, {rounds['rows_left'] or 0:,} left"),
+            ("rate of change", "not known" if rate is None else f"{human_bytes(rate)}/s"),
+            ("the last round would take", "not known" if last is None else f"about {duration(last)}"),
+        ]
+        shown = markdown_of(Page((table(("", ""), rows),)))
+    return (
+        f"{shown}\n\n"
+        "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape: it "
+        "stands still about as long as for a plain restart, and by another last round longer if it made a checkpoint "
+        "in between. Records after its last checkpoint are processed again, as after a failure: sinks that are not "
+        "exactly-once repeat them.\n\n"
+        f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."
+    )

@@ -1,0 +1,173 @@
+"""Drivers in pods for a task that lasts, where steps run in pods: one for a step, or one for round after round.
+
+A pod is made from the template of all steps. Orders for rounds go through the store, so the pod needs no way to the
+worker. It ends with its task: the task deletes it, or it notices that its task gives no sign of life any more.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+from airflow.providers.cncf.kubernetes.hooks.kubernetes import KubernetesHook
+from airflow.providers.cncf.kubernetes.pod_generator import PodGenerator
+from kubernetes.client import V1EnvVar, V1Pod
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from rescale.airflow.steps.leftover_pods import call_kubernetes
+from rescale.airflow.steps.pods import CLUSTER_ACCESS, CONTAINER, exit_code
+from rescale.airflow.steps.trace_context import trace_context
+from rescale.mailbox import Sender
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.process import read_result
+from rescale.runstate.step import Step
+from rescale.storage.store import open_store
+from rescale.text.errors import StoreError
+
+_POLL_SECONDS = 0.2
+_LOOK_SECONDS = 5.0
+"""Time between two looks at the pod while it works."""
+
+_SECONDS_TO_START = 900
+_ENDED = ("Failed", "Succeeded")
+
+
+class DriverPod:
+    """A pod with a driver that runs a main with its `arguments`; it exists for as long as the block runs.
+
+    `template` is the path of its template, and `labels` are added to those in it. `say` gets the lines of the driver.
+    """
+
+    def __init__(
+        self, template: str, labels: Mapping[str, str], arguments: Sequence[str], say: Callable[[str], None]
+    ) -> None:
+        self._client = KubernetesHook(**CLUSTER_ACCESS).core_v1_client
+        self._say = say
+        self._pod = self._described(template, labels, arguments)
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        metadata = self._pod.metadata
+        call_kubernetes(self._client.create_namespaced_pod, metadata.namespace, self._pod)
+        self._say(f"the driver is the pod {metadata.name}")
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            call_kubernetes(self._client.delete_namespaced_pod, self._pod.metadata.name, self._pod.metadata.namespace)
+        except ApiException as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+
+    def result(self, uri: str) -> dict[str, Any]:
+        """Wait for a result document, and return it. Raises its error, or `StoreError` if the pod is lost."""
+        look, store = 0.0, open_store(uri)
+        while store.stat(uri) is None:
+            if time.monotonic() > look:
+                look = time.monotonic() + _LOOK_SECONDS
+                self._refuse_lost(uri)
+            time.sleep(_POLL_SECONDS)
+        return read_result(uri)
+
+    def _described(self, template: str, labels: Mapping[str, str], arguments: Sequence[str]) -> V1Pod:
+        pod: V1Pod = PodGenerator.deserialize_model_file(template)
+        pod.metadata.name = f"rescale-{arguments[0].replace('_', '-')}-{uuid4().hex[:10]}"
+        pod.metadata.namespace = pod.metadata.namespace or KubernetesHook(**CLUSTER_ACCESS).get_namespace() or "default"
+        pod.metadata.labels = {**(pod.metadata.labels or {}), **labels}
+        driver = next(container for container in pod.spec.containers if container.name == CONTAINER)
+        driver.args = ["python3", "-m", *arguments]
+        traced = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
+        driver.env = [*(driver.env or []), *traced]
+        return pod
+
+    def _refuse_lost(self, result: str) -> None:
+        """Raise `StoreError` if the pod has ended without the result, is gone, or does not start."""
+        pod = self._look()
+        phase = "gone" if pod is None else pod.status.phase
+        is_late = phase == "Pending" and time.monotonic() > self._began + _SECONDS_TO_START
+        is_there = pod is not None and phase not in _ENDED
+        if (is_there and not is_late) or open_store(result).stat(result) is not None:
+            return
+        code = exit_code(pod)
+        raise StoreError(
+            f"the pod {self._pod.metadata.name} {'did not start' if is_late else 'ended without a result'}",
+            found=f"it is {phase}" if code is None else f"exit code {code}",
+            advice="look at its output above (was it out of memory, or was a node lost?); another try goes on",
+        )
+
+    def _look(self) -> V1Pod | None:
+        metadata = self._pod.metadata
+        try:
+            pod: V1Pod = call_kubernetes(self._client.read_namespaced_pod, metadata.name, metadata.namespace)
+        except ApiException as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+        return pod
+
+    def _listen(self) -> None:
+        """Pass on the lines of the driver, as long as the cluster gives them."""
+        with suppress(ApiException, HTTPError):
+            while (pod := self._look()) is not None and pod.status.phase == "Pending":
+                time.sleep(1)
+            lines: Any = self._client.read_namespaced_pod_log(
+                name=self._pod.metadata.name,
+                namespace=self._pod.metadata.namespace,
+                container=CONTAINER,
+                follow=True,
+                _preload_content=False,
+            )
+            for line in lines:
+                self._say(line.decode("utf-8", errors="backslashreplace").rstrip("\n"))
+
+
+class RoundsPod:
+    """A driver's pod that makes one round after another: it starts with the first, and ends with the block.
+
+    Orders lie beside `target`. The other arguments are those of `DriverPod`.
+    """
+
+    def __init__(self, template: str, labels: Mapping[str, str], target: str, say: Callable[[str], None]) -> None:
+        self._template = template
+        self._labels = labels
+        self._target = target
+        self._say = say
+        self._running = ExitStack()
+        self._pod: DriverPod | None = None
+        self._sender: Sender | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def move(self, plan: Plan, proof: Proof) -> None:
+        """Move and validate a claimed plan. Raises the error of the run, or `StoreError` if the pod is lost."""
+        if self._pod is None or self._sender is None:
+            self._sender = self._running.enter_context(Sender(self._target))
+            arguments = [Step.ROUNDS.value, "--orders-at", self._sender.place]
+            self._pod = self._running.enter_context(DriverPod(self._template, self._labels, arguments, self._say))
+        try:
+            self._pod.result(self._sender.send(plan, proof))
+        except StoreError:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """Delete the pod, and with it the run that it carries out; the next run starts another pod."""
+        self._pod = self._sender = None
+        self._running.pop_all().close()

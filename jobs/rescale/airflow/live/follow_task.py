@@ -1,0 +1,64 @@
+"""The task that follows a running job with rounds, and cuts over to the new job when it may.
+
+It is one long task with a process that stays warm. Killed at any moment, its next try goes on: the files beside the
+target say how far the rounds are, and the state of the task whether the job was cancelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from rescale.airflow.assets import RESCALED_SAVEPOINT
+from rescale.airflow.reports.report_link import ReportLink
+from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
+from rescale.airflow.steps.earlier_tasks import FOLLOW, Summary, XComField
+from rescale.airflow.steps.rescale_task import rescale_task, skip_task
+
+_RETRIES: dict[str, Any] = {
+    "retries": 50,
+    "retry_delay": timedelta(seconds=5),
+    "retry_exponential_backoff": 0,
+}
+"""Retries at once, since the job may stand still, and enough of them for days of following."""
+
+
+def _follow(
+    known: KnownPlaces,
+    closes: XComField | None,
+    cut_over_from: XComField | None,
+    looked: Mapping[str, Any] | None,
+    params: Any = None,
+    dag_run: Any = None,
+    ti: Any = None,
+    task_state_store: Any = None,
+    inlet_events: Any = None,
+    outlet_events: Any = None,
+) -> Summary:
+    """Moves all state once, and then the changes of each checkpoint, until the job can be cut over in seconds."""
+    if not params["while_it_runs"]:
+        skip_task("the job is stopped before its state is moved")
+    from rescale.airflow.live.follow_work import follow_and_cut_over
+
+    hours = (_instant(cut_over_from, ti), _instant(closes, ti))
+    return follow_and_cut_over(
+        pulled_places(known, ti), hours, looked, params, dag_run, ti, task_state_store, inlet_events, outlet_events
+    )
+
+
+def _instant(field: XComField | None, ti: Any) -> datetime | None:
+    """Return the instant that an earlier task has determined, or None."""
+    text = None if field is None else field.pull(ti)
+    return None if text is None else datetime.fromisoformat(text)
+
+
+follow = rescale_task(
+    _follow,
+    FOLLOW,
+    "Follow the job, and cut over",
+    inlets=[RESCALED_SAVEPOINT],
+    outlets=[RESCALED_SAVEPOINT],
+    links=(ReportLink(FOLLOW),),
+    **_RETRIES,
+)

@@ -1,0 +1,114 @@
+"""The work of the task that follows a running job with rounds, and cuts over to the new job when it may."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from rescale.airflow.assets import RESCALED_SAVEPOINT
+from rescale.airflow.claims import this_run
+from rescale.airflow.flink.questions import Answer, describe_answer
+from rescale.airflow.flink.stopping import JobBefore, job_before_of
+from rescale.airflow.live.cut_over import CutOver
+from rescale.airflow.live.mover import mover
+from rescale.airflow.live.parts import Parts
+from rescale.airflow.live.watch import Watch
+from rescale.airflow.live_form import followed_options, live_request_of
+from rescale.airflow.reports.report_link import REPORT, ReportPlace
+from rescale.airflow.savepoint_work import asset_extra, events_of
+from rescale.airflow.steps.earlier_tasks import LOOK, Summary, required_output
+from rescale.following.follower import Follower
+from rescale.plan.plan import Plan
+from rescale.planning.request.request import target_place
+from rescale.report.stored import put_report
+from rescale.runstate.certificate import read_certificate
+from rescale.runstate.documents import read_document
+from rescale.runstate.follower_removal import remove_follower
+from rescale.runstate.places import places_of
+from rescale.runstate.rounds import FollowedJob, described_rounds
+
+log = logging.getLogger(__name__)
+
+
+def follow_and_cut_over(
+    places: Mapping[str, Any],
+    hours: tuple[datetime | None, datetime | None],
+    looked: Mapping[str, Any] | None,
+    params: Mapping[str, Any],
+    dag_run: Any,
+    ti: Any,
+    task_state_store: Any,
+    inlet_events: Any,
+    outlet_events: Any,
+) -> Summary:
+    """Follow the job that was looked at, cut it over, and return what came of it.
+
+    `places` has the target if the form does not. `hours` are the first and the last instant for a cut-over.
+    """
+    live = live_request_of(params)
+    assert live is not None
+    looked = required_output(LOOK, looked)
+    before = job_before_of(looked["before"])
+    target = target_place({**params, **places}["target"])
+    with mover(target, ti) as moves:
+        follower = Follower(
+            target,
+            FollowedJob(before.directory, followed_options(params)),
+            this_run(dag_run),
+            moves.move,
+            lambda line: log.info("%s", line),
+            params["accept_unconditional_publish"],
+        )
+        watch = Watch(before, follower, live, params, ti, task_state_store, *hours)
+        cut = CutOver(before, follower, moves, f"{ti.dag_id}/{ti.run_id}", live.give_up_after, looked["parallelism"])
+        resumed = watch.is_cancelled()
+        parts = Parts() if resumed else _follow_until_cut(watch, cut)
+        plan, started = cut.complete(parts)
+        downtime = None if resumed else round(parts.elapsed, 1)
+    stood = "an earlier try has cancelled it" if downtime is None else f"it stood still for {downtime:.1f} s"
+    log.info("%s; %s", describe_answer(started), stood)
+    log.info("%s", put_report(plan, rounds=described_rounds(target)))
+    ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, params["connection"])))
+    remove_follower(target)
+    extra = asset_extra(plan)
+    if extra not in events_of(inlet_events, RESCALED_SAVEPOINT):
+        outlet_events[RESCALED_SAVEPOINT].extra = extra
+    return {**_published(plan, before, started), "seconds": parts.seconds, "downtime_seconds": downtime}
+
+
+def _follow_until_cut(watch: Watch, cut: CutOver) -> Parts:
+    """Follow the job until it can be cut over, and cancel it."""
+    with watch.follower.following():
+        while True:
+            watch.follow()
+            watch.refuse_ended_job()
+            if not cut.prepare(watch.follower.newest_round()):
+                log.info("the cut-over is put off: much has changed since the last round, or the job made a checkpoint")
+                if not watch.live.refers:
+                    watch.follower.next_round()
+            elif watch.waits_for(None) is None:  # a window may have closed since
+                watch.mark.set()
+                return cut.cancel()
+
+
+def _published(plan: Plan, before: JobBefore, started: Answer) -> Summary:
+    """Return the summary of the run: what `plan`, `publish` and `hand_over` return for a job that is stopped first."""
+    certificate = places_of(plan).certificate
+    return {
+        "plan": places_of(plan).plan,
+        "digest": plan.digest,
+        "source": plan.source,
+        "target": plan.target,
+        "metadata_sha256": read_certificate(plan.target).candidate_sha256,
+        "certificate": certificate,
+        "certificate_sha256": hashlib.sha256(read_document(certificate)).hexdigest(),
+        "start": plan.start.command,
+        "starting": plan.start._asdict(),
+        **started,
+        "in_place_of": before.job_id,
+    }

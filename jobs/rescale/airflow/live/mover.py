@@ -1,0 +1,96 @@
+"""Movement of state for a task that lasts: a process or a pod for each full run, and one that stays for all rounds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.spark import platform_spark
+from rescale.airflow.steps.step_task import environment_of_steps
+from rescale.airflow.task_log import StepLog
+from rescale.lasting_process import LastingProcess
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.process import run_step
+from rescale.runstate.places import orders_place, places_of
+from rescale.runstate.step import Step
+from rescale.storage.locations import join
+from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder, temporary_directory
+from rescale.storage.store import open_store
+
+
+class Lasting(Protocol):
+    """A process of this machine, or a pod, that makes one round after another."""
+
+    def move(self, plan: Plan, proof: Proof) -> None:
+        """Move and validate a claimed plan."""
+
+    def end(self) -> None:
+        """End it, and with it the run that it carries out; the next run starts it again."""
+
+
+class Mover:
+    """Moves and validates claimed plans: `full` all state, and `rounds` what changed."""
+
+    def __init__(self, full: Callable[[Plan, Proof], None], rounds: Lasting) -> None:
+        self._full = full
+        self._rounds = rounds
+
+    def move(self, plan: Plan, proof: Proof) -> None:
+        """Move and validate a plan: the changes of a round by what stays, all state by what ends with it."""
+        (self._rounds.move if proof is Proof.CHANGES else self._full)(plan, proof)
+
+    def end(self) -> None:
+        """End what stays, and with it the round that it makes."""
+        self._rounds.end()
+
+
+@contextmanager
+def mover(target: str, ti: Any) -> Iterator[Mover]:
+    """Yield a mover for the task instance of a follower of `target`; what stays ends with the block."""
+    log = StepLog().log_line
+
+    def full(plan: Plan, proof: Proof) -> None:
+        run_anywhere(Step.RUN, target, ["--plan", places_of(plan).plan, "--proof", proof.value], ti)
+
+    if (template := os.environ.get(DRIVER_POD)) is None:
+        spark = platform_spark()
+        remove_all_left()
+        with LastingProcess(spark.master, log, environment=environment_of_steps(spark)) as process:
+            yield Mover(full, process)
+        return
+    from rescale.airflow.live.driver_pod import RoundsPod  # imports the Kubernetes client
+    from rescale.airflow.steps.leftover_pods import delete_leftover_pods, labels_of_run
+
+    delete_leftover_pods(template, ti.dag_id, ti.run_id)  # those of a task that was killed
+    with RoundsPod(template, labels_of_run(ti.dag_id, ti.run_id), target, log) as pod:
+        yield Mover(full, pod)
+
+
+def run_anywhere(step: Step, target: str, arguments: Sequence[str], ti: Any) -> dict[str, Any]:
+    """Run a step in a process of this machine, or in a pod where steps run in pods; return its result document.
+
+    The result document of a pod lies beside `target` meanwhile.
+    """
+    log = StepLog().log_line
+    if (template := os.environ.get(DRIVER_POD)) is None:
+        spark = platform_spark()
+        environment = environment_of_steps(spark)
+        with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
+            result = str(directory / "step" / "result.json")
+            return run_step(step, result, [*arguments, "--master", spark.master], log, environment=environment)
+    from rescale.airflow.live.driver_pod import DriverPod  # imports the Kubernetes client
+    from rescale.airflow.steps.leftover_pods import labels_of_run
+
+    result = join(orders_place(target), f"{uuid4().hex}.json")
+    labels = labels_of_run(ti.dag_id, ti.run_id)
+    try:
+        with DriverPod(template, labels, [step.value, *arguments, "--result", result], log) as pod:
+            return pod.result(result)
+    finally:
+        open_store(result).delete([result])

@@ -1,0 +1,82 @@
+"""Display of a followed job's rounds: in the log, in the task's state and XComs, and in the report."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from rescale.airflow.flink.last_checkpoint import with_newest
+from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.reports.report_link import REPORT, ReportPage
+from rescale.airflow.steps.earlier_tasks import ROUNDS
+from rescale.following.follower import Follower
+from rescale.following.round_line import round_line
+from rescale.report.documents import PlanDocument, ReportDocument
+from rescale.report.pages.planned import plan_document
+from rescale.report.report_page import html_report
+from rescale.runstate.rounds import Round, described_rounds
+
+log = logging.getLogger(__name__)
+
+_PAGE_SECONDS = 30.0
+"""Least time between two pages of the report, each of which is an XCom of up to a hundred kilobytes."""
+
+
+@dataclass
+class RoundDisplay:
+    """Display of the rounds of a follower, by a task instance `ti` with its `state`."""
+
+    before: JobBefore
+    follower: Follower
+    ti: Any
+    state: Any
+    _page_due: float = 0.0
+
+    def show(self, made: Round, waits_for: str | None, *, is_short: bool, asks: bool) -> None:
+        """Show a round, and what the cut-over waits for; None if it begins."""
+        log.info("%s", round_line(made, waits_for or "nothing: the cut-over begins"))
+        self._put(
+            {
+                "round": made.number,
+                "checkpoint": made.checkpoint,
+                "kind": made.kind.value,
+                "rows_came": made.rows_came,
+                "rows_left": made.rows_left,
+                "bytes_changed": made.bytes_changed,
+                "bytes_read": made.bytes_read,
+                "change_rate": made.change_rate,
+                "seconds": made.seconds,
+                "last_round_seconds": made.last_round_seconds,
+                "is_short": is_short,
+                "asks": asks,
+                "waits_for": waits_for,
+                "target": self.follower.target,
+            }
+        )
+        if waits_for is None or time.monotonic() > self._page_due:
+            self._page_due = time.monotonic() + _PAGE_SECONDS
+            plan = msgspec.structs.replace(self._plan, rounds=described_rounds(self.follower.target))
+            page = html_report(ReportDocument(plan=plan))
+            self.ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.of(page)))
+
+    def show_without_rounds(self, waits_for: str, *, asks: bool) -> None:
+        """Show what the cut-over waits for, if nothing has to be moved before it; once for each."""
+        document = {"is_short": True, "asks": asks, "waits_for": waits_for, "target": self.follower.target}
+        if self.state.get(ROUNDS) != document:
+            log.info("the result refers to the files of the job's last checkpoint; waits for %s", waits_for)
+            self._put(document)
+
+    def _put(self, document: dict[str, Any]) -> None:
+        self.state.set(ROUNDS, document)
+        self.ti.xcom_push(ROUNDS, document)
+
+    @cached_property
+    def _plan(self) -> PlanDocument:
+        """The plan of a full run, for the report."""
+        ready = with_newest(self.before.directory, self.follower.plan_full)
+        return plan_document(ready.plan, ready.snapshot, ready.kafka)

@@ -1,0 +1,45 @@
+"""The proof of a cut-over by all of its records, which takes its time while the new job runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rescale.airflow.steps.earlier_tasks import FOLLOW, VERIFY, Summary, required_output
+from rescale.airflow.steps.rescale_task import rescale_task, skip_task
+from rescale.runstate.step import Step
+from rescale.text.errors import IntegrityError
+
+log = logging.getLogger(__name__)
+
+
+def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = None) -> Summary:
+    """Compares every record of the result with the job's last checkpoint, while the new job runs."""
+    if not params["while_it_runs"]:
+        skip_task("the result was proven before the job was started from it")
+    if not params["verify_after"]:
+        skip_task("the form asks for no proof by all records: the rounds prove the changed ones")
+    from rescale.airflow.live.mover import run_anywhere
+    from rescale.airflow.summaries import certificate_summary
+    from rescale.plan.proof import Proof
+    from rescale.runstate.certificate import Certificate
+
+    followed = required_output(FOLLOW, followed)
+    arguments = ["--source", followed["source"], "--target", followed["target"], "--proof", Proof.RECORDS.value]
+    try:
+        document = run_anywhere(Step.VALIDATE, followed["target"], arguments, ti)
+    except IntegrityError as error:
+        error.advice = (
+            f"the new job runs on wrong state: cancel it, and start the old one from {followed['source']}; then report "
+            "this as a bug"
+        )
+        raise
+    certificate = msgspec.convert(document, Certificate)
+    log.info("verdict: %s, by every record", certificate.verdict)
+    return certificate_summary(certificate, followed["certificate"])
+
+
+verify = rescale_task(_verify, VERIFY, "Compare all records")

@@ -1,0 +1,202 @@
+"""The watch over a followed job: when rounds are made, and what the cut-over waits for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from rescale.airflow.flink.cancel_mark import CancelMark
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
+from rescale.airflow.flink.stopping import CANCELLING, JobBefore
+from rescale.airflow.live.round_display import RoundDisplay
+from rescale.airflow.live_form import CutOverRule, LiveRequest
+from rescale.airflow.required_approval import approval_reason
+from rescale.following.follower import Follower, pause_after
+from rescale.runstate.certificate import read_certificate
+from rescale.runstate.decisions import cut_over_decision
+from rescale.runstate.documents import load_plan
+from rescale.runstate.places import Places
+from rescale.runstate.rounds import Round, RoundKind, round_target
+from rescale.snapshot.discovery import complete_checkpoints
+from rescale.text.errors import RequestError
+from rescale.text.units import duration
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+_REST, _MOST_REST_SECONDS = 4.0, 60.0
+"""Pause after a round, as a multiple of its time, if it is short already and only keeps the last one short."""
+_SHORT_SECONDS = 5.0
+"""A last round of at most this time is short enough for everybody who names no limit."""
+
+_CONVERGED = 0.8
+"""A round that takes more than this share of the time of the one before shows that later ones get hardly shorter."""
+
+
+@dataclass
+class Watch:
+    """Watch over the job that `follower` follows, for a task instance `ti` with its `state` and filled form `params`.
+
+    No cut-over begins before the instant `opens` or after `closes`, which are those of a window; None for no limit.
+    """
+
+    before: JobBefore
+    follower: Follower
+    live: LiveRequest
+    params: Mapping[str, Any]
+    ti: Any
+    state: Any
+    opens: datetime | None
+    closes: datetime | None
+    _seconds_before: float | None = None
+
+    def is_cancelled(self) -> bool:
+        """Return whether an earlier try of the task has cancelled the job. Waits for its end if that is near."""
+        if not self.mark.is_set:
+            return False
+        with open_flink(self.before.flink) as flink:
+            line = flink.line(self.before.job_id)
+            if line is not None and not line.ended and line.state != CANCELLING:
+                return False
+            cancel(flink, self.before.job_id)
+        self.mark.set()
+        return True
+
+    @property
+    def mark(self) -> CancelMark:
+        """The mark of the task that it is about to cancel the job."""
+        return CancelMark(self.state, self.ti, self.before.job_id)
+
+    def follow(self) -> None:
+        """Make rounds until a cut-over may begin.
+
+        Raises `RequestError` if somebody refuses it, the window closes, or the job ends.
+        """
+        self.refuse_ended_job()
+        if self.live.refers:
+            self._wait_without_rounds()
+            return
+        made = self.follower.newest_round() or self._next_round(None)
+        while (waits_for := self.waits_for(made)) is not None:
+            self.report(made, waits_for)
+            self._pause(made)
+            if self.waits_for(made) is None:
+                break
+            made = self._next_round(made)
+        self.report(made, None)
+
+    def _wait_without_rounds(self) -> None:
+        """Wait until the cut-over may begin, if there is nothing to move before it."""
+        while (waits_for := self.waits_for(None)) is not None:
+            self._display.show_without_rounds(waits_for, asks=self.asks)
+            self.refuse_ended_job()
+            time.sleep(_POLL_SECONDS)
+
+    def _next_round(self, before: Round | None) -> Round:
+        self._seconds_before = None if before is None or before.kind is RoundKind.BASE else before.last_round_seconds
+        return self.follower.next_round()
+
+    def is_short(self, made: Round) -> bool:
+        """Return whether a last round after this one would be short enough."""
+        last, most = made.last_round_seconds, self.live.most_downtime
+        if made.kind is RoundKind.BASE or last is None:
+            return False
+        if most is not None:
+            return last <= most
+        return last <= _SHORT_SECONDS or self._has_converged(last)
+
+    def _has_converged(self, last: float) -> bool:
+        return self._seconds_before is not None and last > _CONVERGED * self._seconds_before
+
+    def waits_for(self, made: Round | None) -> str | None:
+        """Return what the cut-over waits for after a round, or None if it may begin; `made` is None without rounds."""
+        if self.closes is not None and datetime.now(UTC) > self.closes:
+            raise RequestError(
+                "the window closed before the cut-over, so the job was left alone",
+                path=self.follower.target,
+                expected=f"a cut-over before {self.closes:%Y-%m-%d %H:%M %Z}",
+            )
+        if made is not None and not self.is_short(made):
+            most = self.live.most_downtime
+            return "a shorter round" if most is None else f"a round of at most {duration(most)}"
+        for earliest in (self.live.not_before, self.opens):
+            if earliest is not None and datetime.now(UTC) < earliest:
+                return f"{earliest:%Y-%m-%d %H:%M %Z}"
+        if not self.asks:
+            return None
+        decision = cut_over_decision(self.follower.target)
+        if decision is not None and not decision.approved:
+            raise RequestError(
+                "the cut-over is given up, and the job was left alone",
+                path=self.follower.target,
+                found=decision,
+                advice="discard the target; another run begins anew",
+            )
+        return None if decision is not None else "an approval"
+
+    @cached_property
+    def asks(self) -> bool:
+        """Whether somebody has to approve the cut-over: the form says so, or a rule for all plans."""
+        newest = self.follower.newest_round()
+        if self.live.rule is CutOverRule.APPROVED:
+            return True
+        if newest is None:
+            plan = with_newest(self.before.directory, self.follower.plan_full).plan
+        else:
+            base = round_target(self.follower.target, newest.root)
+            plan = load_plan(Places(base, read_certificate(base).plan or "").plan)
+        return approval_reason(plan, self.params) is not None
+
+    def report(self, made: Round, waits_for: str | None) -> None:
+        """Show a round, and what the cut-over waits for after it."""
+        self._display.show(made, waits_for, is_short=self.is_short(made), asks=self.asks)
+
+    @cached_property
+    def _display(self) -> RoundDisplay:
+        return RoundDisplay(self.before, self.follower, self.ti, self.state)
+
+    def _pause(self, made: Round) -> None:
+        """Wait until the next round is due: at once after a long one, else after a while and another checkpoint.
+
+        The wait ends, too, when the cut-over may begin.
+        """
+        is_short = self.is_short(made)
+        rest = min(_MOST_REST_SECONDS, _REST * (made.seconds or 0.0)) if is_short else 0.0
+        until = time.monotonic() + max(rest, pause_after(made, self.live.pause_above))
+        while time.monotonic() < until and not (is_short and self.waits_for(made) is None):
+            self.refuse_ended_job()
+            time.sleep(_POLL_SECONDS)
+        if not is_short:
+            if not self._has_newer(made):
+                self.refuse_ended_job()
+                with open_flink(self.before.flink) as flink:
+                    take_checkpoint(flink, self.before.job_id)
+            return
+        while not self._has_newer(made) and self.waits_for(made) is not None:
+            self.refuse_ended_job()
+            time.sleep(_POLL_SECONDS)
+
+    def _has_newer(self, made: Round) -> bool:
+        numbers = complete_checkpoints(self.before.directory)
+        return bool(numbers) and numbers[-1] > made.checkpoint
+
+    def refuse_ended_job(self) -> None:
+        """Raise `RequestError` if the job has ended."""
+        with open_flink(self.before.flink) as flink:
+            line = flink.line(self.before.job_id)
+        if line is None or line.ended:
+            raise RequestError(
+                "the job has ended while it was followed",
+                path=self.before.flink,
+                operator=self.before.name,
+                expected="a running job",
+                found="a job that Flink does not know" if line is None else line.state,
+                advice="if it was cancelled on purpose: rescale follow --finish makes the result from its last "
+                "checkpoint; otherwise start it again, and trigger another run with another target",
+            )

@@ -1,0 +1,68 @@
+"""A trigger that fires on a job's new complete checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+
+from rescale.text.errors import RescaleError
+
+
+def newest_checkpoint(flink: str, job: str) -> dict[str, Any] | None:
+    """Return the newest complete checkpoint of a job: `checkpoint` (a URI), `id` and `job`; None if it has none.
+
+    Savepoints do not count. Raises `RequestError` if no such job runs.
+    """
+    from rescale.airflow.flink.flink_access import open_flink
+    from rescale.airflow.flink.stopping import find_job
+    from rescale.flink_rest.client import is_place
+    from rescale.storage.locations import normalise
+
+    with open_flink(flink) as cluster:
+        job_id = find_job(cluster, job).job_id
+        last = cluster.last_checkpoint(job_id)
+    if last is None or last.external_path is None or not is_place(last.external_path):
+        return None
+    return {"checkpoint": normalise(last.external_path), "id": last.id, "job": job_id}
+
+
+class CheckpointTrigger(BaseEventTrigger):
+    """Trigger that fires whenever a job has a new complete checkpoint; use it with `AssetWatcher`.
+
+    The event is `{"checkpoint": URI, "id": number, "job": id}`. A checkpoint that is complete when the trigger starts
+    is not new, unless `after` names another one. If several checkpoints complete between two looks, the trigger fires
+    once, for the newest. While Flink does not answer, or no such job runs, it keeps asking, and logs why.
+
+    :param flink: address of Flink's REST API, or id of an Airflow connection of type http.
+    :param job: name of a running job, if it is unique, or its id. A name also finds the job after it was started again.
+    :param period: time between two looks, in seconds.
+    :param after: URI of the last checkpoint that is not new; None for the newest one when the trigger starts.
+    """
+
+    def __init__(self, flink: str, job: str, period: float = 30, after: str | None = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flink = flink
+        self.job = job
+        self.period = period
+        self.after = after
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        name = f"{type(self).__module__}.{type(self).__qualname__}"
+        return name, {"flink": self.flink, "job": self.job, "period": self.period, "after": self.after}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        known, is_known = self.after, self.after is not None
+        while True:
+            try:
+                newest = await asyncio.to_thread(newest_checkpoint, self.flink, self.job)
+            except RescaleError as error:
+                self.log.warning("%s", error)
+            else:
+                place = newest["checkpoint"] if newest is not None else None
+                if is_known and place is not None and place != known:
+                    yield TriggerEvent(newest)  # type: ignore[no-untyped-call]
+                known, is_known = place or known, True
+            await asyncio.sleep(self.period)

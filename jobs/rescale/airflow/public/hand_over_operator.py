@@ -1,0 +1,83 @@
+"""An operator that starts a job from the result of a rescale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from airflow.sdk import Context
+
+from rescale.airflow.flink.operators import HandOverJob
+from rescale.airflow.flink.questions import Answer
+from rescale.airflow.job_form import hand_over_of
+from rescale.airflow.public.task_name import task_name
+from rescale.airflow.steps.retries import task_errors
+
+
+class HandOverOperator(HandOverJob):
+    """Operator that starts a job from the result of a rescale, and waits without a worker until all of its tasks run.
+
+    It runs an uploaded `jar` on a session cluster, or patches a `FlinkDeployment`, or else prints the command that
+    starts the job. A task that is tried again finds the job that an earlier try started. It does not look for the job
+    that the savepoint was taken from: if that still runs, both do the same work.
+
+    Its output describes the started job: its id (`job`), `name`, `parallelism` and `restored_from`; for a
+    FlinkDeployment `deployment` and `nonce`; else `start`, the command.
+
+    :param start: how the job is started: `output["starting"]` of `RescaleOperator` or of a task group.
+    :param flink: to run a jar: address of Flink's REST API, or id of an Airflow connection of type http.
+    :param jar: to run a jar: file name of an uploaded jar, or its id.
+    :param entry_class: to run a jar: class with `main`; None for the one that the jar names.
+    :param program_arguments: to run a jar: arguments of the program.
+    :param flink_options: to run a jar: options of Flink for the job.
+    :param deployment: to patch a FlinkDeployment: `namespace/name`.
+    :param kubernetes_connection: to patch a FlinkDeployment: id of an Airflow connection; None for the worker's access.
+    :param parallelism: default parallelism of the job; None for the one that most of its operators have.
+    """
+
+    template_fields: Sequence[str] = (
+        *("start", "flink", "jar", "entry_class", "program_arguments", "flink_options", "deployment"),
+        *("kubernetes_connection", "parallelism"),
+    )
+
+    def __init__(
+        self,
+        *,
+        start: Mapping[str, Any],
+        flink: str | None = None,
+        jar: str | None = None,
+        entry_class: str | None = None,
+        program_arguments: Sequence[str] = (),
+        flink_options: Mapping[str, str] | None = None,
+        deployment: str | None = None,
+        kubernetes_connection: str | None = None,
+        parallelism: int | None = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(start=start, parallelism=parallelism, **arguments)
+        self.flink = flink
+        self.jar = jar
+        self.entry_class = entry_class
+        self.program_arguments = program_arguments
+        self.flink_options = flink_options
+        self.deployment = deployment
+        self.kubernetes_connection = kubernetes_connection
+
+    def execute(self, context: Context) -> Answer:
+        with task_errors():
+            form = {
+                "hand_over": None,
+                "flink": self.flink,
+                "jar": self.jar,
+                "entry_class": self.entry_class,
+                "arguments": list(self.program_arguments),
+                "flink_options": dict(self.flink_options or {}),
+                "deployment": self.deployment,
+                "kubernetes_connection": self.kubernetes_connection,
+            }
+            self.hand_over = msgspec.to_builtins(hand_over_of(form))
+        return super().execute(context)
+
+    def _run(self, context: Context) -> str:
+        return task_name(context)

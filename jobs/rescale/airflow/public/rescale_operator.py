@@ -1,0 +1,225 @@
+"""A whole rescale as one operator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.bases.operator import ExecutorSafeguard
+from airflow.sdk.exceptions import TaskDeferred
+
+from rescale.airflow.assets import RESCALED_SAVEPOINT
+from rescale.airflow.connections.access import DRIVER_POD, storage_access
+from rescale.airflow.filled_form import proof_of, stripped
+from rescale.airflow.given_values import check_values, given_values
+from rescale.airflow.reports.report_link import ReportLink
+from rescale.airflow.required_approval import plan_to_execute
+from rescale.airflow.steps.earlier_tasks import Summary
+from rescale.airflow.steps.lineage import Lineage, as_openlineage
+from rescale.airflow.steps.retries import RETRIES, task_errors
+from rescale.airflow.steps.step_task import in_a_process
+from rescale.runstate.step import Step
+from rescale.text.errors import RequestError
+
+if TYPE_CHECKING:
+    from rescale.plan.plan import Plan
+
+_FIELDS = (
+    *("source", "target", "parallelism", "max_parallelism", "same_shape", "connection", "operators", "key_hashes"),
+    *("renames", "operator_names", "without_offsets", "kafka_offsets", "kafka_topics", "kafka_sources", "format"),
+    *("files", "proof", "allowed_prefixes", "moved", "accept_unconditional_publish"),
+)
+
+
+class RescaleOperator(BaseOperator):
+    """Operator that rescales a snapshot: it plans, moves the state, compares it with the source, and publishes it.
+
+    Every field is a template, and may be the output of another task. None means the default of the platform's settings,
+    or that of the form. The task may be killed and tried again at any time: it resumes where it was. It waits without a
+    worker where steps run as pods; a step that is a process of its worker needs the worker. It is skipped if there is
+    nothing to do, because the state has the requested shape already.
+
+    Nobody can approve its plan, so it cannot drop state, and it fails if the settings of the platform require an
+    approval: `rescale_task_group` asks for one.
+
+    Its output describes the published result: `target`, `start` (a command), `starting` (for `HandOverOperator`),
+    `metadata_sha256`, `certificate` and `certificate_sha256`, each as in `output["target"]`. The asset
+    `RESCALED_SAVEPOINT` gets an event, unless it has one of this result already.
+
+    :param source: directory of the snapshot: `s3://bucket/key`, or an absolute path that workers can reach.
+    :param target: directory of the result, which does not exist yet.
+    :param parallelism: new parallelism of every operator whose parallelism may change.
+    :param max_parallelism: new number of key groups of every operator except those with max parallelism 1.
+    :param same_shape: whether to copy the snapshot unchanged.
+    :param connection: id of an Airflow connection of type aws; without it, the task uses the access of its worker.
+    :param operators: shapes of single operators: lines such as `uid=6/256`, or a mapping from operators to shapes.
+    :param key_hashes: how keys with a `hashCode` of their own hash.
+    :param renames: operators to rename, as lines `old=new`.
+    :param operator_names: names of operators that the snapshot does not have, as lines `uid` or `operator-id name`.
+    :param without_offsets: operators that may start without their Kafka offsets.
+    :param kafka_offsets: new offsets of Kafka sources, in CSV or JSON.
+    :param kafka_topics: Kafka topics to rename, as lines `old=new`.
+    :param kafka_sources: Kafka consumers that become sources, as lines `old=new` or `old`.
+    :param format: format of the result: `keep`, `canonical` or `rocksdb`.
+    :param files: `copy`, or `refer` for a result that uses RocksDB files of the source.
+    :param proof: depth of the comparison with the source: `records` or `files`.
+    :param allowed_prefixes: directories in which files of the snapshot may also be.
+    :param moved: directories of files that were moved, as lines `OLD=NEW`.
+    :param accept_unconditional_publish: whether to publish to a store that does not support put-if-absent.
+    """
+
+    template_fields: Sequence[str] = _FIELDS
+    operator_extra_links = (ReportLink(),)
+
+    def __init__(
+        self,
+        *,
+        source: str,
+        target: str,
+        parallelism: int | str | None = None,
+        max_parallelism: int | str | None = None,
+        same_shape: bool | None = None,
+        connection: str | None = None,
+        operators: Sequence[str] | Mapping[str, Mapping[str, int]] | None = None,
+        key_hashes: Sequence[str] | None = None,
+        renames: Sequence[str] | None = None,
+        operator_names: Sequence[str] | None = None,
+        without_offsets: Sequence[str] | None = None,
+        kafka_offsets: str | None = None,
+        kafka_topics: Sequence[str] | None = None,
+        kafka_sources: Sequence[str] | None = None,
+        format: str | None = None,  # noqa: A002  # the name of the Param
+        files: str | None = None,
+        proof: str | None = None,
+        allowed_prefixes: Sequence[str] | None = None,
+        moved: Sequence[str] | None = None,
+        accept_unconditional_publish: bool | None = None,
+        **arguments: Any,
+    ) -> None:
+        ours = {"inlets": [RESCALED_SAVEPOINT], "outlets": [RESCALED_SAVEPOINT], "multiple_outputs": True}
+        super().__init__(**{**RETRIES, **ours, **arguments})
+        self.source = source
+        self.target = target
+        self.parallelism = parallelism
+        self.max_parallelism = max_parallelism
+        self.same_shape = same_shape
+        self.connection = connection
+        self.operators = operators
+        self.key_hashes = key_hashes
+        self.renames = renames
+        self.operator_names = operator_names
+        self.without_offsets = without_offsets
+        self.kafka_offsets = kafka_offsets
+        self.kafka_topics = kafka_topics
+        self.kafka_sources = kafka_sources
+        self.format = format
+        self.files = files
+        self.proof = proof
+        self.allowed_prefixes = allowed_prefixes
+        self.moved = moved
+        self.accept_unconditional_publish = accept_unconditional_publish
+        self.lineage: Lineage | None = None
+        self._pod: Any = None
+
+    def execute(self, context: Context) -> Summary:
+        """Run the rescale up to its end, or up to the point where a pod has to be waited for."""
+        from rescale.airflow.savepoint_work import inspect_source, make_plan
+
+        with task_errors():
+            form = self._form()
+            with storage_access(form["connection"]):
+                check_values(form)
+                inspect_source(form, form, {})
+                planned = make_plan(form, {}, context["dag_run"], context["ti"], skip_without_work=True)
+                _refuse_unapproved(planned, form)
+                if template := os.environ.get(DRIVER_POD):
+                    pod = self._pod_of(template, planned, form)
+                else:
+                    in_a_process(Step.RUN, plan_to_execute, _keep, _proof)(planned, form)
+                    return self._publish(planned, form, context)
+        self._wait(pod, planned, lambda: pod.execute(context))
+        return self._finish(planned, context)
+
+    def pod_reported(self, context: Context, event: dict[str, Any], planned: Summary) -> Summary:
+        """Resume when the triggerer has news of the pod."""
+        pod = self._pod_of(os.environ[DRIVER_POD], planned, self._form())
+        self._wait(pod, planned, lambda: pod.trigger_reentry(context, event))
+        return self._finish(planned, context)
+
+    def on_kill(self) -> None:
+        """Delete the pod of a task that is cancelled while it starts one."""
+        if self._pod is not None:
+            self._pod.on_kill()
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002
+        """Return the lineage for the OpenLineage provider, which calls this method."""
+        return as_openlineage(self.lineage)
+
+    def _form(self) -> dict[str, Any]:
+        return stripped(given_values({name: getattr(self, name) for name in _FIELDS}))
+
+    def _pod_of(self, template: str, planned: Summary, form: Mapping[str, Any]) -> Any:
+        from rescale.airflow.steps.pods import StepPod  # imports the Kubernetes client
+
+        self._pod = StepPod(
+            task_id=self.task_id,
+            step=Step.RUN,
+            planned=planned,
+            values=form,
+            plan_of=plan_to_execute,
+            template=template,
+            summary_of=_keep,
+            arguments_of=_proof,
+        )
+        return self._pod
+
+    def _wait(self, pod: Any, planned: Summary, work: Callable[[], None]) -> None:
+        """Do work of the pod's operator; if that defers itself, defer this task until the same event."""
+        executing = ExecutorSafeguard.tracker.set(pod)  # else Airflow warns of an operator in an operator
+        try:
+            work()
+        except TaskDeferred as deferred:
+            self.defer(
+                trigger=deferred.trigger,
+                method_name="pod_reported",
+                kwargs={**(deferred.kwargs or {}), "planned": planned},
+                timeout=deferred.timeout,
+            )
+        finally:
+            ExecutorSafeguard.tracker.reset(executing)
+
+    def _finish(self, planned: Summary, context: Context) -> Summary:
+        form = self._form()
+        with task_errors(), storage_access(form["connection"]):
+            return self._publish(planned, form, context)
+
+    def _publish(self, planned: Summary, form: Mapping[str, Any], context: Context) -> Summary:
+        """Publish the result, and return its description."""
+        from rescale.airflow.savepoint_work import asset_extra, events_of, publish_result, published_plan
+
+        published = publish_result(planned, form, context["ti"])
+        extra = asset_extra(published_plan(planned))
+        if extra in events_of(context["inlet_events"], RESCALED_SAVEPOINT):
+            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # else a second event
+        else:
+            context["outlet_events"][RESCALED_SAVEPOINT].extra = extra
+        return published
+
+
+def _refuse_unapproved(planned: Summary, form: Mapping[str, Any]) -> None:
+    """Raise `RequestError` if the plan needs an approval and has none."""
+    try:
+        plan_to_execute(planned, form)
+    except RequestError as error:
+        error.found, error.advice = "an operator that cannot ask", "use rescale_task_group, which asks for the approval"
+        raise
+
+
+def _keep(plan: Plan, document: Summary) -> Summary:  # noqa: ARG001
+    return document
+
+
+def _proof(form: Mapping[str, Any]) -> list[str]:
+    return ["--proof", proof_of(form).value]

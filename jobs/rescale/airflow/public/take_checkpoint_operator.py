@@ -1,0 +1,65 @@
+"""An operator that takes a job's checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from airflow.sdk import Context
+
+from rescale.airflow.flink.checkpoint_taken import CheckpointTaken
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.operators import WaitingOperator
+from rescale.airflow.flink.questions import Answer
+from rescale.airflow.flink.stopping import find_job
+from rescale.airflow.public.task_name import task_name
+from rescale.airflow.steps.retries import task_errors
+from rescale.flink_rest.client import Flink
+from rescale.text.errors import RescaleError
+
+_MAX_CHECKPOINTS = 20
+"""Most checkpoints that a task may begin, one after the other."""
+
+
+class TakeCheckpointOperator(WaitingOperator):
+    """Operator that lets Flink make a checkpoint of a running job, and waits for it without a worker.
+
+    It needs Flink 1.17 or newer. Flink deletes the checkpoint when newer ones have replaced it, as it does with all
+    others of the job. A task that is tried again finds the checkpoint that an earlier try began.
+
+    Its output has the `checkpoint` (a URI), its `id` (a number) and the id of the `job`, each as in
+    `output["checkpoint"]`.
+
+    :param flink: address of Flink's REST API, or id of an Airflow connection of type http.
+    :param job: name of a running job, if it is unique, or its id.
+    :param full: whether the checkpoint shares no files with earlier ones, even if the job makes incremental ones.
+    """
+
+    template_fields: Sequence[str] = ("flink", "job")
+
+    def __init__(self, *, flink: str, job: str, full: bool = False, **arguments: Any) -> None:
+        super().__init__(**{"multiple_outputs": True, **arguments})
+        self.flink = flink
+        self.job = job
+        self.full = full
+
+    def execute(self, context: Context) -> Answer:
+        with task_errors():
+            with open_flink(self.flink) as flink:
+                job_id = find_job(flink, self.job).job_id
+                trigger_id = self._begin(flink, job_id, task_name(context))
+            return self._result(CheckpointTaken(self.flink, job_id, trigger_id))
+
+    def _begin(self, flink: Flink, job_id: str, name: str) -> str:
+        """Begin a checkpoint, unless an earlier try of this task did; return its trigger id."""
+        for trigger_id in islice(ids("checkpoint", name, job_id), _MAX_CHECKPOINTS):
+            begun = flink.triggered_checkpoint(job_id, trigger_id)
+            if begun is None:
+                flink.trigger_checkpoint(job_id, trigger_id, full=self.full)
+            if begun is None or begun.failure is None:
+                return trigger_id
+        raise RescaleError(
+            "Flink could not make a checkpoint", path=flink.address, found=f"{_MAX_CHECKPOINTS} failed attempts"
+        )

@@ -1,0 +1,91 @@
+"""An operator that takes a job's savepoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from airflow.sdk import Context
+
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.hand_overs import Print
+from rescale.airflow.flink.operators import WaitingOperator
+from rescale.airflow.flink.questions import Answer
+from rescale.airflow.flink.stopping import JobBefore, job_before_of, look_at_job, take_savepoint
+from rescale.airflow.public.task_name import task_name
+from rescale.airflow.steps.retries import task_errors
+from rescale.flink_rest.client import SavepointFormat, Taking
+from rescale.text.errors import RequestError
+
+_BEFORE = "rescale_job"
+"""Key of the task's state that describes the job as the first try found it: it may have ended since."""
+
+
+class TakeSavepointOperator(WaitingOperator):
+    """Operator that lets Flink write the savepoint of a running job, and waits for it without a worker.
+
+    A task that is tried again finds the savepoint that an earlier try began. With `taking` other than `run on`, the job
+    has ended when the task succeeds, and nothing starts it again if a later task fails: the DAG *Rescale a running job*
+    does that.
+
+    Its output has the `savepoint` (a URI), the id of the `job`, and the `state` of the job, each as in
+    `output["savepoint"]`.
+
+    :param flink: address of Flink's REST API, or id of an Airflow connection of type http.
+    :param job: name of a running job, if it is unique, or its id.
+    :param savepoints: directory in which Flink writes the savepoint.
+    :param savepoint_format: `canonical`, or `native` for the state backend's own files.
+    :param taking: fate of the job: `run on`, `stop` (stop with savepoint) or `cancel`.
+    """
+
+    template_fields: Sequence[str] = ("flink", "job", "savepoints", "savepoint_format", "taking")
+
+    def __init__(
+        self,
+        *,
+        flink: str,
+        job: str,
+        savepoints: str,
+        savepoint_format: str = SavepointFormat.CANONICAL.value,
+        taking: str = Taking.RUN_ON.value,
+        **arguments: Any,
+    ) -> None:
+        super().__init__(**{"multiple_outputs": True, **arguments})
+        self.flink = flink
+        self.job = job
+        self.savepoints = savepoints
+        self.savepoint_format = savepoint_format
+        self.taking = taking
+
+    def execute(self, context: Context) -> Answer:
+        with task_errors():
+            state: Any = context["task_state_store"]
+            if (stored := state.get(_BEFORE)) is None:
+                before = self._look()
+                state.set(_BEFORE, msgspec.to_builtins(before))
+            else:
+                before = job_before_of(stored)
+            return self._result(take_savepoint(before, self._run(context)))
+
+    def _look(self) -> JobBefore:
+        from rescale.airflow.job.canonical_savepoint import refuse_canonical
+
+        savepoint_format, taking = SavepointFormat(self.savepoint_format), Taking(self.taking)
+        if taking is Taking.CHECKPOINT:
+            raise RequestError(
+                "this operator takes savepoints",
+                option="taking",
+                expected=", ".join(each.value for each in Taking if each is not Taking.CHECKPOINT),
+                found=taking.value,
+                advice="use TakeCheckpointOperator, or the DAG Rescale a running job",
+            )
+        before = look_at_job(self.flink, self.job, Taking.RUN_ON, self.savepoints, Print(), savepoint_format)
+        if savepoint_format is SavepointFormat.CANONICAL:
+            with open_flink(self.flink) as flink:
+                if (job := flink.job(before.job_id)) is not None:
+                    refuse_canonical(flink, job)
+        return msgspec.structs.replace(before, taking=taking)
+
+    def _run(self, context: Context) -> str:
+        return task_name(context)

@@ -1,0 +1,32 @@
+"""The text that an approver reads: verdict, warnings and costs of a plan, then its largest operators."""
+
+from __future__ import annotations
+
+from rescale.report.documents import PlanDocument
+from rescale.report.page import Block, Listed, Page, Strong, listed, paragraph, table
+from rescale.report.pages.declared import DECLARED, declared_lines
+from rescale.report.pages.insights import duration_sentences
+from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row
+from rescale.report.renderers.markdown import markdown_of
+from rescale.report.shortening import state_bytes
+from rescale.text.units import counted, human_bytes
+
+END_OF_QUESTION = "\n\n---\n\n"
+"""Separator between the question and the whole plan, on the same page."""
+
+_LARGEST = 5
+"""Number of operators that are shown. Airflow's buttons are below them."""
+
+
+def question_markdown(shown: PlanDocument) -> str:
+    """Return the question about a plan; `shown` is the plan document that the log shows, too."""
+    warnings, operators = shown.warnings, shown.operators
+    largest = sorted(operators, key=lambda operator: -state_bytes(operator))[:_LARGEST]
+    verdict = f"Can be done, with {counted(len(warnings), 'warning')}." if warnings else "Can be done: no warning."
+    costs = [f"{human_bytes(shown.bytes_moved)} to write", *duration_sentences(shown.insight)]
+    blocks: list[Block] = [paragraph((Strong(verdict),)), *([Listed("", tuple(warnings))] if warnings else [])]
+    blocks += listed(DECLARED, declared_lines(shown.surgery))
+    blocks += [*listed("Costs", costs), table(OPERATOR_HEADERS, map(operator_row, largest))]
+    if len(operators) > _LARGEST:
+        blocks.append(paragraph(f"and {counted(len(operators) - _LARGEST, 'smaller operator')}"))
+    return markdown_of(Page(tuple(blocks)))

@@ -1,0 +1,88 @@
+"""The end of a rejected plan: its staged files are removed, and the task fails with an error about the target's state.
+
+A plan that could not be made, or an approval task that a user marked as failed, does not count as a rejection.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from rescale.airflow.claims import live_run
+from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, PLAN, sibling
+from rescale.airflow.steps.rescale_task import skip_task
+from rescale.runstate.decisions import approval_of
+from rescale.runstate.places import Places
+from rescale.runstate.removal import discard
+from rescale.runstate.states import State, claimed_by, state_of
+from rescale.text.errors import RequestError
+from rescale.text.units import counted
+
+_PUBLISHED = {
+    State.PUBLISHED: "its result is published",
+    State.GONE: "its result was published, and some of its files still exist",
+    State.EMPTIED: "its result was published, and deleted since",
+    State.PUBLISHING: "its result may have been published",
+}
+"""States of a target that another run, or the command line, may have caused before the rejection."""
+
+
+def rejection_of(ti: Any) -> str | None:
+    """Return a clause on who rejected the plan of the run, or None. No answer in time is a rejection."""
+    answer = ti.xcom_pull(task_ids=sibling(ti.task_id, ASK), key=APPROVED)
+    planned = ti.xcom_pull(task_ids=sibling(ti.task_id, PLAN))
+    if answer is None or planned is None or answer["approved"] or answer["plan"] != planned["digest"]:
+        return None
+    return str(answer["words"])
+
+
+def refuse_published(target: str, digest: str, rejection: str) -> None:
+    """Raise `RequestError` if the result of a rejected plan is published nevertheless."""
+    state = state_of(target, digest)
+    if (published := _PUBLISHED.get(state)) is None:
+        return
+    raise RequestError(
+        f"the plan was rejected, but {published}: another run carried the plan out before the answer",
+        path=target,
+        expected="no result of this plan",
+        found=rejection,
+        advice="find out who carried it out, do not start a job from the result, and delete the directory yourself",
+    )
+
+
+def end_rejected(ti: Any) -> NoReturn:
+    """Remove the staged files of a rejected plan, and raise `RequestError`; skip the task if no plan was rejected."""
+    if (rejection := rejection_of(ti)) is None:
+        skip_task("nobody has rejected the plan")
+    planned = ti.xcom_pull(task_ids=sibling(ti.task_id, PLAN))
+    target, digest = planned["target"], planned["digest"]
+    refuse_published(target, digest, rejection)
+    _refuse_approved(target, digest, rejection)
+    claimed = claimed_by(target) == digest
+    other = live_run(target, ti) if claimed else None
+    if other is not None:
+        raise RequestError(
+            "the plan was rejected, and its result is not published; another run of the plan still runs, but cannot "
+            "publish it either",
+            path=target,
+            found=f"{rejection}; {other}",
+            advice="wait until that run has ended, then discard the staged files",
+        )
+    removed = discard(target).removed if claimed else ()
+    raise RequestError(
+        "the plan was rejected; nothing was published",
+        path=target,
+        found=rejection,
+        advice=f"the staged files are removed ({counted(len(removed), 'file')}): trigger another run",
+    )
+
+
+def _refuse_approved(target: str, digest: str, rejection: str) -> None:
+    """Raise `RequestError` if the plan was approved in another run before: that approval stands."""
+    decision = approval_of(Places(target, digest)).decision
+    if decision is not None and decision.approved:
+        raise RequestError(
+            "the plan was rejected in this run, but already approved in another run, which may carry it out",
+            path=target,
+            found=f"{rejection}; {decision}",
+            advice="to prevent that, mark the other run as failed and discard the staged files",
+        )

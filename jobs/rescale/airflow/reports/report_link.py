@@ -1,0 +1,81 @@
+"""Link from a task to the report of its rescale, which the api-server shows (`report_app`).
+
+The link names the task that plans. The place of the report, and the connection for it, are an XCom of that task. A run
+that only plans writes nothing to storage, so its XCom holds the page itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from typing import Any
+from urllib.parse import quote
+
+import attrs
+import msgspec
+from airflow.sdk import BaseOperatorLink
+from airflow.sdk.configuration import conf
+
+from rescale.airflow.steps.earlier_tasks import sibling
+
+REPORT = "rescale_report"
+"""Key of the XCom that holds the report of a run, or its place."""
+
+PREFIX = "/rescale"
+"""Path of our application in the api-server."""
+
+
+class ReportPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Place of a report: the target of the run, the digest of its plan, and its connection."""
+
+    target: str
+    digest: str
+    connection: str | None
+
+
+class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A report: HTML, compressed by zlib, in Base64. A report has at most `report_page.LIMIT` bytes."""
+
+    page: str
+
+    @classmethod
+    def of(cls, html: bytes) -> ReportPage:
+        """Compress a page."""
+        return cls(base64.b64encode(zlib.compress(html, 9)).decode())
+
+    def html(self, most: int) -> bytes:
+        """Return the first `most` bytes of the page. Raises `ValueError` if it cannot be decompressed."""
+        try:
+            return zlib.decompressobj().decompress(base64.b64decode(self.page, validate=True), most)
+        except zlib.error as error:
+            raise ValueError(str(error)) from None
+
+
+@attrs.define()
+class ReportLink(BaseOperatorLink):
+    """Button on the page of a task. It is active as soon as the task that plans has stored a report.
+
+    `planned` is that task, without the id of its group; None for the task of the button itself.
+    """
+
+    name = "Report"
+    planned: str | None = None
+
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
+        from airflow.sdk.execution_time.xcom import XCom
+
+        dag_id, run_id = ti_key.dag_id, ti_key.run_id
+        planned = ti_key.task_id if self.planned is None else sibling(ti_key.task_id, self.planned)
+        place = XCom.get_one(key=REPORT, dag_id=dag_id, task_id=planned, run_id=run_id, map_index=-1)
+        return "" if place is None else report_url(dag_id, run_id, planned)
+
+
+def report_url(dag_id: str, run_id: str, planned: str) -> str:
+    """Return the address of the report of a run's task that plans."""
+    run = f"{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
+    return airflow_url(f"{PREFIX}/report/{run}?task={quote(planned, safe='')}")
+
+
+def airflow_url(path: str) -> str:
+    """Return the public address of a path of the api-server, or only the path if Airflow does not know its address."""
+    return str(conf.get("api", "base_url", fallback="") or "").rstrip("/") + path

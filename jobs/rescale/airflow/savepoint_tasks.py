@@ -1,0 +1,163 @@
+"""The tasks of a rescale. Each can be killed at any point and run again: what it writes depends only on the plan.
+
+Most of them work in the worker, on metadata. Those that move or read state only wait for a step that runs elsewhere.
+
+Airflow imports this module whenever it parses a DAG. So here, and in the other modules that define tasks, a task
+imports what it needs for its work when it runs. The work of the tasks below is in `savepoint_work`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import TriggerRule
+
+from rescale.airflow.assets import RESCALED_SAVEPOINT
+from rescale.airflow.filled_form import proof_of
+from rescale.airflow.reports.report_link import ReportLink
+from rescale.airflow.required_approval import plan_to_execute
+from rescale.airflow.steps.earlier_tasks import (
+    ANNOUNCE,
+    INSPECT,
+    PLAN,
+    PUBLISH,
+    REDISTRIBUTE,
+    RESHUFFLE,
+    VALIDATE,
+    Summary,
+    XComField,
+)
+from rescale.airflow.steps.rescale_task import rescale_task, skip_task
+from rescale.airflow.steps.step_task import step_task
+from rescale.runstate.step import Step
+
+if TYPE_CHECKING:
+    from rescale.plan.plan import Plan
+
+
+_UNLESS_REJECTED = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+"""Rule for the tasks after the approval, which must run even if the approval was skipped."""
+
+KnownPlaces = Mapping[str, XComField] | None
+"""Output fields of earlier tasks that hold `source` and `target`, if the form does not name these places."""
+
+
+def _inspect(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+    """Reads metadata and headers of the source, and checks that it is complete."""
+    from rescale.airflow.savepoint_work import inspect_source
+
+    return inspect_source(params, dag.params, pulled_places(known, ti))
+
+
+def _inspect_given(params: Any = None) -> Summary:
+    """Reads metadata and headers of the source, and checks that it is complete."""
+    from rescale.airflow.given_values import check_values
+    from rescale.airflow.savepoint_work import inspect_source
+
+    check_values(params)
+    return inspect_source(params, params, {})
+
+
+def _look(params: Any = None, ti: Any = None) -> Summary:
+    """Plans as a run would, shows the plan, and writes nothing. Shows a plan that a run would refuse, too."""
+    from rescale.airflow.savepoint_work import show_plan
+
+    return show_plan(params, ti)
+
+
+def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
+    """Removes what a run left in and beside its target, unless the run is still running or has published."""
+    from rescale.airflow.filled_form import refuse_unknown_fields
+    from rescale.airflow.savepoint_work import discard_unpublished
+
+    refuse_unknown_fields(params, dag.params)
+    discarded = discard_unpublished(params["target"], ti)
+    if not discarded["removed"]:
+        skip_task(f"nothing to do: there are no files of an unpublished run in {discarded['target']} or beside it")
+    return discarded
+
+
+def _plan(known: KnownPlaces, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:
+    """Makes the plan, which decides everything, stores it beside the target, and claims the target for it."""
+    from rescale.airflow.savepoint_work import make_plan
+
+    # Nobody chose a source in the form if an earlier task did, so it is no mistake if there is nothing to do.
+    return make_plan(params, pulled_places(known, ti), dag_run, ti, skip_without_work=known is not None)
+
+
+def pulled_places(known: KnownPlaces, ti: Any) -> dict[str, Any]:
+    """Return the places that earlier tasks of the run have determined."""
+    return {place: field.pull(ti) for place, field in (known or {}).items()}
+
+
+def _certified(plan: Plan, certificate: Summary) -> Summary:
+    from rescale.airflow.savepoint_work import report_certificate
+
+    return report_certificate(plan, certificate)
+
+
+def _rejected(params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
+    """Removes the staged files of a rejected plan, and fails: a rejected run must not be green."""
+    from rescale.airflow.rejection import end_rejected
+
+    end_rejected(ti)
+
+
+def _publish(planned: Summary | None, params: Any = None, ti: Any = None) -> Summary:
+    """Writes the certified metadata into the target with a single put: from then on Flink can restore the result."""
+    from rescale.airflow.savepoint_work import publish_result
+
+    return publish_result(planned, params, ti)
+
+
+def _announce(
+    planned: Summary | None,
+    params: Any = None,  # noqa: ARG001
+    inlet_events: Any = None,
+    outlet_events: Any = None,
+) -> Summary:
+    """Adds an event with the place of the result to the asset, unless the asset already has it."""
+    from rescale.airflow.savepoint_work import announce_result
+
+    return announce_result(planned, inlet_events, outlet_events)
+
+
+inspect = rescale_task(_inspect, INSPECT, "Inspect the source")
+inspect_given = rescale_task(_inspect_given, INSPECT, "Inspect the source")
+_REPORT = (ReportLink(PLAN),)
+
+plan = rescale_task(_plan, PLAN, "Plan", links=_REPORT)
+look = rescale_task(_look, PLAN, "Plan", links=_REPORT)
+rejected = rescale_task(_rejected, "rejected", "Plan rejected", trigger_rule=TriggerRule.ALL_FAILED)
+discard_left = rescale_task(_discard, "discard", "Discard")
+reshuffle = step_task(
+    Step.RESHUFFLE,
+    RESHUFFLE,
+    "Reshuffle keyed state",
+    "Moves keyed state to the subtasks that will own its key groups.",
+    plan_to_execute,
+    trigger_rule=_UNLESS_REJECTED,
+)
+redistribute = step_task(
+    Step.REDISTRIBUTE,
+    REDISTRIBUTE,
+    "Redistribute operator state",
+    "Deals operator state to the new subtasks by its distribution mode.",
+    plan_to_execute,
+    trigger_rule=_UNLESS_REJECTED,
+)
+validate = step_task(
+    Step.VALIDATE,
+    VALIDATE,
+    "Validate the result",
+    "Reads source and result back from storage, compares them, and writes the certificate.",
+    plan_to_execute,
+    _certified,
+    arguments_of=lambda params: ["--proof", proof_of(params).value],
+    links=_REPORT,
+)
+publish_result = rescale_task(_publish, PUBLISH, "Publish", multiple_outputs=True, links=_REPORT)
+announce = rescale_task(
+    _announce, ANNOUNCE, "Announce the result", inlets=[RESCALED_SAVEPOINT], outlets=[RESCALED_SAVEPOINT]
+)

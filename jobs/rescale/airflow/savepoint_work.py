@@ -1,0 +1,276 @@
+"""The work of the tasks in `savepoint_tasks`, which reads snapshots and plans.
+
+It is a module of its own because it imports most of this package, which parsing a DAG must not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from airflow.sdk import Asset
+
+from rescale.airflow.assets import RESCALED_SAVEPOINT
+from rescale.airflow.claims import refuse_live_claim, refuse_pending_approval, this_run
+from rescale.airflow.filled_form import (
+    describe_request,
+    lines_of,
+    proof_of,
+    refuse_silent_copy,
+    refuse_unapproved_drops,
+    refuse_unknown_fields,
+    request_of,
+    request_sentence,
+)
+from rescale.airflow.form_advice import word_for_form
+from rescale.airflow.question import END_OF_QUESTION, question_markdown
+from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
+from rescale.airflow.required_approval import drops_need_approval, plan_to_execute
+from rescale.airflow.steps.earlier_tasks import PLAN, PUBLISH, Summary, required_output
+from rescale.airflow.steps.lineage import planned_lineage, published_lineage
+from rescale.airflow.steps.rescale_task import skip_task
+from rescale.airflow.summaries import certificate_summary, plan_summary, snapshot_summary
+from rescale.airflow.task_log import log_text
+from rescale.insight.cluster import cluster_of_environment
+from rescale.plan.plan import Plan
+from rescale.plan.proof_scope import how_proven
+from rescale.planning.prepare import prepare
+from rescale.planning.request.operator_shapes import by_operator
+from rescale.report.documents import ReportDocument
+from rescale.report.pages.inspection import inspection, inspection_text
+from rescale.report.pages.outcome import outcome
+from rescale.report.pages.plan_markdown import plan_markdown
+from rescale.report.pages.planned import plan_document, plan_text
+from rescale.report.report_page import html_report
+from rescale.report.stored import put_report
+from rescale.runstate.certificate import Certificate, read_certificate
+from rescale.runstate.claim import claim, refuse_taken
+from rescale.runstate.documents import load_plan, read_document, store_plan_page
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import is_published, publish, was_published
+from rescale.runstate.removal import discard
+from rescale.runstate.runs import note_run
+from rescale.snapshot.kafka.audit import stopped_consumers
+from rescale.snapshot.kafka.offsets import kafka_offsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
+from rescale.storage.locations import normalise
+from rescale.text.errors import RequestError, UnsupportedError
+from rescale.text.units import counted, human_bytes
+
+_MAX_EVENTS = 1000
+"""Number of events of an asset that are searched for the event of a result."""
+
+log = logging.getLogger(__name__)
+
+
+def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: Mapping[str, Any]) -> Summary:
+    """Inspect the source, and return its summary. Raises an error for a wrong form, or an incomplete source.
+
+    `form` has the fields that may be given. `places` holds source and target, if earlier tasks have determined them.
+    """
+    refuse_unknown_fields(params, form)
+    refuse_silent_copy(params)
+    refuse_unapproved_drops(params, required=drops_need_approval())
+    request = request_of(params, places)
+    log_text(request_sentence(request))
+    snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
+    inspected = inspection(snapshot, kafka_offsets(snapshot))
+    log_text(inspection_text(inspected))
+    _refuse_stopped_consumers(snapshot, request.surgery.drops, lines_of(params, "without_offsets"))
+    return snapshot_summary(snapshot, inspected)
+
+
+def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
+    """Show the plan that a run would make, even if a run would refuse it; write nothing to storage."""
+    request = request_of(params)
+    plan, snapshot, kafka = prepare(request)
+    shown, refusal = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ)), None
+    try:
+        _refuse_run(plan, params, ti)
+    except RequestError as error:
+        word_for_form(error)
+        shown, refusal = msgspec.structs.replace(shown, start=None), error
+    log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
+    if refusal is not None:
+        log.warning("a run would refuse this plan: %s", refusal)
+    page = html_report(ReportDocument(plan=shown, error=None if refusal is None else refusal.to_json()))
+    ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.of(page)))
+    planned = plan_summary(plan, shown, published=is_published(plan))
+    summary = {name: value for name, value in planned.items() if name != "plan"}
+    return {**summary, "refused": None if refusal is None else refusal.what}
+
+
+def discard_unpublished(target: str, ti: Any) -> Summary:
+    """Remove what a run left in and beside its target, unless the run is still running or has published.
+
+    The summary has the target, and the numbers of files that were `removed`, and `left` because others wrote them.
+    """
+    target = normalise(target)
+    refuse_live_claim(target, ti)
+    discarded = discard(target)
+    log.info("removed %s", counted(len(discarded.removed), "file"))
+    if discarded.left:
+        log.warning(
+            "kept %s that Rescale did not write, such as %s", counted(len(discarded.left), "file"), discarded.left[0]
+        )
+    return {"target": target, "removed": len(discarded.removed), "left": len(discarded.left)}
+
+
+def make_plan(
+    params: Mapping[str, Any], places: Mapping[str, Any], dag_run: Any, ti: Any, *, skip_without_work: bool
+) -> Summary:
+    """Make the plan, store it beside the target, claim the target for it, and return its summary.
+
+    A plan without work is a mistake in the form, or, with `skip_without_work`, a reason to skip the task.
+    """
+    request = request_of(params, places)
+    plan, snapshot, kafka = prepare(request)
+    shown = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
+    if skip_without_work and not _has_work(plan, params):
+        skip_task(f"nothing to do: {_no_change(plan)}")
+    _refuse_run(plan, params, ti)
+    published = is_published(plan)
+    how = None if published else how_proven(plan, proof_of(params))
+    if not published:
+        claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
+        note_run(plan, this_run(dag_run))
+    log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
+    if not published:
+        if how is not None:
+            log_text(how)
+        page = f"{question_markdown(shown)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(shown)}"
+        store_plan_page(plan, page)
+        log.info("%s", put_report(plan, shown))
+    place = ReportPlace(plan.target, plan.digest, params["connection"])
+    ti.xcom_push(REPORT, msgspec.to_builtins(place))
+    ti.task.lineage = planned_lineage(plan)
+    return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": describe_request(request)}
+
+
+def _changes(plan: Plan) -> bool:
+    """Return whether the plan does more than copy."""
+    return bool(plan.surgery) or any(
+        (operator.parallelism, operator.max_parallelism) != (operator.new_parallelism, operator.new_max_parallelism)
+        or operator.rekeyings
+        for operator in plan.operators
+    )
+
+
+def _no_change(plan: Plan) -> str:
+    return f"the state in {plan.source} already has the requested shape"
+
+
+def _has_work(plan: Plan, params: Mapping[str, Any]) -> bool:
+    return params["same_shape"] or _changes(plan)
+
+
+def _refuse_run(plan: Plan, params: Mapping[str, Any], ti: Any) -> None:
+    """Raise `RequestError` if a run would not carry out the plan. Writes nothing."""
+    if not _has_work(plan, params):
+        raise RequestError(
+            _no_change(plan),
+            advice='choose another shape; for an unchanged copy, switch "Same shape: a self-contained copy" on',
+        )
+    if not is_published(plan):
+        refuse_live_claim(plan.target, ti, plan.digest)
+        refuse_pending_approval(plan, ti)
+        refuse_taken(plan)
+
+
+def report_certificate(plan: Plan, certificate: Summary) -> Summary:
+    """Put the report beside the target, and return the summary of the certificate."""
+    log.info("%s", put_report(plan))
+    return certificate_summary(msgspec.convert(certificate, Certificate), places_of(plan).certificate)
+
+
+def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) -> Summary:
+    """Put the certified metadata into the target, and return the summary of the published result."""
+    plan = plan_to_execute(planned, params)
+    published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
+    done = outcome(plan, published)
+    log.info("%s", put_report(plan))
+    digest = hashlib.sha256(read_document(done.certificate)).hexdigest()
+    certified = read_certificate(plan.target)
+    compared = f"{counted(len(certified.operators), 'operator')}, {human_bytes(certified.bytes)} compared"
+    log.info("verdict: %s (proof by %s): %s", certified.verdict, certified.proof.value, compared)
+    log.info("certificate: %s, SHA-256 %s", done.certificate, digest)
+    log.info("start the job: %s", done.start)
+    ti.task.lineage = published_lineage(plan, certified, digest)
+    return {
+        "target": done.target,
+        "metadata_sha256": done.metadata_sha256,
+        "certificate": done.certificate,
+        "start": done.start,
+        "starting": plan.start._asdict(),
+        "certificate_sha256": digest,
+    }
+
+
+def announce_result(planned: Summary | None, inlet_events: Any, outlet_events: Any) -> Summary:
+    """Add an event with the place of the result to the asset; skip the task if the asset already has it."""
+    extra = asset_extra(published_plan(planned))
+    if extra in events_of(inlet_events, RESCALED_SAVEPOINT):
+        skip_task("the asset already has an event of this result")
+    outlet_events[RESCALED_SAVEPOINT].extra = extra
+    return {"asset": RESCALED_SAVEPOINT.name, "uri": extra["uri"]}
+
+
+def published_plan(planned: Summary | None) -> Plan:
+    """Return the plan. Raises `RequestError` if its result is not published, although the task `publish` is green.
+
+    That happens if somebody marks the task as successful.
+    """
+    plan = load_plan(required_output(PLAN, planned)["plan"])
+    if not was_published(plan):
+        raise RequestError(
+            f"nothing was published: the task {PUBLISH!r} did not finish",
+            path=plan.target,
+            advice=f"clear the task {PUBLISH!r} and those after it",
+        )
+    return plan
+
+
+def asset_extra(plan: Plan) -> dict[str, Any]:
+    """Return the extra of the event of a published result."""
+    return {
+        "uri": plan.target,
+        "source": plan.source,
+        "shape": _shape(plan),
+        "certificate": places_of(plan).certificate,
+        "certificate_sha256": hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest(),
+    }
+
+
+def events_of(inlet_events: Any, asset: Asset) -> list[dict[str, Any]]:
+    """Return the extras of the newest events of an asset."""
+    newest = inlet_events[asset].ascending(False).limit(_MAX_EVENTS)
+    return [event.extra for event in newest]
+
+
+def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed: Sequence[str]) -> None:
+    """Raise `UnsupportedError` for consumers without offsets, except those that are dropped or allowed by the form."""
+    dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
+    kept = tuple(operator for operator in snapshot.operators if operator.operator_id not in dropped)
+    for finding in stopped_consumers(replace(snapshot, operators=kept)):
+        if finding.operator not in allowed:
+            raise UnsupportedError(
+                finding.sentence,
+                path=snapshot.directory,
+                operator=finding.operator,
+                advice="take another savepoint without stopping the job, and cancel the job afterwards; or name the "
+                'operator under "May start without their Kafka offsets"',
+            )
+
+
+def _shape(plan: Plan) -> dict[str, dict[str, int]]:
+    """Return the new shape of each operator."""
+    return {
+        operator.label: {"parallelism": operator.new_parallelism, "max_parallelism": operator.new_max_parallelism}
+        for operator in plan.operators
+    }

@@ -1,0 +1,147 @@
+"""Settings of the platform for all DAGs of this package.
+
+They are in the file `rescale_settings.yaml` beside the DAGs, or in the file that the variable `RESCALE_SETTINGS` names.
+Each DAG reads them when Airflow parses it. A wrong file is an import error of every DAG, so that nobody relies on a
+setting that has no effect.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Annotated, Any
+
+import msgspec
+
+from rescale.airflow.yaml_file import read_yaml
+from rescale.options.spark_master import MASTERS, is_master
+from rescale.text.errors import RequestError
+
+VARIABLE = "RESCALE_SETTINGS"
+
+_BESIDE = "rescale_settings.yaml"
+
+Minutes = Annotated[float, msgspec.Meta(gt=0, lt=366 * 24 * 60)]
+"""A duration below a year; much longer ones exceed the range of Python's dates."""
+
+
+class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An Airflow notifier: the import path of its class, and its arguments."""
+
+    notifier: str
+    arguments: dict[str, Any] = {}
+
+    def create(self) -> Any:
+        """Return the notifier. Raises `RequestError` if it cannot be imported or constructed."""
+        try:
+            return resolve_name(self.notifier)(**self.arguments)
+        except (ImportError, AttributeError, TypeError, ValueError) as error:
+            raise RequestError(
+                "a notifier of the settings cannot be created",
+                expected="the import path of a class, and its arguments",
+                found=f"{self.notifier}: {error}",
+            ) from None
+
+
+class Notify(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Notifiers by event.
+
+    `waiting`: a plan waits for an answer. `expiring`: it will soon count as rejected. `failed`: a run failed. `back`: a
+    job was started again with its old shape.
+    """
+
+    waiting: tuple[Notifier, ...] = ()
+    expiring: tuple[Notifier, ...] = ()
+    failed: tuple[Notifier, ...] = ()
+    back: tuple[Notifier, ...] = ()
+
+
+class Required(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Plans that need an approval, whatever the form says.
+
+    These are all plans (`always`), plans that write more than `above_gigabytes` (10⁹ bytes), or plans that drop
+    operators or states (`drops`).
+    """
+
+    always: bool = False
+    above_gigabytes: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    drops: bool = False
+
+
+class ApprovalRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rules for the approval of plans.
+
+    `users` are the ids of the users that may answer; empty for everybody with Airflow's permission. With `four_eyes`,
+    the user that triggered the run may not answer. The notifiers of `expiring` are called `remind_minutes` before the
+    deadline.
+    """
+
+    users: tuple[str, ...] = ()
+    four_eyes: bool = False
+    remind_minutes: Minutes = 15
+    required: Required = Required()
+
+
+class TaskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of every task; None keeps Airflow's default."""
+
+    owner: str | None = None
+    pool: str | None = None
+    queue: str | None = None
+    priority_weight: int | None = None
+    timeout_minutes: Minutes | None = None
+
+
+class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Spark for steps that are processes of a worker: the master, or the Airflow connection that names it."""
+
+    master: str | None = None
+    connection: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.master is None) == (self.connection is None):
+            raise ValueError("expected `master` or `connection`")
+        if self.master is not None and not is_master(self.master):
+            raise ValueError(f"{self.master!r} is not a Spark master: expected {MASTERS}")
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All settings. `form` holds defaults by field name; `runs_at_once` applies to each DAG that is not a window."""
+
+    tasks: TaskSettings = TaskSettings()
+    tags: tuple[str, ...] = ()
+    runs_at_once: int | None = None
+    form: dict[str, Any] = {}
+    approval: ApprovalRules = ApprovalRules()
+    notify: Notify = Notify()
+    spark: SparkSettings | None = None
+    """None: a step that is a process uses the cores of its worker."""
+
+
+def settings_path() -> Path | None:
+    """Return the path of the file, or None without a file."""
+    if named := os.environ.get(VARIABLE):
+        return Path(named)
+    from airflow.sdk.configuration import conf
+
+    beside = Path(conf.get("core", "dags_folder")) / _BESIDE
+    return beside if beside.exists() else None
+
+
+@cache
+def settings() -> Settings:
+    """Return the settings of the platform; the file is read once per process."""
+    path = settings_path()
+    return Settings() if path is None else read_settings(path)
+
+
+def read_settings(path: Path) -> Settings:
+    """Read a file of settings. Raises `RequestError` with the name of a wrong field."""
+    what = "the settings of the platform are not valid"
+    document = read_yaml(path, what)
+    try:
+        return msgspec.convert({} if document is None else document, Settings)
+    except msgspec.ValidationError as error:
+        raise RequestError(what, path=str(path), found=error) from None

@@ -1,0 +1,78 @@
+"""Outputs of earlier tasks, as the XComs that later tasks read.
+
+A user may mark a task as successful that has not run, or not to its end. The tasks after it start then, without its
+output; they fail at once, and name the task to clear.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+from rescale.text.errors import RequestError
+
+Summary = dict[str, Any]
+"""Output of a task for other tasks, stored in Airflow's database: at most 8 KiB."""
+
+OPEN, LOOK, TAKE, PLAN, ASK, PUBLISH = "open_window", "look_at_job", "take_savepoint", "plan", "approve", "publish"
+HAND_OVER, FOLLOW, ASK_CUT, VERIFY = "hand_over", "follow_and_cut_over", "ask_to_cut_over", "compare_all_records"
+ANNOUNCE = "announce"
+"""Ids of the tasks whose output other tasks read."""
+
+INSPECT, RESHUFFLE, REDISTRIBUTE, VALIDATE = (
+    "inspect",
+    "reshuffle_keyed_state",
+    "redistribute_operator_state",
+    "validate",
+)
+
+WITH_PODS = (RESHUFFLE, REDISTRIBUTE, VALIDATE)
+"""Ids of the tasks that may start a pod."""
+
+ROUNDS = "rounds"
+"""Key of the XCom, and of the state of the task that follows a job, that describes the newest round."""
+
+APPROVED = "approved"
+"""Key of the XCom with the answer: the digest of the `plan`, whether it is `approved`, and by whom (`words`).
+
+It is only for messages; `required_approval` decides what is carried out."""
+
+T = TypeVar("T")
+
+
+def sibling(task_id: str, other: str) -> str:
+    """Return the id of another task of the same rescale.
+
+    All tasks of a rescale are in the same task group, if any, whose id comes before each of their ids.
+    """
+    group, dot, _ = task_id.rpartition(".")
+    return f"{group}{dot}{other}"
+
+
+class XComField(NamedTuple):
+    """Field of the output that an earlier task will have; with `or_none`, the output may lack it."""
+
+    task_id: str
+    name: str
+    or_none: bool = False
+
+    def pull(self, ti: Any) -> Any:
+        """Return the value in the run of a task instance. Raises `RequestError` as `required_output`."""
+        output = required_output(self.task_id, ti.xcom_pull(task_ids=self.task_id))
+        return output.get(self.name) if self.or_none else output[self.name]
+
+
+def output_of_any(ti: Any, *task_ids: str) -> Any:
+    """Return the output of the first of these tasks of the rescale that has one, or None."""
+    siblings = (sibling(ti.task_id, task_id) for task_id in task_ids)
+    return next((output for task_id in siblings if (output := ti.xcom_pull(task_ids=task_id)) is not None), None)
+
+
+def required_output(task_id: str, output: T | None) -> T:
+    """Return the output of a task. Raises `RequestError` if there is none, as of a task marked as successful."""
+    if output is None:
+        raise RequestError(
+            f"the task {task_id!r} has no output: it did not finish",
+            found="a task that was marked as successful, or whose XCom was deleted",
+            advice=f"clear the task {task_id!r} and those after it",
+        )
+    return output

@@ -1,0 +1,173 @@
+"""A step as a pod: the pod is the Spark driver, runs the same main as a process would, and starts the executors.
+
+A template, which comes with the installation of Airflow, defines the pod: its image, rights, limits and access to
+storage. The task adds the step and the plan, and holds no worker while it waits. The exit code says whether another try
+may help, and the result document in storage says what was wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
+from airflow.sdk import BaseOperatorLink, Context
+from airflow.sdk.exceptions import AirflowException
+from kubernetes.client import V1EnvVar, V1Pod
+
+from rescale.airflow.connections.access import storage_access
+from rescale.airflow.filled_form import stripped
+from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf
+from rescale.airflow.steps.retries import RETRIES, task_errors
+from rescale.airflow.steps.trace_context import trace_context
+from rescale.airflow.task_log import StepLog
+from rescale.process import read_result
+from rescale.runstate.documents import load_plan
+from rescale.runstate.places import places_of
+from rescale.runstate.step import Step
+from rescale.storage.store import open_store
+from rescale.text.errors import RescaleError, StoreError
+
+CONTAINER = "driver"
+"""Name of the container in the template."""
+
+CLUSTER_ACCESS: dict[str, Any] = (
+    {"in_cluster": True, "kubernetes_conn_id": None} if "KUBERNETES_SERVICE_HOST" in os.environ else {}
+)
+"""Arguments that select the cluster: the one that Airflow itself runs in, or that of the connection
+`kubernetes_default`."""
+_SECONDS_TO_START = 900
+"""Timeout for the start of a pod; the cluster may have to add a node first."""
+_SECONDS_BETWEEN_LOGS = 5
+_SECONDS_BETWEEN_CHECKS = 10
+"""Time between two checks of a pod that is to start. If the triggerer saw its end before the scheduler saw the worker
+exit, Airflow would consider the task lost, and try again although the error may be final."""
+
+
+class StepPod(KubernetesPodOperator):
+    """Operator that runs `step` of a plan in a pod.
+
+    `planned` is the summary of the task that planned, `template` the path of the pod template, and `links` are shown on
+    the page of the task. `values` are those of the form; None for the form of the run. The callables are those of
+    `step_task`.
+    """
+
+    template_fields = (*KubernetesPodOperator.template_fields, "planned", "values")
+
+    def __init__(
+        self,
+        *,
+        step: Step,
+        planned: Any,
+        values: Mapping[str, Any] | None = None,
+        plan_of: PlanOf,
+        template: str,
+        summary_of: SummaryOf,
+        arguments_of: ArgumentsOf = lambda _: [],
+        links: Sequence[BaseOperatorLink] = (),
+        **arguments: Any,
+    ) -> None:
+        super().__init__(
+            name=f"rescale-{step.value}",
+            pod_template_file=template,
+            base_container_name=CONTAINER,
+            **CLUSTER_ACCESS,
+            deferrable=True,
+            logging_interval=_SECONDS_BETWEEN_LOGS,
+            startup_timeout_seconds=_SECONDS_TO_START,
+            startup_check_interval_seconds=_SECONDS_BETWEEN_CHECKS,
+            **RETRIES,
+            **arguments,
+        )
+        self.step = step
+        self.planned = planned
+        self.values = values
+        self.plan_of = plan_of
+        self.summary_of = summary_of
+        self.arguments_of = arguments_of
+        self.operator_extra_links = tuple(links)
+
+    def execute(self, context: Context) -> None:
+        """Start the pod, unless an earlier try did, and wait for it without a worker."""
+        form = self._form(context)
+        with _access(form):
+            plan = self.plan_of(self.planned, form)
+        if self.planned["published"]:
+            self.log.info("nothing to do: an earlier run has published the result")
+            return
+        result = places_of(plan).result(self.step)
+        self.arguments = ["python3", "-m", self.step.value, "--plan", self.planned["plan"], "--result", result]
+        self.arguments += self.arguments_of(form)
+        traced = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
+        self.env_vars = [*self.env_vars, *traced]
+        super().execute(context)
+
+    def _form(self, context: Context) -> dict[str, Any]:
+        return stripped(context["params"] if self.values is None else self.values)
+
+    def trigger_reentry(self, context: Context, event: dict[str, Any]) -> None:
+        """Resume when the pod has ended. A failure becomes one of our errors."""
+        with _access(self._form(context)):
+            plan = load_plan(self.planned["plan"])
+            result = places_of(plan).result(self.step)
+            try:
+                super().trigger_reentry(context, event)
+            except AirflowException as failure:
+                raise error_of(self.step, exit_code(self.pod), result, str(failure)) from None
+            context["ti"].xcom_push("return_value", self.summary_of(plan, read_result(result)))
+
+    def _write_logs(  # type: ignore[override]  # the caller logs errors and continues, so there are no retries here
+        self, pod: V1Pod, follow: bool = False, since_time: datetime | str | None = None
+    ) -> None:
+        """Log the driver's lines since a time, each at its own level; the provider logs all of them at INFO.
+
+        Kubernetes refuses times in the future, and our clock may be ahead of the node's: so the time becomes a number
+        of seconds.
+        """
+        if isinstance(since_time, str):
+            since_time = datetime.fromisoformat(since_time)
+        seconds = None if since_time is None else max(1, math.ceil((datetime.now(UTC) - since_time).total_seconds()))
+        lines = self.client.read_namespaced_pod_log(
+            name=pod.metadata.name,
+            namespace=pod.metadata.namespace,
+            container=CONTAINER,
+            follow=follow,
+            since_seconds=seconds,
+            _preload_content=False,
+        )
+        step = StepLog()
+        for line in lines:
+            step.log_line(line.decode("utf-8", errors="backslashreplace").rstrip("\n"))
+
+
+@contextmanager
+def _access(form: Mapping[str, Any]) -> Iterator[None]:
+    with task_errors(), storage_access(form["connection"]):
+        yield
+
+
+def error_of(step: Step, code: int | None, result: str, failure: str) -> RescaleError:
+    """Return the error of a failed pod: that of its result document, if its exit code is the pod's."""
+    if code and open_store(result).stat(result) is not None:
+        try:
+            read_result(result)
+        except RescaleError as error:
+            if error.exit_code == code:
+                return error
+    return StoreError(
+        f"the pod of the step {step.value!r} ended without a result",
+        found=failure.partition("\n")[0] if code is None else f"exit code {code}",
+        advice="look at its output above (was it out of memory, or was a node lost?); another try resumes the step",
+    )
+
+
+def exit_code(pod: V1Pod | None) -> int | None:
+    """Return the exit code of the driver, or None if it is unknown."""
+    for status in (pod.status.container_statuses or ()) if pod and pod.status else ():
+        if status.name == CONTAINER and status.state and status.state.terminated:
+            return int(status.state.terminated.exit_code)
+    return None

@@ -1,0 +1,92 @@
+"""Base of all our tasks: they have the access that the form names, and end and retry by our errors."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import BaseOperatorLink, get_current_context
+from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
+from airflow.sdk.exceptions import AirflowSkipException
+
+from rescale.airflow.connections.access import storage_access
+from rescale.airflow.filled_form import stripped
+from rescale.airflow.steps.earlier_tasks import Summary
+from rescale.airflow.steps.lineage import Lineage, as_openlineage
+from rescale.airflow.steps.retries import RETRIES, task_errors
+
+if TYPE_CHECKING:
+    from rescale.plan.plan import Plan
+
+log = logging.getLogger(__name__)
+
+SummaryOf = Callable[["Plan", Summary], Summary]
+"""Function from a plan and a step's result document to the task's summary."""
+
+PlanOf = Callable[[Summary | None, Mapping[str, Any]], "Plan"]
+"""Function from the output of the task `plan`, and a form, to the plan. Raises `RequestError` if it must not run."""
+
+ArgumentsOf = Callable[[Mapping[str, Any]], list[str]]
+"""Function from a filled form to further arguments of a step."""
+
+
+NOTHING_TO_DO = "nothing_to_do"
+"""Key of the XCom with the reason why a task skipped itself. Tasks that Airflow skipped or cancelled do not have it."""
+
+
+def skip_task(reason: str) -> NoReturn:
+    """End a task as skipped, and record the reason, which Airflow itself does not show."""
+    log.info("%s", reason)
+    get_current_context()["ti"].xcom_push(NOTHING_TO_DO, reason)
+    raise AirflowSkipException(reason)
+
+
+class RescaleTask(DecoratedOperator, PythonOperator):
+    """Operator that calls a function, with `links` on its page. The function may set its `lineage`."""
+
+    template_fields = ("op_args", "op_kwargs")
+    template_fields_renderers: ClassVar = {"op_args": "py", "op_kwargs": "py"}
+
+    def __init__(
+        self, *, python_callable: Any, op_args: Any, op_kwargs: Any, links: Sequence[BaseOperatorLink] = (), **more: Any
+    ) -> None:
+        called = {"python_callable": python_callable, "op_args": op_args, "op_kwargs": op_kwargs}
+        super().__init__(kwargs_to_upstream=called, **called, **more)
+        self.operator_extra_links = tuple(links)
+        self.lineage: Lineage | None = None
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002
+        """Return the lineage for the OpenLineage provider, which calls this method."""
+        return as_openlineage(self.lineage)
+
+
+def rescale_task(
+    function: Callable[..., Summary],
+    task_id: str,
+    display_name: str,
+    *,
+    multiple_outputs: bool = False,
+    has_access: bool = True,
+    **arguments: Any,
+) -> Any:
+    """Return a task factory for a function. The task has the access that the form names, and fails by our errors.
+
+    The function's return value becomes an XCom; it is not logged. With `multiple_outputs`, other tasks can read single
+    fields of it. Without `has_access`, the function opens `storage_access` itself when it needs it. `arguments` are
+    those of `RescaleTask`.
+    """
+
+    @functools.wraps(function)
+    def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
+        with task_errors():
+            params = stripped(params)
+            with storage_access(params["connection"] if has_access else None):
+                return function(*inputs, params=params, **more)
+
+    shown = {"task_id": task_id, "task_display_name": display_name, "show_return_value_in_logs": False}
+    arguments = {**shown, **RETRIES, **arguments}
+    make = task_decorator_factory(multiple_outputs=multiple_outputs, decorated_operator_class=RescaleTask, **arguments)
+    return make(with_access)

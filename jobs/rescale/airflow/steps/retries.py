@@ -1,0 +1,78 @@
+"""Mapping of our errors to Airflow's: how a task fails, and whether it is tried again.
+
+A task logs the error's sentence, and ends like a process, with the error's exit code. A final error is not tried again.
+A transient one is, with growing pauses, and so is a task whose process was lost. A bug of ours is final, too, and
+logged with its traceback. Errors of Airflow and its providers follow the task's own settings.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Context, RetryDecision, RetryPolicy
+
+from rescale.airflow.form_advice import word_for_form
+from rescale.text.errors import RescaleError, unexpected
+from rescale.text.names import printable
+
+log = logging.getLogger(__name__)
+
+
+class TaskEnded(SystemExit):
+    """Exception that ends a task with one of our errors. Airflow logs the exit code of a `SystemExit`, no traceback."""
+
+    def __init__(self, error: RescaleError) -> None:
+        super().__init__(error.exit_code)
+        self.error = error
+
+    def __str__(self) -> str:
+        return str(self.error)
+
+
+class RetryByError(RetryPolicy):
+    """Retry policy: a final error fails at once, with its sentence as the reason; `retries` decides on all others."""
+
+    def evaluate(
+        self,
+        exception: BaseException,
+        try_number: int,  # noqa: ARG002
+        max_tries: int,  # noqa: ARG002
+        context: Context | None = None,  # noqa: ARG002
+    ) -> RetryDecision:
+        if not isinstance(exception, TaskEnded):
+            return RetryDecision.default()
+        sentence = printable(exception.error.what)
+        return RetryDecision.fail(sentence) if exception.error.final else RetryDecision.retry(reason=sentence)
+
+
+RETRIES: dict[str, Any] = {
+    "retries": 4,
+    "retry_delay": timedelta(seconds=10),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=5),
+    "retry_policy": RetryByError(),
+}
+"""Arguments of every task: retries after 10, 20, 40 and 80 seconds."""
+
+
+def is_rescale_error(error: Exception) -> bool:
+    """Return whether it is one of our errors, or an error of Python's own, which is a bug of ours."""
+    return isinstance(error, RescaleError) or type(error).__module__ == "builtins"
+
+
+@contextmanager
+def task_errors() -> Iterator[None]:
+    """End the task if the block raises one of our errors, worded for the form, or an error of Python's own."""
+    try:
+        yield
+    except Exception as error:
+        if not is_rescale_error(error):
+            raise
+        ours = unexpected(error)
+        word_for_form(ours)
+        log.error("%s", ours)
+        raise TaskEnded(ours) from None

@@ -1,0 +1,130 @@
+"""Tasks that move or read state. Each runs a step outside the worker's process, and waits for its end.
+
+Only this module decides where the step runs: in a pod if `RESCALE_DRIVER_POD` names a template, otherwise as a process
+of the worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.spark import Spark, platform_spark
+from rescale.airflow.settings import settings
+from rescale.airflow.steps.earlier_tasks import PLAN, Summary, required_output, sibling
+from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf, rescale_task
+from rescale.airflow.steps.trace_context import trace_context
+from rescale.airflow.task_log import StepLog
+from rescale.runstate.step import Step
+from rescale.text.errors import RequestError
+
+log = logging.getLogger(__name__)
+
+
+def step_task(
+    step: Step,
+    task_id: str,
+    display_name: str,
+    doc: str,
+    plan_of: PlanOf,
+    summary_of: SummaryOf = lambda _, document: document,
+    arguments_of: ArgumentsOf = lambda _: [],
+    **arguments: Any,
+) -> Any:
+    """Return a factory of tasks that run a step of the plan.
+
+    The factory takes the summary of the task that planned, the id of a task in the same group, and the values of the
+    form (None for the form of the run).
+
+    `plan_of` returns the plan, or raises an error if it must not be carried out. `summary_of` makes the task's summary
+    from the step's result document. `arguments_of` returns arguments that depend on the form.
+    """
+    if DRIVER_POD not in os.environ:
+        task = rescale_task(
+            in_a_process(step, plan_of, summary_of, arguments_of), task_id, display_name, doc_md=doc, **arguments
+        )
+
+        def process(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
+            given = {} if values is None else {"params": values}
+            return task.override(task_id=sibling(beside, task_id))(planned, **given)
+
+        return process
+    _refuse_spark_setting()
+    from rescale.airflow.steps.pods import StepPod  # imports the Kubernetes client
+
+    template = os.environ[DRIVER_POD]
+
+    def pod(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
+        return StepPod(
+            task_id=sibling(beside, task_id),
+            task_display_name=display_name,
+            doc_md=doc,
+            step=step,
+            planned=planned,
+            values=values,
+            plan_of=plan_of,
+            template=template,
+            summary_of=summary_of,
+            arguments_of=arguments_of,
+            **arguments,
+        )
+
+    return pod
+
+
+def _refuse_spark_setting() -> None:
+    """Raise `RequestError` if the settings choose a Spark that no step would use."""
+    if settings().spark is not None:
+        raise RequestError(
+            f"the settings of the platform name a Spark master, but steps run in pods, whose template names it "
+            f"({DRIVER_POD})",
+            expected="a Spark master in the template only",
+            found="the field 'spark' in the settings",
+            advice="remove the field",
+        )
+
+
+def delete_pods_of_run(dag_id: str, run_id: str, task_ids: Sequence[str] = ()) -> None:
+    """Delete the pods that tasks of a run left behind: these tasks, or all of them without `task_ids`.
+
+    Processes need no clean-up: they end with their worker.
+    """
+    if template := os.environ.get(DRIVER_POD):
+        from rescale.airflow.steps.leftover_pods import delete_leftover_pods
+
+        delete_leftover_pods(template, dag_id, run_id, task_ids)
+
+
+def in_a_process(
+    step: Step, plan_of: PlanOf, summary_of: SummaryOf, arguments_of: ArgumentsOf
+) -> Callable[..., Summary]:
+    def run(planned: Summary | None, params: Any = None) -> Summary:
+        from rescale.process import run_step
+        from rescale.runstate.places import places_of
+
+        planned = required_output(PLAN, planned)
+        plan = plan_of(planned, params)
+        if planned["published"]:
+            log.info("nothing to do: an earlier run has published the result")
+            return {}
+        spark = platform_spark()
+        arguments = ["--plan", planned["plan"], "--master", spark.master, *arguments_of(params)]
+        log.info("starting the step in a process of its own, with the Spark master %s", spark.master)
+        result, environment = places_of(plan).result(step), environment_of_steps(spark)
+        document = run_step(step, result, arguments, StepLog().log_line, environment=environment)
+        log.info("the step is done")
+        return summary_of(plan, document)
+
+    return run
+
+
+def environment_of_steps(spark: Spark) -> dict[str, str]:
+    """Return the environment of a step with this Spark: that of this process without Airflow's variables.
+
+    These hold connections and keys, and the step may run users' own functions that hash keys.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+    return {**own, **trace_context(), **spark.environment}

@@ -1,0 +1,12 @@
+"""The trace of an Airflow task, passed on to the processes and pods that it starts."""
+
+from __future__ import annotations
+
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+
+def trace_context() -> dict[str, str]:
+    """Return variables with the current span for a child process (W3C Trace Context); none without a trace."""
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return {name.upper(): value for name, value in carrier.items()}

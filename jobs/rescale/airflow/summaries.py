@@ -1,0 +1,126 @@
+"""Summaries that tasks output: URIs and short descriptions of at most 8 KiB, however large the snapshot is.
+
+Airflow stores them in its database and shows them beside the task. Longer documents are in storage.
+
+The sizes count four different things: `bytes_in_source` is all state of the source, with the headers of streams;
+`bytes_to_write` is the size of the new streams, with their headers; `bytes_compared` is what validation compares, key
+groups and elements without headers; a step's `bytes` are its part of what is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.plan import Plan
+from rescale.report.documents import Inspection, PlanDocument
+from rescale.report.pages.declared import certified_lines, declared_lines
+from rescale.report.pages.kafka import kafka_line
+from rescale.report.shortening import state_bytes
+from rescale.runstate.certificate import Certificate
+from rescale.runstate.places import places_of
+from rescale.snapshot.model import Operator, Snapshot
+
+LIMIT = 8 * 1024
+"""Size limit of a summary, in bytes of JSON."""
+
+_MAX_LINES = 10
+_MAX_LENGTH = 200
+
+
+def snapshot_summary(snapshot: Snapshot, inspected: Inspection) -> dict[str, Any]:
+    """Return the summary of a snapshot: its kind, largest operators, Kafka sources and warnings.
+
+    `inspected` is the document of its inspection.
+    """
+    largest = sorted(snapshot.operators, key=lambda operator: -operator.bytes)
+    return _fitted(
+        {
+            "kind": inspected.kind,
+            "written_by": inspected.written_by,
+            "checkpoint_id": inspected.checkpoint_id,
+            "files": inspected.files,
+            "metadata_written": inspected.taken,
+            "bytes_in_source": inspected.bytes,
+            "operators": len(largest),
+            "largest_operators": [_operator_line(operator) for operator in largest[:_MAX_LINES]],
+            "kafka": _shortened([kafka_line(source) for source in inspected.kafka]),
+            "warnings": _shortened(inspected.warnings),
+        }
+    )
+
+
+def plan_summary(plan: Plan, shown: PlanDocument, *, published: bool) -> dict[str, Any]:
+    """Return the summary of a plan: its place, and the shapes of the largest operators.
+
+    `published`: the result is already published. `shown` is the plan document of the log; the summary takes numbers and
+    warnings from it, so that both are the same.
+    """
+    largest = sorted(shown.operators, key=lambda operator: -state_bytes(operator))
+    return _fitted(
+        {
+            "plan": places_of(plan).plan,
+            "digest": plan.digest,
+            "target": plan.target,
+            "published": published,
+            "bytes_to_write": shown.bytes_moved,
+            "operators": len(largest),
+            "operators_changed": sum(_is_changed(operator) for operator in plan.operators),
+            "largest_operators": [
+                {
+                    "operator": _short(operator.label),
+                    "parallelism": [operator.parallelism, operator.new_parallelism],
+                    "max_parallelism": [operator.max_parallelism, operator.new_max_parallelism],
+                    "keyed_bytes": operator.keyed_bytes,
+                    "operator_bytes": operator.operator_bytes,
+                    "worst_by_mean": [round(operator.evenness, 2), round(operator.new_evenness, 2)],
+                }
+                for operator in largest[:_MAX_LINES]
+            ],
+            "declared": _shortened(declared_lines(shown.surgery)),
+            "warnings": _shortened(shown.warnings),
+        }
+    )
+
+
+def certificate_summary(certificate: Certificate, uri: str) -> dict[str, Any]:
+    """Return the summary of a certificate: its place, the verdict, and the declared differences."""
+    kept = {
+        "verdict": certificate.verdict,
+        "proof": certificate.proof.value,
+        "candidate_sha256": certificate.candidate_sha256,
+    }
+    counted = {"bytes_compared": certificate.bytes, "operators": len(certificate.operators)}
+    declared = {"declared": _shortened(certified_lines(certificate))}
+    return _fitted({"certificate": uri, **kept, **counted, **declared})
+
+
+def _is_changed(operator: OperatorPlan) -> bool:
+    old = (operator.parallelism, operator.max_parallelism)
+    return old != (operator.new_parallelism, operator.new_max_parallelism)
+
+
+def _operator_line(operator: Operator) -> dict[str, Any]:
+    shape = [operator.parallelism, operator.max_parallelism]
+    return {"operator": _short(operator.label), "parallelism_and_max": shape, "bytes_in_source": operator.bytes}
+
+
+def _fitted(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return the summary, with as few lines as possible removed from the ends of its lists to keep the size limit."""
+    while len(json.dumps(summary).encode()) > LIMIT:
+        lists = [lines for lines in summary.values() if isinstance(lines, list) and lines]
+        if not lists:
+            break
+        max(lists, key=lambda lines: len(json.dumps(lines))).pop()
+    return summary
+
+
+def _shortened(sentences: Sequence[str]) -> list[str]:
+    more = [f"and {len(sentences) - _MAX_LINES} more"] if len(sentences) > _MAX_LINES else []
+    return [*map(_short, sentences[:_MAX_LINES]), *more]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"

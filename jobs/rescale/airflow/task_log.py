@@ -1,0 +1,74 @@
+"""Lines in a task's log: each has its own level, and long sentences are wrapped."""
+
+from __future__ import annotations
+
+import logging
+import re
+import textwrap
+
+from rescale.text.names import printable
+
+log = logging.getLogger(__name__)
+
+WIDTH = 140
+"""Characters of a line that fit into Airflow's page for logs. Rows of tables are not wrapped."""
+
+_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
+
+_SPARK_LINE = re.compile(r"(ERROR|FATAL|WARN|INFO|DEBUG|TRACE) Spark: ")
+_PYTHON_WARNING = re.compile(r"\S+:\d+: \w*Warning: ")
+_NOISE = re.compile(r"WARNING: Using incubator modules: |\s*$")
+"""A warning that the JDK prints whenever Spark starts, and empty lines."""
+
+
+def log_text(text: str) -> None:
+    """Log a text, line by line, each at the level of its prefix (`error:`, `warning:`)."""
+    for line in map(printable, text.split("\n")):
+        level = level_of(line)
+        for part in _wrapped(line):
+            log.log(level, "%s", part)
+
+
+class StepLog:
+    """Log of a step's process. The lines of a traceback, up to the exception, have the level ERROR."""
+
+    def __init__(self) -> None:
+        self._in_traceback = False
+
+    def log_line(self, line: str) -> None:
+        """Log a line of the step's standard output or standard error."""
+        if _NOISE.match(line):
+            return
+        level = level_of(line)
+        if line.startswith("Traceback (most recent call last)"):
+            self._in_traceback = True
+        if self._in_traceback:
+            level = logging.ERROR
+            self._in_traceback = line.startswith(("Traceback", " "))
+        for part in _wrapped(line):
+            log.log(level, "%s", part)
+
+
+def level_of(line: str) -> int:
+    """Return the level that a line begins with; INFO for all other lines."""
+    if match := _SPARK_LINE.match(line):
+        level = match[1]
+        return logging.ERROR if level in ("ERROR", "FATAL") else logging.WARNING if level == "WARN" else logging.INFO
+    if _PYTHON_WARNING.match(line):
+        return logging.WARNING
+    return _LEVELS.get(line.partition(":")[0].lower(), logging.INFO)
+
+
+def _wrapped(line: str) -> list[str]:
+    """Wrap a long sentence into lines with its indentation; leave short lines and rows of tables unchanged."""
+    if len(line) <= WIDTH or "  " in line.strip():  # two spaces separate columns
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(
+        line.strip(),
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

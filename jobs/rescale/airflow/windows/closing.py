@@ -1,0 +1,38 @@
+"""Hours of a window: it opens by its schedule, and closes when the local clock next shows its closing time.
+
+All comparisons are between instants. The local clock skips an hour in spring and repeats one in autumn, so a window
+over such a night is shorter or longer. If the closing time occurs twice, the first one after the opening counts.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from croniter import CroniterBadDateError, croniter
+
+
+def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime | None:
+    """Return the last opening by a cron expression at or before an instant, or None if there is none."""
+    wall = instant.astimezone(zone).replace(tzinfo=None)
+    try:
+        return croniter(expression, wall + timedelta(seconds=1), ret_type=datetime).get_prev().replace(tzinfo=zone)
+    except CroniterBadDateError:
+        return None
+
+
+def closing(opened: datetime, closes: time, zone: ZoneInfo) -> datetime:
+    """Return the first instant after `opened` at which clocks of the zone show `closes`, in the zone's time."""
+    day = opened.astimezone(zone).date()
+    return min(
+        instant for days in (0, 1) for instant in _shown(closes, day + timedelta(days=days), zone) if instant > opened
+    ).astimezone(zone)
+
+
+def _shown(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:
+    """Return the instants of a day at which the local clock shows a time, in order.
+
+    For a time that the clock skips, the result is the instant by the old offset.
+    """
+    first, second = (datetime.combine(day, clock, zone).replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+    return [first, second] if second > first else [first]

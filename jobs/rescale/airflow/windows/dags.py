@@ -1,0 +1,59 @@
+"""The DAG of a window: the tasks of a rescale between an opening and a closing task."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, chain
+
+from rescale.airflow.assets import asset_of_window
+from rescale.airflow.dag_arguments import dag_arguments
+from rescale.airflow.ending import end_task
+from rescale.airflow.graph import rescale_graph
+from rescale.airflow.job.job_flow import job_graph
+from rescale.airflow.job.job_tasks import job_end_task
+from rescale.airflow.steps.earlier_tasks import ANNOUNCE, LOOK, OPEN, PLAN, XComField
+from rescale.airflow.windows.window import Window
+from rescale.airflow.windows.window_tasks import CLOSE, close_window, open_window
+
+
+def window_dag(window: Window) -> DAG:
+    """Return the DAG of a window. A run waits for the one before it: both would rescale the same savepoint."""
+    asset = asset_of_window(window.dag_id, window.name)
+    with DAG(
+        dag_id=window.dag_id,
+        dag_display_name=f"Rescale window {window.name}",
+        description=f"{window.schedule} ({window.timezone}), until {window.closes:%H:%M}",
+        schedule=window.timetable,
+        catchup=False,
+        doc_md=_doc(window),
+        **dag_arguments(window.form(), ["window"], one_run=True),
+    ) as dag:
+        opened, closes = open_window(window, asset), XComField(OPEN, "closes")
+        if window.has_job:
+            cut_over_from = None if window.cut_over_from is None else XComField(OPEN, "cut_over_from", or_none=True)
+            rescale = job_graph({"target": XComField(OPEN, "target")}, closes, cut_over_from)
+            ended = job_end_task([OPEN, LOOK], [CLOSE])
+        else:
+            rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes)
+            ended = end_task([OPEN, PLAN], then=[ANNOUNCE, CLOSE])
+        closed = close_window(opened, asset)
+        chain(opened, rescale.first)
+        chain(rescale.published, closed)
+        chain([*rescale.last, closed], ended)
+    return dag
+
+
+def _doc(window: Window) -> str:
+    what = f"the job `{window.values['job']}`" if window.has_job else f"savepoints below `{window.values['source']}`"
+    values = "\n".join(f"| `{name}` | `{value}` |" for name, value in window.values.items())
+    logs = f"`{OPEN}` or `{LOOK}`" if window.has_job else f"`{OPEN}`"
+    return f"""### Window {window.name}
+
+Rescales {what} on a schedule: `{window.schedule}` ({window.timezone}). A run that starts after {window.closes:%H:%M} is
+skipped, and so is a run with nothing to do. The log of {logs} says why.
+The state of the asset `{window.dag_id}` records what was rescaled last. The asset gets an event with every published
+result. A run is green only if its result is published, or if there was nothing to do.
+
+| field | value |
+|---|---|
+{values}
+"""

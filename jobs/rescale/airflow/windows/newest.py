@@ -1,0 +1,41 @@
+"""The newest savepoint below a directory."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from rescale.runstate.places import claim_place
+from rescale.snapshot.discovery import METADATA
+from rescale.storage.locations import name, parent
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError
+
+
+class DatedSnapshot(NamedTuple):
+    """A complete snapshot, and the time at which its `_metadata` was written."""
+
+    written: datetime
+    uri: str
+
+
+def newest_savepoint(directory: str) -> DatedSnapshot:
+    """Return the newest snapshot below a directory that is not a result of ours.
+
+    Raises `RequestError` if there is none.
+    """
+    store = open_store(directory)
+    files = {entry.uri for entry in store.list(directory)}
+    complete = [parent(uri) for uri in files if name(uri) == METADATA]
+    by_flink = [uri for uri in complete if claim_place(uri) not in files]
+    written = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), by_flink)
+    dated = [DatedSnapshot(when, uri) for uri, when in zip(by_flink, written, strict=True) if when is not None]
+    if not dated:
+        raise RequestError(
+            "there is no savepoint below the directory",
+            path=directory,
+            expected="directories with a file _metadata",
+            advice="name the directory in which Flink writes the job's savepoints",
+        )
+    return max(dated)

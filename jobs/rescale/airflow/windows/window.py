@@ -1,0 +1,211 @@
+"""A window: a schedule for rescales, and the values of the form for its runs.
+
+A window names a running job, or as `source` a directory with savepoints. Its `target` is a pattern with placeholders,
+so that every run has a target of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import time
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from airflow.sdk import CronTriggerTimetable, Param
+from airflow.sdk.exceptions import ParamValidationError
+
+from rescale.airflow.dag_arguments import with_defaults
+from rescale.airflow.filled_form import refuse_silent_copy, refuse_unapproved_drops, stripped
+from rescale.airflow.flink.stopping import refuse_stop_without_restart
+from rescale.airflow.form import Form, rescale_form
+from rescale.airflow.job_form import hand_over_of, job_form, taking_of
+from rescale.airflow.live_form import live_request_of
+from rescale.airflow.required_approval import drops_need_approval
+from rescale.airflow.settings import settings
+from rescale.airflow.windows.targets import Fault, pattern_fault, targets_fault
+from rescale.flink_rest.client import Taking
+from rescale.text.errors import RequestError
+
+RESERVED = ("savepoint", "job", "plan", "discard")
+"""Names of windows whose DAG would have the id of an existing DAG."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_OWN = ("schedule", "timezone", "closes", "cut_over_from")
+
+OUTSIDE_HOURS = "outside_hours"
+"""Field in the form of a window for runs that are triggered by hand outside its hours."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window; `values` are those of form fields.
+
+    No run starts after the time of day `closes`, in `timezone`. A job that is rescaled while it runs is not cut over
+    before the time of day `cut_over_from`; None for no such limit.
+    """
+
+    name: str
+    schedule: str
+    timezone: str
+    closes: time
+    values: Mapping[str, Any]
+    cut_over_from: time | None = None
+
+    @property
+    def dag_id(self) -> str:
+        return f"rescale_{self.name}"
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.timezone)
+
+    @property
+    def timetable(self) -> CronTriggerTimetable:
+        return CronTriggerTimetable(self.schedule, timezone=self.timezone)
+
+    @property
+    def has_job(self) -> bool:
+        """Whether the window rescales a running job, rather than savepoints in a directory."""
+        return "job" in self.values
+
+    def form(self) -> Form:
+        """Return the form for a run by hand, with the values of this window as defaults."""
+        form = with_defaults(_form_of(self.values), settings().form)
+        for name, value in self.values.items():
+            form[name].value = value
+        if not self.has_job:
+            form["source"].schema["description_md"] = "A directory with savepoints; the newest one is rescaled."
+        form["target"].schema["description_md"] = (
+            "The directory of the result. `{window}`, `{date}` and `{time}` stand for the name of the window and the "
+            "time at which it opened; `{date:%Y%m%d}` sets a format."
+        )
+        form[OUTSIDE_HOURS] = Param(
+            False,
+            type="boolean",
+            title="Outside its hours",
+            description_md=f"Run now, although the window is open only from `{self.schedule}` until "
+            f"{self.closes:%H:%M} ({self.timezone}).",
+            section="Window",
+        )
+        return form
+
+
+def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]]:
+    """Return the window of an entry in the file; or None, and an error for each wrong field."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return None, [_wrong(name, "its name", "letters, digits, '_', '.' and '-'", name)]
+    if name.casefold() in RESERVED:
+        return None, [_wrong(name, "its name", f"a name other than {', '.join(RESERVED)}, which other DAGs have", name)]
+    if not isinstance(entry, dict):
+        return None, [_wrong(name, "the entry", "fields and their values", entry)]
+    if wrong := list(_faults(name, entry)):
+        return None, wrong
+    values = {field: value for field, value in entry.items() if field not in _OWN}
+    closes, cut = time.fromisoformat(entry["closes"]), entry.get("cut_over_from")
+    cut_over_from = None if cut is None else time.fromisoformat(cut)
+    return Window(name, entry["schedule"], entry["timezone"], closes, values, cut_over_from), []
+
+
+def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
+    """Yield an error for each wrong field of an entry; for wrong combinations only if all fields are right."""
+    form = _form_of(entry)
+    known = (*_OWN, *form)
+    savepoints = () if entry.get("taking") == Taking.CHECKPOINT else ("savepoints",)
+    required = ("flink", "job", *savepoints) if "job" in entry else ("source",)
+    wrong: dict[Any, RequestError] = {}
+    for field in ("schedule", "timezone", "closes", *required, "target"):
+        if field not in entry:
+            wrong[field] = _wrong(name, field, "a value", "none")
+    for field, value in entry.items():
+        if field not in known:
+            wrong[field] = _wrong(name, field, f"one of the fields {', '.join(known)}", field)
+        elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
+            wrong[field] = _wrong(name, field, *fault)
+        elif field in form and (sentence := _form_fault(form[field], value)) is not None:
+            wrong[field] = _wrong(name, field, None, sentence)
+    if not wrong and (error := _refused(_check_shape, entry)) is not None:
+        wrong["shape"] = _wrong(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
+    if not wrong and "cut_over_from" in entry and not entry.get("while_it_runs"):
+        wrong["cut_over_from"] = _wrong(name, "cut_over_from", "a job with while_it_runs: true", "no such job")
+    if not wrong and "job" in entry and (error := _refused(_check_hand_over, entry)) is not None:
+        wrong["hand-over"] = _wrong(name, "its hand-over", error.expected, error.what)
+    yield from wrong.values()
+    if not wrong and (fault := targets_fault(name, entry["target"], entry["schedule"])):
+        yield _wrong(name, "target", *fault)
+
+
+def _form_fault(param: Param, value: Any) -> str | None:
+    """Return the message of a form field that does not accept a value, or None."""
+    try:
+        param.resolve(value)
+    except ParamValidationError as error:
+        return str(error).splitlines()[0]
+    return None
+
+
+def _refused(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, Any]) -> RequestError | None:
+    """Return the error that the first task would raise for the form of an entry, or None."""
+    defaults = with_defaults(_form_of(entry), settings().form)
+    try:
+        check(stripped({**{field: param.value for field, param in defaults.items()}, **entry}))
+    except RequestError as error:
+        return error
+    return None
+
+
+def _check_shape(filled: Mapping[str, Any]) -> None:
+    """Raise `RequestError` if the form asks for nothing, for two things at once, or for an unapproved loss."""
+    refuse_silent_copy(filled)
+    refuse_unapproved_drops(filled, required=drops_need_approval())
+
+
+def _check_hand_over(filled: Mapping[str, Any]) -> None:
+    """Raise `RequestError` if the run would stop a job and start none, or let two run."""
+    hand_over = hand_over_of(filled)
+    live_request_of(filled)
+    refuse_stop_without_restart(taking_of(filled, hand_over), hand_over)
+
+
+def _form_of(entry: Mapping[str, Any]) -> Form:
+    return job_form() if "job" in entry else rescale_form()
+
+
+def _zone_fault(value: Any) -> Fault:
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError, TypeError, AttributeError):  # depends on how wrong the value is
+        return "a time zone such as 'Europe/Berlin' or 'UTC'", value
+    return None
+
+
+def _schedule_fault(value: Any) -> Fault:
+    expected = "a cron expression in quotes, such as '0 6 * * MON-FRI'"
+    if not isinstance(value, str):
+        return expected, value
+    try:
+        CronTriggerTimetable(value, timezone="UTC").validate()
+    except Exception as error:  # croniter and Airflow raise errors of their own
+        return expected, f"{value!r}: {error}"
+    return None
+
+
+def _time_fault(value: Any) -> Fault:
+    # Without quotes, YAML reads 18:30 as a number.
+    if not isinstance(value, str) or not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
+        return "a time of the day in quotes, such as '08:30'", value
+    return None
+
+
+_CHECKS: dict[str, Callable[[Any], Fault]] = {
+    "schedule": _schedule_fault,
+    "timezone": _zone_fault,
+    "closes": _time_fault,
+    "cut_over_from": _time_fault,
+    "target": pattern_fault,
+}
+
+
+def _wrong(window: object, field: object, expected: str | None, actual: object) -> RequestError:
+    return RequestError(f"the window {window!r} is not valid: {field}", expected=expected, found=actual)

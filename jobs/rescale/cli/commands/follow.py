@@ -1,0 +1,151 @@
+"""`rescale follow`: move a running job's checkpoints, one by one, so that little is left to move when the job stops."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from functools import partial
+
+from rescale.cli.arguments import add_master, add_request_options, add_target
+from rescale.cli.commands.run import carry_out, move, reported, this_process
+from rescale.cli.output import Output
+from rescale.cli.own_step import own_rounds
+from rescale.cli.terminal import waiting
+from rescale.following.follower import Follower, Limits, finished_plan
+from rescale.following.round_line import round_document, round_line
+from rescale.insight.cluster import rate_of
+from rescale.options.command_line import values_of
+from rescale.options.rows import FOLLOWED, OPTIONS
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.planning.request.request import target_place
+from rescale.report.pages.outcome import outcome, outcome_text
+from rescale.runstate.follower_removal import remove_follower
+from rescale.runstate.publication import publish
+from rescale.runstate.rounds import FollowedJob, Round, described_rounds, followed_job
+from rescale.runstate.states import refuse_unpublished
+from rescale.storage.files import owned
+from rescale.storage.locations import is_s3, normalise
+from rescale.text.errors import RequestError, in_option
+
+SUMMARY = "move a running job's checkpoints, round after round"
+DESCRIPTION = (
+    "Moves all state of the job's newest checkpoint once (the base), and then for each newer checkpoint only the "
+    "changes (a round). After the job was cancelled, --finish moves the last changes, and publishes the result as "
+    "TARGET. The same command resumes a follower that was stopped or killed."
+)
+EXAMPLE = "rescale follow s3://flink/checkpoints/JOB-ID --target s3://flink/new --max-parallelism 1000"
+
+RESUMES = True
+"""The same command resumes after an interruption."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "checkpoints",
+        metavar="CHECKPOINTS",
+        help="the directory with the job's checkpoints (chk-N): a path, file: or s3:// (s3a://, s3p:// too)",
+    )
+    add_target(parser)
+    add_request_options(parser, "follow", shape=True)
+    add_master(parser)
+
+
+def execute(arguments: argparse.Namespace, output: Output) -> None:
+    checkpoints, target = normalise(arguments.checkpoints), target_place(arguments.target)
+    if not arguments.finish:
+        output.begin_lines()
+    limits = _limits(arguments)
+    if not is_s3(checkpoints):
+        owned.protect([checkpoints])
+    if arguments.finish and (finished := finished_plan(target)) is not None:
+        _answer_again(finished, output, accept_unconditional=arguments.accept_unconditional_publish)
+        return
+    with own_rounds(arguments.master) as move_round:
+
+        def move_any(plan: Plan, proof: Proof) -> None:
+            """Move a round in the lasting process, and a full run in a process of its own."""
+            if proof is not Proof.CHANGES:
+                move(plan, arguments.master, proof)
+                return
+            with reported(plan):
+                move_round(plan, proof)
+
+        follower = Follower(
+            target,
+            _job(arguments, checkpoints, target),
+            this_process(),
+            move_any,
+            output.say,
+            arguments.accept_unconditional_publish,
+        )
+        if arguments.finish:
+            _finish(follower, arguments.master, output)
+        else:
+            follower.follow(limits, partial(_report, output))
+
+
+def _report(output: Output, made: Round, waits_for: str) -> None:
+    output.answer(round_document(made, waits_for), lambda: round_line(made, waits_for))
+
+
+def _finish(follower: Follower, master: str, output: Output) -> None:
+    with waiting(f"reading {follower.job.checkpoints}"):
+        planned = follower.plan_last()
+    if planned.reason is not None:
+        output.say(f"the last round does not continue the one before: {planned.reason}")
+    carry_out(
+        planned.prepared,
+        output,
+        master,
+        planned.proof,
+        accept_unconditional=follower.accept_unconditional,
+        rounds=described_rounds(follower.target),
+    )
+    remove_follower(follower.target)
+
+
+def _answer_again(plan: Plan, output: Output, *, accept_unconditional: bool) -> None:
+    """Remove the files that a killed process left, and answer as it would have."""
+    remove_follower(plan.target)
+    refuse_unpublished(plan.target)
+    document = outcome(plan, publish(plan, accept_unconditional=accept_unconditional))
+    output.answer(document, lambda: outcome_text(document))
+
+
+def _job(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
+    """Return the job with the shape of the options; without any, with the shape of the existing follower."""
+    values = values_of(arguments, "follow")
+    job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED})
+    unset = {row.name: row.unset for row in OPTIONS}
+    if all(job.options[name] == unset[name] for name in FOLLOWED):
+        current = followed_job(target)
+        if current is not None:
+            return FollowedJob(checkpoints, current.options)
+        if arguments.finish:
+            raise RequestError(
+                "there is no follower of this target to finish",
+                path=target,
+                expected="files of `rescale follow CHECKPOINTS --target TARGET`",
+                advice="start the follower while the job runs; if the job has ended, use rescale run with its last "
+                "checkpoint",
+            )
+    return job
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    pause_above = arguments.pause_above
+    return Limits(
+        _number("--max-rounds", arguments.max_rounds, least=0),
+        _number("--publish-every", arguments.publish_every, least=1),
+        None if pause_above is None else rate_of(pause_above, "--pause-above"),
+    )
+
+
+def _number(flag: str, text: str | None, *, least: int) -> int | None:
+    if text is None:
+        return None
+    with in_option(flag):
+        if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
+            raise RequestError("this is not a number of rounds", expected=f"{least} or more", found=text)
+    return int(text)

@@ -1,0 +1,1 @@
+"""Checks of the environment: this machine, a source, a target, and Flink."""

@@ -1,0 +1,95 @@
+"""A check and its outcome; the answer of `doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+
+import msgspec
+
+from rescale.text.errors import InternalError, RescaleError, unexpected
+
+_PERMISSIONS = "check who may read and write there"
+
+
+class CheckOutcome(StrEnum):
+    """The outcome of a check."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """It works, but worse, or not in all cases."""
+
+    ERROR = "error"
+    """A run would fail."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """A check: its `subject`, what was `tried`, and what came out.
+
+    `meaning` is what the result means for a run, `advice` is what to do, null if there is nothing to do.
+    """
+
+    subject: str
+    tried: str
+    outcome: CheckOutcome
+    result: str
+    meaning: str
+    advice: str | None = None
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """All checks, in order: the answer of `doctor`. `healthy` tells whether no check ended with an error."""
+
+    healthy: bool
+    checks: tuple[Check, ...]
+
+
+class CheckList:
+    """Collection of checks."""
+
+    def __init__(self) -> None:
+        self.done: list[Check] = []
+        self.unreachable = False
+        """Whether a check ended with a `StoreError`: further tries at the same place would only take time."""
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """The checks so far."""
+        return Diagnosis(all(check.outcome is not CheckOutcome.ERROR for check in self.done), tuple(self.done))
+
+    def ok(self, subject: str, tried: str, result: str, meaning: str) -> None:
+        self._add(subject, tried, CheckOutcome.OK, result, meaning, None)
+
+    def warn(self, subject: str, tried: str, result: str, meaning: str, advice: str | None) -> None:
+        self._add(subject, tried, CheckOutcome.WARNING, result, meaning, advice)
+
+    def fail(self, subject: str, tried: str, result: str, meaning: str, advice: str | None) -> None:
+        self._add(subject, tried, CheckOutcome.ERROR, result, meaning, advice)
+
+    @contextmanager
+    def failing(self, subject: str, tried: str, meaning: str) -> Iterator[None]:
+        """Turn an error of the block into a failed check, unless it is a bug of ours."""
+        try:
+            yield
+        except Exception as exception:
+            error = unexpected(exception)
+            if isinstance(exception, OSError) and isinstance(error, InternalError):
+                self.fail(subject, tried, f"{type(exception).__name__}: {exception}", meaning, _PERMISSIONS)
+                return
+            if isinstance(error, InternalError):
+                raise
+            self.unreachable = self.unreachable or not error.final
+            self.fail(subject, tried, result_of(error), meaning, error.advice)
+
+    def _add(
+        self, subject: str, tried: str, outcome: CheckOutcome, result: str, meaning: str, advice: str | None
+    ) -> None:
+        """Add a check; `advice` may be an `Advice`, which no encoder knows."""
+        self.done.append(Check(subject, tried, outcome, result, meaning, None if advice is None else str(advice)))
+
+
+def result_of(error: RescaleError) -> str:
+    """Return an error as the result of a check, on one line."""
+    details = ((name, getattr(error, name)) for name in ("path", "expected", "found"))
+    return "; ".join([error.what, *(f"{name}: {value}" for name, value in details if value is not None)])

@@ -1,0 +1,41 @@
+"""All checks of the environment, and their text."""
+
+from __future__ import annotations
+
+from rescale.doctor.checks import Check, CheckList, CheckOutcome, Diagnosis
+from rescale.doctor.machine import check_java, check_scratch, check_spark_packages
+from rescale.doctor.source import check_source
+from rescale.doctor.target import check_target
+from rescale.text.units import counted
+
+
+def diagnose(source: str | None, target: str | None, flink: str | None) -> Diagnosis:
+    """Check this machine, and a source, a target and a Flink as far as they are given.
+
+    Raises `RequestError` if `flink` is not an address.
+    """
+    checks = CheckList()
+    check_java(checks)
+    check_spark_packages(checks)
+    state_bytes = None if source is None else check_source(checks, source)
+    check_scratch(checks, state_bytes)
+    if target is not None:
+        check_target(checks, target, source)
+    if flink is not None:
+        from rescale.doctor.flink_cluster import check_flink  # imports httpx, which is slow
+
+        check_flink(checks, flink)
+    return checks.diagnosis
+
+
+def diagnosis_text(diagnosis: Diagnosis) -> str:
+    """Return a line for each check, with a further one that says what to do, and a summary."""
+    lines = [line for check in diagnosis.checks for line in _lines(check)]
+    number = {outcome: sum(check.outcome is outcome for check in diagnosis.checks) for outcome in CheckOutcome}
+    problems = f"{counted(number[CheckOutcome.ERROR], 'error')}, {counted(number[CheckOutcome.WARNING], 'warning')}"
+    return "\n".join([*lines, "", f"{counted(len(diagnosis.checks), 'check')}: {problems}"])
+
+
+def _lines(check: Check) -> list[str]:
+    lines = [f"{check.outcome:<7}  {check.subject}: {check.tried} → {check.result}; {check.meaning}"]
+    return lines if check.advice is None else [*lines, f"         what to do: {check.advice}"]

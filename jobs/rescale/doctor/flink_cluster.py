@@ -1,0 +1,137 @@
+"""Checks of a Flink cluster by its REST API: its release, and how its running jobs make checkpoints."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rescale.doctor.checks import CheckList
+from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
+from rescale.flink_rest.address import address_of
+from rescale.flink_rest.client import ADDRESS_WITHOUT_LOGIN, Flink
+from rescale.flink_rest.responses import CheckpointConfig, CompletedCheckpoint
+from rescale.flink_rest.running_job import JobLine
+from rescale.text.errors import RescaleError
+from rescale.text.units import counted, human_bytes
+
+MOST_JOBS = 20
+"""Running jobs whose checkpoints are looked at."""
+
+INCREMENTAL = ("execution.checkpointing.incremental", "state.backend.incremental")
+"""`CheckpointingOptions.INCREMENTAL_CHECKPOINTS`, and its name before Flink 2."""
+
+_SUBJECT = "Flink"
+
+
+def check_flink(checks: CheckList, address: str) -> None:
+    """Ask the cluster at an address; `RequestError` for what is not an address."""
+    with Flink(address_of(address, ADDRESS_WITHOUT_LOGIN)) as flink:
+        _check_release(checks, flink)
+        if checks.unreachable:
+            return
+        tried = f"GET {flink.address}/jobs/overview"
+        with checks.failing(_SUBJECT, tried, "a DAG finds its job by its name there"):
+            running = [job for job in flink.jobs() if not job.ended]
+            checks.ok(_SUBJECT, tried, counted(len(running), "running job"), "jobs can be found")
+            options = _options(flink)
+            for job in running[:MOST_JOBS]:
+                _check_job(checks, flink, job, options)
+            if len(running) > MOST_JOBS:
+                left = counted(len(running) - MOST_JOBS, "job")
+                checks.warn(_SUBJECT, tried, f"{left} not looked at", f"only {MOST_JOBS} jobs are looked at", None)
+
+
+def _check_release(checks: CheckList, flink: Flink) -> None:
+    tried = f"GET {flink.address}/overview"
+    checks.unreachable = False
+    with checks.failing(_SUBJECT, tried, "DAGs, and the checks of jobs, need Flink's REST API"):
+        release = flink.overview().flink_version
+        known = f"{RELEASE_LINES[0]} to {RELEASE_LINES[-1]}"
+        line = None
+        with suppress(ValueError):
+            line = ReleaseLine.parse(release)
+        if line in RELEASE_LINES:
+            checks.ok(_SUBJECT, tried, f"Flink {release}", "its snapshots are read, and it restores results")
+        elif line is not None and line < RELEASE_LINES[0]:
+            meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known}"
+            checks.warn(
+                _SUBJECT, tried, f"Flink {release}", meaning, "try the restore of a result before you rely on it"
+            )
+        else:
+            meaning = f"this release is not known: {known} are"
+            checks.warn(_SUBJECT, tried, f"Flink {release}", meaning, "look for a newer version of Rescale")
+
+
+def _options(flink: Flink) -> dict[str, str]:
+    """Return the options of the cluster; none if its REST API does not show them."""
+    with suppress(RescaleError):
+        return flink.configuration()
+    return {}
+
+
+def _check_job(checks: CheckList, flink: Flink, job: JobLine, options: dict[str, str]) -> None:
+    subject = f"Flink job {job.name}"
+    tried = f"GET {flink.address}/jobs/{job.job_id}/checkpoints/config"
+    with checks.failing(subject, tried, "how the job makes checkpoints is not known"):
+        config = flink.checkpoint_config(job.job_id)
+        if config is None or config.interval is None or not 0 < config.interval < (1 << 63) - 1:
+            meaning = "rescale takes a savepoint; rescale follow, and a look ahead at a running job, need checkpoints"
+            checks.warn(subject, tried, "no periodic checkpoints", meaning, "set execution.checkpointing.interval")
+            return
+        _check_retention(checks, subject, tried, config)
+        _check_alignment(checks, subject, tried, config)
+        _check_increments(checks, subject, flink, config, flink.last_checkpoint(job.job_id), options, job)
+
+
+def _check_retention(checks: CheckList, subject: str, tried: str, config: CheckpointConfig) -> None:
+    if config.externalization.enabled and not config.externalization.delete_on_cancellation:
+        checks.ok(subject, tried, "checkpoints are retained", "the last one is there after the job was cancelled")
+        return
+    checks.warn(
+        subject,
+        tried,
+        "checkpoints are deleted when the job is cancelled",
+        "rescale follow --finish has no last checkpoint then; a savepoint works as ever",
+        "set execution.checkpointing.externalized-checkpoint-retention to RETAIN_ON_CANCELLATION",
+    )
+
+
+def _check_alignment(checks: CheckList, subject: str, tried: str, config: CheckpointConfig) -> None:
+    if not config.unaligned_checkpoints:
+        checks.ok(subject, tried, "aligned checkpoints", "they hold no records in flight, so they can be rescaled")
+        return
+    checks.warn(
+        subject,
+        tried,
+        "unaligned checkpoints",
+        "a checkpoint with records in flight is refused",
+        "take a savepoint, or set execution.checkpointing.unaligned.enabled to false",
+    )
+
+
+def _check_increments(
+    checks: CheckList,
+    subject: str,
+    flink: Flink,
+    config: CheckpointConfig,
+    last: CompletedCheckpoint | None,
+    options: dict[str, str],
+    job: JobLine,
+) -> None:
+    """Tell whether checkpoints are incremental, by the last one, and by the configuration of the cluster."""
+    tried = f"GET {flink.address}/jobs/{job.job_id}/checkpoints and {flink.address}/jobmanager/config"
+    written = None if last is None else last.checkpointed_size
+    smaller = last is not None and written is not None and written < last.state_size
+    configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
+    backend = config.state_backend or "an unknown state backend"
+    sizes = f"the last one wrote {human_bytes(written or 0)} of {human_bytes(last.state_size)}" if last else "none yet"
+    result = f"{backend}, {'incremental' if configured or smaller else 'not known to be incremental'} ({sizes})"
+    if (configured or smaller) and "RocksDB" in backend:
+        checks.ok(subject, tried, result, "rescale follow and --base can move only what changed")
+        return
+    checks.warn(
+        subject,
+        tried,
+        result,
+        "rescale follow and --base move all state of such checkpoints each time, or refuse them; a savepoint works",
+        "for less downtime, use RocksDB and set execution.checkpointing.incremental to true",
+    )

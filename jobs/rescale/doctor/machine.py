@@ -1,0 +1,105 @@
+"""Checks of this machine: Java, the Python packages of Spark, and scratch space."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rescale.doctor.checks import CheckList
+from rescale.storage.files import owned
+from rescale.storage.scratch import ScratchKind, scratch_directories, scratch_folder
+from rescale.text.units import human_bytes
+
+OLDEST_JAVA = 17
+"""Oldest release of Java that Spark 4 runs on."""
+
+SPARK_PACKAGES = ("pyspark", "numba")
+"""Packages of the extra `spark`."""
+
+LITTLE_SCRATCH = 10_000_000_000
+"""Bytes of scratch space below which there is a warning if the size of the state is not known."""
+
+_JAVA_SECONDS = 30
+_RELEASE = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
+"""The release in the answer of `java -version`: "17.0.11", and "1.8.0_402" for Java 8."""
+
+_NO_JAVA = "steps that move or compare more than a little state start Spark, which runs on Java"
+_SET_JAVA = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headless), or let JAVA_HOME name one"
+
+
+def check_java(checks: CheckList) -> None:
+    """Ask the Java that Spark would start for its version."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else "java"
+    subject, tried = "Java", f"{program} -version" + (" (of JAVA_HOME)" if home else "")
+    if shutil.which(program) is None:
+        checks.fail(subject, tried, "there is no such program", _NO_JAVA, _SET_JAVA)
+        return
+    with checks.failing(subject, tried, _NO_JAVA):
+        try:
+            answer = subprocess.run(
+                [program, "-version"], capture_output=True, text=True, errors="replace", timeout=_JAVA_SECONDS
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            checks.fail(subject, tried, str(error), _NO_JAVA, _SET_JAVA)
+            return
+        shown = f"{answer.stderr}{answer.stdout}".strip()
+        release = _RELEASE.search(shown)
+        if release is None:
+            result = f"exit code {answer.returncode}: {shown[:200] or 'no output'}"
+            checks.fail(subject, tried, result, _NO_JAVA, _SET_JAVA)
+        elif int(release[1]) < OLDEST_JAVA:
+            checks.fail(subject, tried, f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _SET_JAVA)
+        else:
+            checks.ok(subject, tried, f"Java {release[1]}{release[2]}", "Spark runs on it")
+
+
+def check_spark_packages(checks: CheckList) -> None:
+    """Import the packages that move and compare state."""
+    meaning = "run, follow, validate and diff need it; the other commands do not"
+    for name in SPARK_PACKAGES:
+        tried = f"import {name}"
+        try:
+            import_module(name)
+            release = version(name)
+        except (ImportError, PackageNotFoundError, OSError) as error:
+            advice = 'pip install "flink-rescale[spark]"; in a checkout: uv sync --all-extras'
+            checks.fail(name, tried, f"{type(error).__name__}: {error}", meaning, advice)
+        else:
+            checks.ok(name, tried, release, "steps that move or compare state can start")
+
+
+def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
+    """Write into each scratch directory, and compare its free bytes with those of the state, if they are known."""
+    subject = "scratch space"
+    meaning = "records that get new key groups, and RocksDB's files, pass through it"
+    advice = "name a directory with room, which this user may write to, in SPARK_LOCAL_DIRS"
+    with checks.failing(subject, "SPARK_LOCAL_DIRS, else the system's directory for temporary files", meaning):
+        for place in scratch_directories():
+            tried = f"write a file below {place}"
+            path = Path(place)
+            absent = [folder for folder in (path, *path.parents) if not folder.exists()]
+            try:
+                with scratch_folder(path, ScratchKind.RESULT) as folder:
+                    owned.write_new(folder / "probe", b"probe")
+                    free = shutil.disk_usage(folder).free
+            except OSError as error:
+                checks.fail(subject, tried, f"{error.strerror}: {error.filename or place}", meaning, advice)
+                continue
+            finally:
+                for folder in absent:
+                    owned.remove_folder(folder)
+            enough = LITTLE_SCRATCH if state_bytes is None else state_bytes
+            needed = human_bytes(enough)
+            if free < enough:
+                small = f"it may be too small: a change of the max parallelism writes up to {needed} here"
+                if state_bytes is None:
+                    small = f"less than {needed}: enough for small states only; with --source it is compared"
+                checks.warn(subject, tried, f"{human_bytes(free)} free", small, f"make room there, or {advice}")
+            else:
+                checks.ok(subject, tried, f"{human_bytes(free)} free", meaning)

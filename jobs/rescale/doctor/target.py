@@ -1,0 +1,219 @@
+"""Checks of a target: each verb of its store that a run uses is tried on a probe, which is removed again.
+
+The probes lie where the documents of a run lie, in `<target>.rescale`; the target itself stays as it is.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rescale.doctor.checks import CheckList, result_of
+from rescale.runstate.places import beside, claim_place, probe_place
+from rescale.runstate.territory import check_documents, refuse_overlap
+from rescale.storage.contract import CopyRefused, Span
+from rescale.storage.files import owned
+from rescale.storage.files.owned import STAGING
+from rescale.storage.locations import is_s3, join
+from rescale.storage.store import Store, open_store
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import LockedError, RequestError, RescaleError
+from rescale.text.units import counted
+
+MOST_SKEW_SECONDS = 60
+"""Difference of the clocks of this machine and the store from which on there is a warning; S3 refuses 15 minutes."""
+
+_SUBJECT = "target"
+
+
+def check_target(checks: CheckList, target: str, source: str | None) -> None:
+    """Try all that a run does in the target's store."""
+    checks.unreachable = False
+    source = None if source is None else source.removesuffix("/_metadata")
+    with checks.failing(_SUBJECT, f"look at {beside(target)}", "a run puts its documents there"):
+        if source is not None:
+            refuse_overlap(source, target)
+        check_documents(target)
+        absent = [] if is_s3(target) else [path for path in _with_parents(beside(target)) if not path.exists()]
+        try:
+            _Probes(checks, target, source).check()
+        finally:
+            for folder in absent:
+                owned.remove_folder(folder)
+
+
+def _with_parents(folder: str) -> list[Path]:
+    return [Path(folder), *Path(folder).parents]
+
+
+class _Probes:
+    """Probes of one target, with names that no other process uses."""
+
+    def __init__(self, checks: CheckList, target: str, source: str | None) -> None:
+        name = uuid.uuid4().hex
+        self._source = source
+        self._checks = checks
+        self._target = target
+        self._store: Store = open_store(target)
+        self._data = name.encode()
+        self._put, self._conditional, self._copy, self._parts = (
+            probe_place(target, f"{name}-{kind}") for kind in ("put", "conditional", "copy", "parts")
+        )
+        self._is_put = False
+
+    def check(self) -> None:
+        """Try all verbs, and remove the probes whatever happens."""
+        try:
+            steps = (
+                self._check_list,
+                self._check_put,
+                self._check_put_if_absent,
+                self._check_read,
+                self._check_copy,
+                self._check_parts,
+                self._check_clock,
+            )
+            for step in steps:
+                if not self._checks.unreachable:
+                    step()
+        finally:
+            if not self._checks.unreachable or self._is_put:
+                self._check_delete()
+
+    def _check_list(self) -> None:
+        tried = f"list {self._target}"
+        with self._checks.failing(_SUBJECT, tried, "a run refuses a target that holds files of others"):
+            files = self._store.list(self._target)
+            claimed = self._store.stat(claim_place(self._target)) is not None
+            if claimed:
+                meaning = "a run has claimed the target: only the same plan can go on there"
+                advice = "name another target, or run the same command again, or rescale discard TARGET"
+                self._checks.warn(_SUBJECT, tried, counted(len(files), "file"), meaning, advice)
+            elif files:
+                meaning = "a run would refuse the target, because it is not empty"
+                self._checks.warn(_SUBJECT, tried, counted(len(files), "file"), meaning, "name another target")
+            else:
+                self._checks.ok(_SUBJECT, tried, "no files", "the target can be listed, and is free")
+
+    def _check_put(self) -> None:
+        tried = "put a probe"
+        with self._checks.failing(_SUBJECT, tried, "a run cannot write"):
+            self._store.put(self._put, self._data)
+            self._is_put = True
+            self._checks.ok(_SUBJECT, tried, counted(len(self._data), "byte"), "a run can write")
+
+    def _check_put_if_absent(self) -> None:
+        tried = "put a probe if it is absent, twice"
+        with self._checks.failing(_SUBJECT, tried, "a run claims its target, and publishes, with such a put"):
+            if self._store.put_if_absent(self._conditional, self._data) and not self._store.honours_conditions(
+                self._conditional, self._data
+            ):
+                self._checks.fail(
+                    _SUBJECT,
+                    tried,
+                    "the store accepted both",
+                    "the store ignores the condition, so two runs could overwrite each other",
+                    Advice(
+                        "use a store that honours If-None-Match; or make sure that no other run has this target, and "
+                        "use ",
+                        mention("accept-unconditional-publish"),
+                    ),
+                )
+                return
+            result = "the second was refused"
+            self._checks.ok(_SUBJECT, tried, result, "two runs cannot have the same target")
+
+    def _check_read(self) -> None:
+        if not self._is_put:
+            return
+        tried = "read the probe"
+        with self._checks.failing(_SUBJECT, tried, "validation reads every byte of a result back"):
+            data, _ = self._store.read_all(self._put, len(self._data))
+            if data == self._data:
+                result = "the bytes that were put"
+                self._checks.ok(_SUBJECT, tried, result, "validation can read a result back")
+            else:
+                meaning = "the store does not return what was put"
+                self._checks.fail(_SUBJECT, tried, f"{len(data)} other bytes", meaning, "ask who runs the store")
+
+    def _check_copy(self) -> None:
+        copied, tried = self._put, "copy the probe within the store"
+        if self._source is not None and is_s3(self._source) and is_s3(self._target):
+            copied, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
+        with self._checks.failing(_SUBJECT, tried, "state that does not change is copied by the store"):
+            pin = self._store.stat(copied)
+            if pin is None:  # a check before has said so
+                return
+            try:
+                self._store.copy(self._copy, Span(copied, 0, pin.size, pin))
+            except CopyRefused as refused:
+                meaning = "all state passes through Rescale's processes instead, which takes longer"
+                advice = "allow CopyObject and UploadPartCopy if the store has them"
+                self._checks.warn(_SUBJECT, tried, f"refused: {refused}", meaning, advice)
+            else:
+                meaning = "state that does not change need not pass through Rescale's processes"
+                self._checks.ok(_SUBJECT, tried, "copied", meaning)
+
+    def _check_parts(self) -> None:
+        tried = "write a probe in parts, and abort another such upload"
+        staging = join(beside(self._target), STAGING)
+        with self._checks.failing(_SUBJECT, tried, "a run writes large files in parts, and aborts what was left open"):
+            self._store.begin_parts(self._parts, staging)
+            self._store.abort_parts(self._parts)
+            token = self._store.begin_parts(self._parts, staging)
+            try:
+                receipt = self._store.put_part(self._parts, token, 1, 0, self._data)
+                self._store.complete_parts(self._parts, token, [receipt], len(self._data))
+            except RescaleError:
+                self._abandon(token)
+                raise
+            pin = self._store.stat(self._parts)
+            if pin is None or pin.size != len(self._data):
+                meaning = "the store does not put parts together"
+                self._checks.fail(_SUBJECT, tried, f"found: {pin}", meaning, "ask who runs the store")
+            else:
+                self._checks.ok(_SUBJECT, tried, "a file of one part", "a run can write large files")
+
+    def _abandon(self, token: str) -> None:
+        """Remove what an upload left, as far as the store lets us."""
+        with suppress(RescaleError):
+            self._store.abort_parts(self._parts)
+            if not is_s3(self._target):  # a token of a local store is the path of a file
+                self._store.delete([token])
+
+    def _check_clock(self) -> None:
+        if not self._is_put:
+            return
+        tried = "compare the clock of this machine with the time of the probe"
+        with self._checks.failing(_SUBJECT, tried, "S3 refuses requests of a machine whose clock is wrong"):
+            written = self._store.modified(self._put)
+            if written is None:
+                raise RequestError("the probe is gone", path=self._put, advice="find out who deletes files there")
+            skew = (datetime.now(UTC) - written).total_seconds()
+            result = f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}" if abs(skew) >= 1 else "less than 1 s"
+            if abs(skew) > MOST_SKEW_SECONDS:
+                meaning = "S3 refuses requests when the clocks differ by 15 minutes, and times in reports are wrong"
+                self._checks.warn(_SUBJECT, tried, result, meaning, "let NTP set the clock of this machine")
+            else:
+                self._checks.ok(_SUBJECT, tried, result, "the clocks agree")
+
+    def _check_delete(self) -> None:
+        probes = (self._put, self._conditional, self._copy, self._parts)
+        tried = f"delete the probes in {beside(self._target)}"
+        with self._checks.failing(_SUBJECT, tried, "discard, and a run that resumes, delete what a run has put"):
+            there = [uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None]
+            try:
+                self._store.delete(there)
+            except LockedError as error:
+                meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
+                self._checks.warn(_SUBJECT, tried, result_of(error), meaning, None)
+                return
+            left = [uri for uri, pin in zip(there, self._store.stats(there), strict=True) if pin is not None]
+            if left:
+                meaning = "the store does not delete"
+                self._checks.fail(_SUBJECT, tried, f"still there: {', '.join(left)}", meaning, "delete them yourself")
+            elif there:
+                result = f"{counted(len(there), 'probe')} deleted"
+                self._checks.ok(_SUBJECT, tried, result, "discard can remove what a run leaves")

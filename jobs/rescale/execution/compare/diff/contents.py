@@ -1,0 +1,74 @@
+"""Text of single elements and copies, for a reader of the comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from rescale.execution.compare.diff.copies import LARGEST_COPY, CopyUnit
+from rescale.execution.compare.diff.differences import BothFiles, Side
+from rescale.execution.compare.diff.first_look import is_deflated
+from rescale.execution.compare.diff.items import Item
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.encoding.snappy import FramedDecompressor
+from rescale.flink.operator_state import OperatorStateHeader
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.type_tree import TypeTree
+from rescale.flink.serializers.value_words import bytes_in_words, in_words
+from rescale.flink.state_meta_info import SerializerKey
+from rescale.snapshot.model import ElementStream
+from rescale.text.errors import SnapshotError, UnsupportedError
+from rescale.text.units import counted
+
+_LARGEST_IN_WORDS = 4096
+_BYTES_SHOWN = 32
+_LARGEST_BEGINNING = 4 << 20
+
+
+class Contents:
+    """The elements of one state in both snapshots; `streams` hold them, by side."""
+
+    def __init__(
+        self,
+        files: BothFiles,
+        state: str,
+        streams: tuple[Sequence[ElementStream], Sequence[ElementStream]],
+    ) -> None:
+        self._files = files
+        self._trees = [_trees((stream.parsed for stream in side), state) for side in streams]
+        self._deflated = [{stream.subtask for stream in side if is_deflated(stream)} for side in streams]
+
+    def in_words(self, side: Side, item: Item) -> str:
+        """Return the element's values as text, or the beginning of its bytes if its type is unknown."""
+        beginning = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
+        if item.subtask in self._deflated[side]:
+            beginning = FramedDecompressor(identifier=False).feed(beginning)
+        trees = self._trees[side]
+        if trees is not None and len(trees) == 1 and len(beginning) <= _LARGEST_IN_WORDS:
+            with suppress(SnapshotError):
+                reader = ByteReader(beginning)
+                values = in_words(trees[0], reader)
+                if not reader.remaining:
+                    return values
+        size = counted(item.extent.length, "byte")
+        return f"{size} {bytes_in_words(beginning[:_BYTES_SHOWN])}{'…' if len(beginning) > _BYTES_SHOWN else ''}"
+
+    def copy(self, side: Side, item: Item) -> CopyUnit | None:
+        """Return the copy of a broadcast state as a unit to compare by entry; None if its entries cannot be read."""
+        trees = self._trees[side]
+        if trees is None or len(trees) != 2 or item.extent.length > LARGEST_COPY:
+            return None
+        return CopyUnit(item.digest, side, item.extent, item.subtask in self._deflated[side], trees)
+
+
+def _trees(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[TypeTree, ...] | None:
+    """Return the types of an element of a state, or of a broadcast state's key and value; None if unknown."""
+    for header in headers:
+        for info in (*header.list_states, *header.broadcast_states) if header is not None else ():
+            if info.name == state:
+                parts = (info.serializer(SerializerKey.KEY), info.serializer(SerializerKey.VALUE))
+                try:
+                    return tuple(compile_program(part).tree for part in parts if part is not None)
+                except UnsupportedError:
+                    return None
+    return None

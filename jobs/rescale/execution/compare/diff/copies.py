@@ -1,0 +1,63 @@
+"""Digests of broadcast copies that ignore the order of entries: `HeapBroadcastState` writes a HashMap in any order.
+
+    count:i32  { key value }*
+
+Copies whose bytes differ are compared by entry where their serializers are known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.execution.compare.diff.differences import BothFiles, Side
+from rescale.execution.sources.byte_digests import MODULUS, digest
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.encoding.snappy import decompressed
+from rescale.flink.serializers.type_tree import TypeTree
+from rescale.flink.serializers.value_words import in_words
+from rescale.snapshot.locate import Extent
+from rescale.text.errors import SnapshotError
+
+LARGEST_COPY = 64 * 1024 * 1024
+"""Largest copy, in bytes, that is compared by entry: it is held in memory."""
+
+
+class CopyUnit(NamedTuple):
+    """A copy, identified by the digest of its bytes; `entry` has the types of a key and of a value."""
+
+    digest: int
+    side: Side
+    extent: Extent
+    deflated: bool
+    entry: tuple[TypeTree, ...]
+
+
+@dataclass(frozen=True)
+class CopyDigester:
+    """Maps a copy to the digest of its bytes and to one that does not depend on the order of its entries."""
+
+    files: BothFiles
+
+    def __call__(self, unit: CopyUnit) -> tuple[int, int]:
+        chunks = self.files[unit.side].chunks(unit.extent)
+        data = b"".join(decompressed(chunks, identifier=False) if unit.deflated else chunks)
+        try:
+            return unit.digest, digest_entries(data, unit.entry)
+        except SnapshotError:  # the bytes do not follow the header: only the digest of the bytes can be compared
+            return unit.digest, unit.digest
+
+
+def digest_entries(data: bytes, entry: tuple[TypeTree, ...]) -> int:
+    """Digest of all entries of a copy, whatever their order."""
+    reader = ByteReader(data)
+    count = reader.count(len(entry))
+    total = digest([count.to_bytes(4, "big")])
+    for _ in range(count):
+        begin = reader.position
+        for tree in entry:
+            in_words(tree, reader)
+        total += digest([data[begin : reader.position]])
+    if reader.remaining:
+        raise reader.error("bytes follow the last entry of a broadcast state", found=reader.remaining)
+    return total % MODULUS

@@ -1,0 +1,159 @@
+"""Comparison of elements, copies and whole key groups by a digest of each.
+
+There are as many digests as offsets in `_metadata`, so they fit in memory whenever the offsets do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rescale.execution.compare.diff.differences import (
+    MOST_SHOWN,
+    ONLY_IN,
+    OTHER_NUMBER,
+    OTHER_VALUE,
+    Amount,
+    Difference,
+    Side,
+)
+from rescale.execution.sources.byte_digests import MODULUS
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.snapshot.locate import Extent
+from rescale.text.units import counted
+
+EVERYWHERE = (
+    "one snapshot holds the elements of the other several times: after a restore, Flink gives all elements of a union "
+    "state to every subtask, and each subtask stores all of them"
+)
+GIVEN_ONE = (
+    "one snapshot lacks copies that the other has: when the parallelism changes, Flink and a rescale give every "
+    "subtask one of the existing copies, so nothing is lost if the complete snapshot was made from the other"
+)
+ONLY_BYTES = (
+    "heap framing does not fix the order of entries, so key groups with different bytes may hold the same entries: "
+    "compare canonical savepoints to know"
+)
+
+
+class Item(NamedTuple):
+    """A key group, element or copy; `number` is the key group, or the element's index in its state and subtask."""
+
+    digest: int
+    subtask: int
+    number: int
+    extent: Extent
+
+
+class Items(NamedTuple):
+    """Items of one state in both snapshots."""
+
+    a: list[Item]
+    b: list[Item]
+
+    @property
+    def by_side(self) -> Iterator[tuple[Side, Item]]:
+        """All items, those of A first."""
+        return ((side, item) for side in Side for item in self[side])
+
+
+class Compared(NamedTuple):
+    a: Amount
+    b: Amount
+    differences: tuple[Difference, ...]
+    differing: int
+    remark: str | None = None
+
+
+Describe = Callable[[Side, Item], str]
+"""Names the content of an item."""
+
+
+def compare_key_groups(items: Items, remark: str | None) -> Compared:
+    """Compare key groups by number; `remark` is added if any differ."""
+    by_number: dict[int, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
+    for side, item in items.by_side:
+        by_number[item.number][side].append(item)
+    differences = []
+    for number, (a, b) in sorted(by_number.items()):
+        if sorted(item.digest for item in a) != sorted(item.digest for item in b):
+            what = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
+            differences.append(Difference(what, {"key_group": str(number)}, _sizes(a), _sizes(b)))
+    first = tuple(differences[:MOST_SHOWN])
+    return Compared(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
+
+
+def compare_bags(items: Items, mode: DistributionMode, describe: Describe) -> Compared:
+    """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
+    a, b = (Counter(item.digest for item in side) for side in items)
+    places = {item.digest: (side, item) for side, item in items.by_side}
+    differing = sorted((digest for digest in places if a[digest] != b[digest]), key=lambda d: _place(places[d]))
+    differences = []
+    for digest in differing[:MOST_SHOWN]:
+        side, item = places[digest]
+        what = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
+        name = {"element": describe(side, item), "subtask": str(item.subtask)}
+        differences.append(Difference(what, name, _times(a[digest]), _times(b[digest])))
+    multiplied = bool(differing) and a.keys() == b.keys() and (a <= b or b <= a)
+    remark = EVERYWHERE if multiplied and mode is DistributionMode.UNION else None
+    return Compared(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
+
+
+def compare_copies(items: Items, parallelism: tuple[int, int], describe: Describe) -> Compared:
+    """Compare copies of a BROADCAST state: both sides have the same distinct copies, and no subtask lacks one."""
+    places: dict[int, tuple[Side, Item]] = {}
+    holders: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
+    for side, item in items.by_side:
+        places.setdefault(item.digest, (side, item))
+        holders[side][item.digest].append(item.subtask)
+    a, b = holders
+    differences = []
+    for digest in sorted(places, key=lambda d: _place(places[d])):
+        if bool(a.get(digest)) != bool(b.get(digest)):
+            side, item = places[digest]
+            name = {"copy": describe(side, item)}
+            differences.append(Difference(ONLY_IN[side], name, _subtasks(a.get(digest)), _subtasks(b.get(digest))))
+    lost = _missing(items, parallelism)
+    if lost is not None and items.a and items.b:
+        differences.insert(0, lost)
+    remark = GIVEN_ONE if lost in differences and parallelism[0] != parallelism[1] else None
+    return Compared(_distinct(items.a), _distinct(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark)
+
+
+def _missing(items: Items, parallelism: tuple[int, int]) -> Difference | None:
+    """Return the difference between the subtasks without a copy on either side, if there is one."""
+    without = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
+    if without[0] == without[1] or (all(without) and parallelism[0] != parallelism[1]):
+        return None
+    a, b = (f"missing in {_subtasks(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in without)
+    return Difference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
+
+
+def _amount(items: Sequence[Item]) -> Amount:
+    return Amount(len(items), sum(item.digest for item in items) % MODULUS)
+
+
+def _distinct(items: Sequence[Item]) -> Amount:
+    digests = {item.digest for item in items}
+    return Amount(len(digests), sum(digests) % MODULUS)
+
+
+def _place(place: tuple[Side, Item]) -> tuple[int, int, int]:
+    side, item = place
+    return side, item.subtask, item.number
+
+
+def _sizes(items: Iterable[Item]) -> str | None:
+    return " and ".join(counted(item.extent.length, "byte") for item in items) or None
+
+
+def _times(count: int) -> str | None:
+    return counted(count, "time") if count else None
+
+
+def _subtasks(subtasks: Sequence[int] | None) -> str | None:
+    if not subtasks:
+        return None
+    shown = ", ".join(map(str, subtasks[:MOST_SHOWN]))
+    return f"subtask{'s' if len(subtasks) > 1 else ''} {shown}{', …' if len(subtasks) > MOST_SHOWN else ''}"

@@ -1,0 +1,117 @@
+"""Differences between two operators apart from their records and elements."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from rescale.execution.compare.diff.differences import (
+    ONLY_IN,
+    OTHER_TYPE,
+    OTHER_VALUE,
+    Amount,
+    Difference,
+    StateDiff,
+)
+from rescale.execution.compare.diff.pairs import OperatorPair
+from rescale.execution.sources.byte_digests import digest
+from rescale.flink.serializers.reading import type_name
+from rescale.flink.state_meta_info import StateMetaInfo
+from rescale.report.differences import ListedShape
+from rescale.snapshot.model import Operator
+from rescale.text.units import counted
+
+
+def shape_of(operator: Operator | None) -> ListedShape | None:
+    """Return the shape of an operator, None if it is not listed."""
+    return ListedShape(operator.parallelism, operator.max_parallelism) if operator is not None else None
+
+
+def operator_differences(pair: OperatorPair) -> Iterator[Difference]:
+    """Yield what differs between both operators: presence, finished subtasks, key types, coordinator, headers."""
+    a, b = pair.sides
+    if a is None or b is None:
+        (there,) = pair.listed
+        if there.bytes or there.entry.coordinator is not None:
+            size = f"{counted(there.bytes, 'byte')} of state"
+            yield Difference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
+        return
+    finished = _in_words(a), _in_words(b)
+    partly = a.partially_finished or b.partially_finished
+    if finished[0] != finished[1] and (partly or a.entry.fully_finished != b.entry.fully_finished):
+        yield Difference(OTHER_VALUE, {"operator": "has finished"}, *finished)
+    keys = [{type_name(header.key_serializer) for header in pair.headers(side)} for side in pair.sides]
+    if all(keys) and keys[0] != keys[1]:
+        yield Difference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in keys))
+    yield from _coordinator_names(a, b)
+    yield from _unknown_headers(a, b)
+
+
+def _coordinator_names(a: Operator, b: Operator) -> Iterator[Difference]:
+    """Yield a difference if the handles of the coordinator's state have different names.
+
+    Flink names them by the operator's id (`OperatorCoordinatorHolder`). All other inline handles get a random name at
+    each checkpoint, which is not compared.
+    """
+    names = [side.entry.coordinator.name if side.entry.coordinator is not None else None for side in (a, b)]
+    if None not in names and names[0] != names[1]:
+        yield Difference(OTHER_VALUE, {"operator": "name of the coordinator's handle"}, *names)
+
+
+def _unknown_headers(a: Operator, b: Operator) -> Iterator[Difference]:
+    """Yield a difference if headers of operator state differ and an unknown serializer hides how."""
+    headers = [{stream.header for stream in side.operator} for side in (a, b)]
+    known = all(stream.parsed is not None for side in (a, b) for stream in side.operator)
+    if not known and all(headers) and headers[0] != headers[1]:
+        sizes = (counted(sum(map(len, side_headers)), "byte") for side_headers in headers)
+        descriptions = (f"{size}, with an unknown serializer in them" for size in sizes)
+        yield Difference(OTHER_VALUE, {"operator": "headers of operator state"}, *descriptions)
+
+
+def _in_words(operator: Operator) -> str:
+    finished = sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
+    if operator.entry.fully_finished:
+        return "finished"
+    return f"finished in subtasks {', '.join(map(str, finished))}" if finished else "running"
+
+
+def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]:
+    """Return the types of an operator's keyed states by name, as far as their headers are understood."""
+    left_out = operator.left_out if operator is not None else ()
+    infos = [info for header in pair.headers(operator) for info in header.states]
+    return {info.name: _type(info) for info in infos if info.name not in left_out}
+
+
+def element_types(operator: Operator | None) -> dict[str, str]:
+    """Return the types of an operator's list, union and broadcast states by name, where headers are understood.
+
+    A state that subtasks have registered with different types has all of them.
+    """
+    types_by_name: dict[str, set[str]] = defaultdict(set)
+    for stream in operator.operator if operator is not None else ():
+        for info in (*stream.parsed.list_states, *stream.parsed.broadcast_states) if stream.parsed is not None else ():
+            types_by_name[info.name].add(_type(info))
+    return {name: ", ".join(sorted(types)) for name, types in types_by_name.items()}
+
+
+def _type(info: StateMetaInfo) -> str:
+    return f"{info.state_type} {', '.join(map(type_name, info.content_serializers))}"
+
+
+def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> StateDiff | None:
+    """Compare a state whose content is opaque; None if neither snapshot has it."""
+    if a is None and b is None:
+        return None
+    differences: tuple[Difference, ...] = ()
+    if a != b:
+        what = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
+        differences = (Difference(what, {}, _size(a), _size(b)),)
+    return StateDiff(state, kind, "bytes", _opaque(a), _opaque(b), differences, len(differences))
+
+
+def _opaque(data: bytes | None) -> Amount:
+    return Amount(len(data), digest([data])) if data is not None else Amount()
+
+
+def _size(data: bytes | None) -> str | None:
+    return counted(len(data), "byte") if data is not None else None

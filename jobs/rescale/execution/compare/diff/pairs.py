@@ -1,0 +1,173 @@
+"""The operators of two snapshots side by side, and whether their state can be compared at all.
+
+Records are compared one by one where their boundaries are known: in canonical streams, RocksDB directories and
+changelogs, and in heap streams whose serializers are all known. The two snapshots may hold different kinds, in any
+shape. Raw keyed timers are compared as the records that a canonical savepoint would hold.
+
+Other heap streams and other raw keyed state are compared by whole key groups. This needs the same key groups on both
+sides and, for heap streams, the same states in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
+from rescale.flink.keyed.heap.heap_entries import tells_entries
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.snapshot.model import Changelog, Database, KeyedHolder, KeyedStream, Operator, Snapshot
+from rescale.text.errors import SnapshotError, UnsupportedError
+
+_CANONICAL_ADVICE = "compare canonical savepoints (flink savepoint --type canonical), which delimit records"
+
+
+@dataclass(frozen=True)
+class OperatorPair:
+    """The operator that each snapshot lists under an id, None where it lists none."""
+
+    operator_id: str
+    label: str
+    sides: tuple[Operator | None, Operator | None]
+
+    @property
+    def listed(self) -> Iterator[Operator]:
+        return (operator for operator in self.sides if operator is not None)
+
+    def keyed(self, operator: Operator | None) -> tuple[KeyedStream, ...]:
+        """The keyed streams that hold anything."""
+        streams = operator.keyed if operator is not None else ()
+        return tuple(stream for stream in streams if any(stream.groups) and not stream.has_no_entry)
+
+    def holders(self, operator: Operator | None) -> tuple[KeyedHolder, ...]:
+        """The keyed streams that hold anything, the RocksDB directories and the changelogs."""
+        if operator is None:
+            return ()
+        return (*self.keyed(operator), *operator.databases, *operator.changelogs)
+
+    def record_holders(self, operator: Operator) -> tuple[KeyedHolder, ...]:
+        """The holders that are compared record by record, with raw keyed timers as states of their own."""
+        return (*self.holders(operator), *operator.heap_timers) if self.by_record else ()
+
+    def raw_keyed(self, operator: Operator) -> tuple[KeyedStream, ...]:
+        """The raw keyed streams that are compared by whole key groups."""
+        return operator.own_raw_keyed if self.by_record else operator.raw_keyed
+
+    @property
+    def by_record(self) -> bool:
+        """Whether keyed state is compared record by record."""
+        return all(_tells_records(holder) for side in self.sides for holder in self.holders(side))
+
+    def headers(self, operator: Operator | None) -> list[KeyedHeader]:
+        """The operator's keyed headers that are understood."""
+        return [header for header in (operator.keyed_headers if operator else ()) if header is not None]
+
+
+def _tells_records(holder: KeyedHolder) -> bool:
+    return holder.framing is Framing.CANONICAL or tells_entries(holder.parsed)
+
+
+def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
+    """Pair all operators that either snapshot lists, in A's order; `UnsupportedError` if a pair cannot be compared."""
+    for snapshot in (a, b):
+        snapshot.check_complete()
+    sides = [{operator.operator_id: operator for operator in snapshot.operators} for snapshot in (a, b)]
+    pairs = []
+    for operator_id in dict.fromkeys([*sides[0], *sides[1]]):
+        listed = (sides[0].get(operator_id), sides[1].get(operator_id))
+        labels = [operator.label for operator in listed if operator is not None]
+        named = next((label for label in labels if label != operator_id), operator_id)
+        pair = OperatorPair(operator_id, named, listed)
+        _check_kinds(pair)
+        _check_keyed(pair)
+        _check_raw_keyed(pair)
+        pairs.append(pair)
+    return pairs
+
+
+def _check_kinds(pair: OperatorPair) -> None:
+    for operator in pair.listed:
+        for holder in operator.other_keyed:
+            raise UnsupportedError(
+                "keyed state of this kind cannot be compared",
+                operator=pair.label,
+                expected="key-group streams, RocksDB directories or changelogs",
+                found=type(holder.handle).__name__,
+                advice=_CANONICAL_ADVICE,
+            )
+        if operator.has_channel_state:
+            raise UnsupportedError(
+                "this is an unaligned checkpoint with records in flight, which cannot be compared",
+                operator=pair.label,
+                found=f"{operator.channel_bytes} bytes of channel state",
+                advice="compare savepoints, which never hold channel state",
+            )
+
+
+def _check_keyed(pair: OperatorPair) -> None:
+    holders = [holder for side in pair.sides for holder in pair.holders(side)]
+    if not holders:
+        return
+    if not pair.by_record and len({holder.framing for holder in holders}) > 1:
+        raise UnsupportedError(
+            "only one snapshot has heap framing, whose record boundaries are unknown while a serializer is unknown",
+            operator=pair.label,
+            advice=_CANONICAL_ADVICE,
+        )
+    unknown = [holder for holder in holders if holder.parsed is None]
+    for holder in unknown:
+        if isinstance(holder, Database | Changelog):
+            try:
+                understood(holder.parsed, advice=_CANONICAL_ADVICE)
+            except UnsupportedError as error:
+                raise error.located(operator=pair.label) from None
+    if unknown and len({holder.header for holder in holders}) > 1:
+        raise UnsupportedError(
+            "the headers of keyed streams differ, and an unknown serializer hides how",
+            operator=pair.label,
+            advice="compare snapshots of the same job in which every subtask has registered all its states in open()",
+        )
+    if not pair.by_record:
+        if all(map(pair.keyed, pair.sides)):
+            message = (
+                "heap state with an unknown serializer can only be compared by whole key groups, and the max "
+                "parallelism differs"
+            )
+            _check_same_key_groups(pair, message, _CANONICAL_ADVICE)
+        _check_same_places(pair, [holder.parsed for holder in holders if holder.parsed is not None])
+
+
+def _check_same_places(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> None:
+    try:
+        merged = merge_keyed_headers(headers) if headers else None
+    except SnapshotError as error:
+        disagreement = error.what
+    else:
+        if merged is None or all(ids == tuple(range(len(merged.header.states))) for ids in merged.id_maps):
+            return
+        disagreement = "different states, or another order of states"
+    raise UnsupportedError(
+        "the keyed streams list different states, and heap framing does not tell where a state begins",
+        operator=pair.label,
+        found=disagreement,
+        advice=_CANONICAL_ADVICE,
+    )
+
+
+def _check_raw_keyed(pair: OperatorPair) -> None:
+    if all(operator is not None and pair.raw_keyed(operator) for operator in pair.sides):
+        message = "raw keyed state can only be compared by whole key groups, and the max parallelism differs"
+        _check_same_key_groups(pair, message, "compare snapshots with the same max parallelism")
+
+
+def _check_same_key_groups(pair: OperatorPair, message: str, advice: str) -> None:
+    maxima = [operator.max_parallelism for operator in pair.listed]
+    if len(set(maxima)) > 1:
+        first, second = maxima
+        raise UnsupportedError(
+            message,
+            operator=pair.label,
+            expected=f"max parallelism {first} in both",
+            found=second,
+            advice=advice,
+        )

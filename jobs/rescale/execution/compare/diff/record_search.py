@@ -1,0 +1,249 @@
+"""Search for the first records that differ, in bounded memory, in states whose digests differ.
+
+Records fall into buckets by the digest of their key, so both values of a key share a bucket. A bucket whose sums differ
+between the snapshots holds a difference. The first few such buckets are split into 1024 parts each and searched again,
+until few enough records are left to be listed. Each pass reads the records once more. A task returns as much as its
+buckets need, however much it read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.execution.compare.diff.differences import (
+    MOST_SHOWN,
+    ONLY_IN,
+    OTHER_NUMBER,
+    OTHER_VALUE,
+    BothFiles,
+    Difference,
+)
+from rescale.execution.compare.diff.state_digests import RecordUnit
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.sources.record_sources import SourceReader
+from rescale.execution.tasks.protocol import Tasks
+from rescale.flink.arrays import Flags, Words
+from rescale.flink.keyed.blocks.record_digest import key_digests, record_digests
+from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.record_name import name_record
+from rescale.flink.serializers.value_words import bytes_in_words
+from rescale.text.errors import RescaleError
+from rescale.text.units import counted
+
+_BITS, _MOST_BITS = 10, 60
+_FEW = 1000
+"""Records of a state, of both snapshots together, that are listed without another pass."""
+
+_MOST_LISTED = 10_000
+"""Records of a state that a unit lists at most: only many records of one key reach this."""
+
+_MOST_BYTES = 4096
+"""Bytes of a key, and of a value, that a task returns."""
+
+_SHOWN, _IN_FRONT = 32, 4
+"""Bytes of a value that are shown, and how many of them precede the first byte that differs."""
+
+
+class Bucket(NamedTuple):
+    """Records whose keys' digests end in the same bits: their number, and the sum mod 2^64 of their digests."""
+
+    records: int
+    digest: int
+
+
+class FoundRecord(NamedTuple):
+    """A record, identified by the digest and the beginning of its key; `value` is the beginning of its value."""
+
+    side: int
+    key_digest: int
+    key: bytes
+    digest: int
+    value: bytes
+    value_size: int
+
+
+class Look(NamedTuple):
+    """A search in a unit for keys whose digests end in the chosen `bits`-bit endings, by state."""
+
+    unit: RecordUnit
+    bits: int
+    chosen: Mapping[str, tuple[int, ...]]
+
+
+class Looked(NamedTuple):
+    """Result of a search by state: buckets, by the last bits of their keys' digests, or the records themselves."""
+
+    side: int
+    buckets: dict[str, dict[int, Bucket]]
+    records: dict[str, list[FoundRecord]]
+
+
+@dataclass(frozen=True)
+class Looker:
+    """Searches the records of two snapshots, given by their files; pickled into the tasks."""
+
+    files: BothFiles
+    listing: bool
+
+    def __call__(self, look: Look) -> Looked:
+        looked = Looked(look.unit.side, defaultdict(dict), defaultdict(list))
+        try:
+            for records in SourceReader(self.files[look.unit.side]).batches(look.unit.source):
+                for state, is_map, chosen in _states_in(records, look):
+                    keys = key_digests(chosen)
+                    inside = np.isin(_ending(keys, look.bits), np.array(look.chosen[state], np.uint64))
+                    chosen, keys = _taken(chosen, inside), keys[inside]
+                    digests = record_digests(chosen, np.full(len(chosen), is_map))
+                    if self.listing:
+                        room = _MOST_LISTED - len(looked.records[state])
+                        looked.records[state] += _listed(look.unit.side, chosen, keys, digests)[:room]
+                    else:
+                        _add(looked.buckets[state], _ending(keys, look.bits + _BITS), digests)
+        except RescaleError as error:
+            raise error.located(operator=look.unit.label) from None
+        return looked
+
+
+def _states_in(records: Records, look: Look) -> Iterator[tuple[str, bool, Records]]:
+    """Yield the records of each chosen state, and whether it is a map."""
+    for state_id, (state, is_map) in enumerate(zip(*look.unit.source.states, strict=True)):
+        if state in look.chosen:
+            yield state, is_map, _taken(records, records.states == state_id)
+
+
+def _taken(records: Records, wanted: Flags) -> Records:
+    columns = ("starts", "limits", "ends", "states", "groups")
+    return replace(records, **{column: getattr(records, column)[wanted] for column in columns})
+
+
+def _ending(keys: Words, bits: int) -> Words:
+    return keys & np.uint64((1 << bits) - 1)
+
+
+def _add(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
+    distinct, places, counts = np.unique(endings, return_inverse=True, return_counts=True)
+    sums = np.zeros(len(distinct), np.uint64)
+    np.add.at(sums, places, digests)
+    for ending, count, total in zip(distinct.tolist(), counts.tolist(), sums.tolist(), strict=True):
+        buckets[ending] = _joined(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
+
+
+def _joined(a: Bucket, b: Bucket) -> Bucket:
+    return Bucket(a.records + b.records, (a.digest + b.digest) % (1 << 64))
+
+
+def _listed(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
+    listed = []
+    for i in range(min(len(records), _MOST_LISTED)):
+        start, limit, end = int(records.starts[i]), int(records.limits[i]), int(records.ends[i])
+        key = records.data[start : min(limit, start + _MOST_BYTES)].tobytes()
+        value = records.data[limit + 4 : min(end, limit + 4 + _MOST_BYTES)].tobytes()
+        listed.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - 4))
+    return listed
+
+
+class RecordDifferences(NamedTuple):
+    """The first differences of a state, and a lower bound of their number."""
+
+    first: tuple[Difference, ...]
+    differing: int
+
+
+def differing_records(
+    units: Sequence[RecordUnit],
+    states: Mapping[str, int],
+    files: BothFiles,
+    tasks: Tasks,
+) -> dict[str, RecordDifferences]:
+    """Return the differences of one operator's records by state.
+
+    `states` gives the states whose digests differ, with the number of records on both sides.
+    """
+    differing: dict[str, int] = dict.fromkeys(states, 0)
+    chosen: dict[str, tuple[int, ...]] = dict.fromkeys(states, (0,))
+    left, bits = max(states.values()), 0
+    while left > _FEW and bits < _MOST_BITS:
+        counts, endings = _differing_buckets(_look(units, bits, chosen, files, tasks))
+        bits += _BITS
+        chosen = {state: tuple(sorted(differences)[:MOST_SHOWN]) for state, differences in endings.items()}
+        differing = {state: max(number, len(endings.get(state, ()))) for state, number in differing.items()}
+        left = max(
+            (sum(counts[state][ending] for ending in differences) for state, differences in chosen.items()), default=0
+        )
+    listed: dict[str, list[FoundRecord]] = defaultdict(list)
+    for looked in _look(units, bits, chosen, files, tasks, listing=True):
+        for state, records in looked.records.items():
+            listed[state] += records
+    headers = [unit.source.header for unit in units if unit.source.header is not None]
+    result = {}
+    for state, number in differing.items():
+        header = next(
+            (candidate for candidate in headers if any(info.name == state for info in candidate.states)), None
+        )
+        differences = [
+            Difference(what, name_record(header, state, key), a, b) for key, what, a, b in _differences(listed[state])
+        ]
+        result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))
+    return result
+
+
+def _look(
+    units: Sequence[RecordUnit],
+    bits: int,
+    chosen: Mapping[str, tuple[int, ...]],
+    files: BothFiles,
+    tasks: Tasks,
+    *,
+    listing: bool = False,
+) -> list[Looked]:
+    looks = [(unit.size, Look(unit, bits, chosen)) for unit in units]
+    progress = Progress("find differences", sum(size for size, _ in looks), ByteAction.READ_ON_BOTH_SIDES)
+    return tasks.run(Looker(files, listing), looks, progress)
+
+
+def _differing_buckets(looked: Sequence[Looked]) -> tuple[dict[str, Counter[int]], dict[str, list[int]]]:
+    """Return by state the number of records in each bucket, and the buckets that differ between the sides."""
+    counts: dict[str, Counter[int]] = defaultdict(Counter)
+    sides: dict[str, tuple[dict[int, Bucket], dict[int, Bucket]]] = defaultdict(lambda: ({}, {}))
+    for side_buckets in looked:
+        for state, buckets in side_buckets.buckets.items():
+            side = sides[state][side_buckets.side]
+            for ending, bucket in buckets.items():
+                counts[state][ending] += bucket.records
+                side[ending] = _joined(side.get(ending, Bucket(0, 0)), bucket)
+    differing = {state: [e for e in counts[state] if a.get(e) != b.get(e)] for state, (a, b) in sides.items()}
+    return counts, differing
+
+
+def _differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, str | None, str | None]]:
+    """Yield (key, kind of difference, text of A, text of B) for each key whose records differ, in the order of keys."""
+    by_key: dict[tuple[bytes, int], tuple[list[FoundRecord], list[FoundRecord]]] = defaultdict(lambda: ([], []))
+    for record in records:
+        by_key[record.key, record.key_digest][record.side].append(record)
+    for (key, _), (a, b) in sorted(by_key.items(), key=lambda item: item[0]):
+        if Counter(r.digest for r in a) == Counter(r.digest for r in b):
+            continue
+        begin = _first_unlike(a[0].value, b[0].value) if a and b else 0
+        kind = ONLY_IN[bool(b)] if not a or not b else OTHER_VALUE if len(a) == len(b) else OTHER_NUMBER
+        yield key, kind, _in_words(a, begin), _in_words(b, begin)
+
+
+def _first_unlike(a: bytes, b: bytes) -> int:
+    """Return the offset from which both values are shown, so that their first difference is visible."""
+    at = next((i for i, (byte_a, byte_b) in enumerate(zip(a, b, strict=False)) if byte_a != byte_b), 0)
+    return at - _IN_FRONT if at >= _SHOWN else 0
+
+
+def _in_words(records: Sequence[FoundRecord], begin: int) -> str | None:
+    if not records:
+        return None
+    size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN]
+    times = f"{len(records)} records, the first of " if len(records) > 1 else ""
+    place = f" from byte {begin} on" if begin else ""
+    more = "…" if size > begin + len(value) else ""
+    return f"{times}{counted(size, 'byte')}{place}{f' {bytes_in_words(value)}{more}' if value else ''}"

@@ -1,0 +1,162 @@
+"""Comparison of two snapshots: a digest of everything first, then a search in the states that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rescale.execution.compare.diff.contents import Contents
+from rescale.execution.compare.diff.copies import CopyDigester
+from rescale.execution.compare.diff.differences import (
+    OTHER_TYPE,
+    Amount,
+    BothFiles,
+    Difference,
+    OperatorDiff,
+    Side,
+    SnapshotDiff,
+    StateDiff,
+)
+from rescale.execution.compare.diff.first_look import FirstLook, StatePart, look_first
+from rescale.execution.compare.diff.items import (
+    ONLY_BYTES,
+    Compared,
+    Items,
+    compare_bags,
+    compare_copies,
+    compare_key_groups,
+)
+from rescale.execution.compare.diff.operator_differences import (
+    element_types,
+    opaque_state,
+    operator_differences,
+    shape_of,
+    state_types,
+)
+from rescale.execution.compare.diff.pairs import OperatorPair, pair_operators
+from rescale.execution.compare.diff.record_search import RecordDifferences, differing_records
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.protocol import Tasks
+from rescale.flink.keyed.blocks.record_digest import StateDigest
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import Slot
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery, apply_surgery
+
+_OF_ITS_TIME = "state with a time to live stores the time at which each value was last written or read"
+
+
+def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO_SURGERY) -> SnapshotDiff:
+    """Compare two snapshots state by state, after applying the declared `surgery` to `a`.
+
+    `UnsupportedError` if they cannot be compared, `SnapshotError` if one of them cannot be read.
+    """
+    a = apply_surgery(a, surgery)
+    pairs = pair_operators(a, b)
+    files: BothFiles = (a.contents, b.contents)
+    look = look_first(pairs, files, tasks)
+    comparison = _Comparison(files, look, tasks)
+    operators = [comparison.operator(i, pair) for i, pair in enumerate(pairs)]
+    return SnapshotDiff(a.directory, b.directory, (*_masters(a, b), *operators), surgery)
+
+
+def _masters(a: Snapshot, b: Snapshot) -> Iterator[OperatorDiff]:
+    """Compare the state of hooks of the job manager (`MasterTriggerRestoreHook`), as if they were an operator."""
+    hooks = [{master.name: master.payload for master in snapshot.metadata.masters} for snapshot in (a, b)]
+    states = [
+        state
+        for name in dict.fromkeys([*hooks[0], *hooks[1]])
+        if (state := opaque_state(name, "MASTER HOOK", hooks[0].get(name), hooks[1].get(name)))
+    ]
+    if states:
+        yield OperatorDiff("", "job manager", (None, None), tuple(states), ())
+
+
+class _Comparison:
+    """Compares pairs of operators with the digests of the first pass."""
+
+    def __init__(self, files: BothFiles, look: FirstLook, tasks: Tasks) -> None:
+        self._files = files
+        self._look = look
+        self._tasks = tasks
+
+    def operator(self, i: int, pair: OperatorPair) -> OperatorDiff:
+        a, b = pair.sides
+        coordinators = [side.entry.coordinator.data if side and side.entry.coordinator else None for side in pair.sides]
+        coordinator = opaque_state("coordinator", "COORDINATOR", *coordinators)
+        states = [*self._records(i, pair), *self._parts(i, pair), *([coordinator] if coordinator else [])]
+        differences = tuple(operator_differences(pair))
+        return OperatorDiff(pair.operator_id, pair.label, (shape_of(a), shape_of(b)), tuple(states), differences)
+
+    def _records(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
+        """Compare the keyed states of a pair that is compared by record, by name."""
+        a, b = self._look.records[i]
+        left_out = pair.sides[0].left_out if pair.sides[0] else ()
+        a = {name: digest for name, digest in a.items() if name not in left_out}
+        types = [state_types(pair, operator) for operator in pair.sides]
+        names = sorted({*a, *b, *types[0], *types[1]}) if pair.by_record else []
+        amounts = {name: (_amount(a.get(name)), _amount(b.get(name))) for name in names}
+        unlike = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
+        searched: dict[str, RecordDifferences] = {}
+        if unlike and all(pair.sides):
+            searched = differing_records(self._look.record_units[i], unlike, self._files, self._tasks)
+        for name in names:
+            differences, differing = searched.get(name, RecordDifferences((), 0))
+            type_a, type_b = types[0].get(name), types[1].get(name)
+            type_difference = _other_type(type_a, type_b)
+            differences, differing = (*type_difference, *differences), differing + len(type_difference)
+            kind = type_a or type_b or "unknown"
+            remark = _OF_ITS_TIME if differing and "TTL<" in kind else None
+            yield StateDiff(name, kind, "records", *amounts[name], differences, differing, remark)
+
+    def _parts(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
+        """Compare the key groups, elements and copies of a pair."""
+        types = [element_types(operator) for operator in pair.sides]
+        for part, items in self._look.items.items():
+            if part.pair != i:
+                continue
+            raw = "" if part.slot in (Slot.KEYED, Slot.OPERATOR) else "raw "
+            if part.mode is None:
+                state, kind, counted = f"{raw}keyed state", f"{raw}key groups", "key groups"
+                compared = compare_key_groups(items, ONLY_BYTES if part.slot is Slot.KEYED else None)
+            elif part.mode is DistributionMode.BROADCAST:
+                state, kind, counted = part.state, f"{raw}{part.mode.name}", "distinct copies"
+                compared = self._copies(items, self._contents(part, pair), pair)
+            else:
+                state, kind, counted = part.state, f"{raw}{part.mode.name}", "elements"
+                compared = compare_bags(items, part.mode, self._contents(part, pair).in_words)
+            if part.slot is Slot.OPERATOR:
+                compared = _with_types(compared, *(of_side.get(part.state) for of_side in types))
+            yield StateDiff(state, kind, counted, *compared)
+
+    def _copies(self, items: Items, contents: Contents, pair: OperatorPair) -> Compared:
+        a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
+        digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
+        if all(digests) and digests[0].keys() != digests[1].keys():
+            copies = [contents.copy(*place) for place in (digests[0] | digests[1]).values()]
+            units = [(copy.extent.length, copy) for copy in copies if copy is not None]
+            progress = Progress("compare by entry", sum(size for size, _ in units), ByteAction.READ_ON_BOTH_SIDES)
+            by_entry = dict(self._tasks.run(CopyDigester(self._files), units, progress))
+            items = Items(
+                *([item._replace(digest=by_entry.get(item.digest, item.digest)) for item in s] for s in items)
+            )
+        return compare_copies(items, (a, b), contents.in_words)
+
+    def _contents(self, part: StatePart, pair: OperatorPair) -> Contents:
+        a, b = (operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides)
+        return Contents(self._files, part.state, (a, b))
+
+
+def _other_type(type_a: str | None, type_b: str | None) -> tuple[Difference, ...]:
+    """Return the difference between a state's types; none if a type is unknown (None)."""
+    return (Difference(OTHER_TYPE, {}, type_a, type_b),) if type_a and type_b and type_a != type_b else ()
+
+
+def _with_types(compared: Compared, type_a: str | None, type_b: str | None) -> Compared:
+    type_difference = _other_type(type_a, type_b)
+    return compared._replace(
+        differences=(*type_difference, *compared.differences), differing=compared.differing + len(type_difference)
+    )
+
+
+def _amount(digest: StateDigest | None) -> Amount:
+    return Amount(digest.records, digest.digest) if digest is not None else Amount()

@@ -1,0 +1,92 @@
+"""Work of a comparison's task: digests a unit of state of one side.
+
+Each element and each whole key group gets its own digest. Records, which can be many more, get one digest a state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.execution.compare.diff.differences import BothFiles, Side
+from rescale.execution.compare.source_digests import digest_records
+from rescale.execution.sources.byte_digests import digest
+from rescale.execution.sources.chunks import runs
+from rescale.execution.sources.record_sources import RecordSource
+from rescale.execution.sources.spans import span
+from rescale.flink.advice import WRONG_OFFSETS
+from rescale.flink.encoding.snappy import decompressed
+from rescale.flink.keyed.blocks.record_digest import StateDigest
+from rescale.snapshot.locate import Extent
+from rescale.text.errors import RescaleError, SnapshotError
+
+
+class ExtentUnit(NamedTuple):
+    """Elements of a state, or key groups, that lie end to end; each `deflated` element is compressed on its own."""
+
+    number: int
+    side: Side
+    label: str
+    state: str | None
+    extents: tuple[Extent, ...]
+    deflated: bool
+
+    @property
+    def size(self) -> int:
+        return sum(extent.length for extent in self.extents)
+
+
+class RecordUnit(NamedTuple):
+    """Records that a task reads at once."""
+
+    number: int
+    side: Side
+    label: str
+    source: RecordSource
+
+    @property
+    def size(self) -> int:
+        return self.source.size
+
+
+class ExtentDigests(NamedTuple):
+    unit: int
+    digests: tuple[int, ...]
+
+
+class RecordDigests(NamedTuple):
+    """Digests of a unit's records, by state name."""
+
+    unit: int
+    states: dict[str, StateDigest]
+
+
+@dataclass(frozen=True)
+class Digester:
+    """Digests units of two snapshots, given by their files; pickled into the tasks."""
+
+    files: BothFiles
+
+    def __call__(self, unit: ExtentUnit | RecordUnit) -> ExtentDigests | RecordDigests:
+        try:
+            return self._extents(unit) if isinstance(unit, ExtentUnit) else self._records(unit)
+        except RescaleError as error:
+            raise error.located(operator=unit.label) from None
+
+    def _extents(self, unit: ExtentUnit) -> ExtentDigests:
+        whole = span(unit.extents)
+        files = self.files[unit.side]
+        contents = runs(files.chunks(whole), [extent.length for extent in unit.extents])
+        try:
+            if unit.deflated:
+                digests = [digest(decompressed(content, identifier=False)) for content in contents]
+            else:
+                digests = [digest(content) for content in contents]
+        except SnapshotError as error:
+            advice = WRONG_OFFSETS if unit.deflated and error.path is None else None
+            raise error.located(path=files.uri(whole), state=unit.state, advice=advice) from None
+        return ExtentDigests(unit.number, tuple(digests))
+
+    def _records(self, unit: RecordUnit) -> RecordDigests:
+        states = digest_records(unit.source, self.files[unit.side], lambda records: records.groups)
+        return RecordDigests(unit.number, states)

@@ -1,0 +1,36 @@
+"""Digests of records by state, for comparisons of sources whose records lie elsewhere, or in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rescale.execution.sources.record_sources import RecordSource, SourceReader
+from rescale.flink.arrays import Longs
+from rescale.flink.keyed.blocks.record_digest import RecordDigester, StateDigest
+from rescale.flink.keyed.blocks.records import Records, framed_size
+from rescale.snapshot.snapshot_files import SnapshotFiles
+
+
+def digest_records(
+    source: RecordSource, files: SnapshotFiles, key_groups_of: Callable[[Records], Longs]
+) -> dict[str, StateDigest]:
+    """Read all records of a source in the snapshot with these `files`; return their digests by state name.
+
+    `key_groups_of` returns the key groups under which the records of a batch are digested. States without records are
+    in the result, too. `IntegrityError` if the records do not account for all bytes of the source.
+    """
+    names, is_map = source.states
+    digester = RecordDigester(is_map)
+    batches = SourceReader(files).batches(source)
+    accounted = 0
+    for records in batches:
+        digester.add(records, key_groups_of(records))
+        accounted += framed_size(records, source.max_parallelism)
+    batches.check_all_read(accounted)
+    return dict(zip(names, digester.digests(), strict=True))
+
+
+def add_digests(total: dict[str, StateDigest], digests: Mapping[str, StateDigest]) -> None:
+    """Add the digests of other records of the same states to a total."""
+    for name, digest in digests.items():
+        total[name] = total.get(name, StateDigest()).plus(digest)

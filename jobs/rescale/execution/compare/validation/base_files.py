@@ -1,0 +1,102 @@
+"""Files of a base in the result that continues it: all are there, at their levels, below those that are new.
+
+A file is the base's own under a second name, or it has the same checksum of the store, or the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rescale.execution.compare.validation.compare import Comparer, FileCheck
+from rescale.execution.compare.validation.coverage import FilePair
+from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.execution.compare.validation.stored_sums import summed_files
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.protocol import Tasks
+from rescale.rocksdb.database_layout import LEVELS
+from rescale.runstate.certificate import CertifiedChecksums
+from rescale.snapshot.databases.own_tables import OwnTables
+from rescale.snapshot.model import Database, Operator
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.keeping import is_one_file
+from rescale.text.errors import IntegrityError
+
+
+def compare_files_of_base(
+    base: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck], tasks: Tasks
+) -> dict[int, CertifiedChecksums]:
+    """Compare files of the base with the result's; return what their store's checksums proved, by operator.
+
+    Two names of one file need no comparison. Files are read only where neither this nor checksums prove them.
+    """
+    different = [check for check in checks if not _is_one_file(base, result, check.pair)]
+    summed = summed_files(base, result, different)
+    rest = [(check.pair.result.length, check) for check in different if check not in summed]
+    if rest:
+        progress = Progress("compare files of the base", sum(size for size, _ in rest), ByteAction.READ_ON_BOTH_SIDES)
+        tasks.run(Comparer(base, result.unpinned()), rest, progress)
+    by_operator: dict[int, CertifiedChecksums] = {}
+    for check, checksum in summed.items():
+        before = by_operator.get(check.operator, CertifiedChecksums((), 0))
+        algorithms = tuple(sorted({*before.algorithms, checksum.algorithm}))
+        by_operator[check.operator] = CertifiedChecksums(algorithms, before.bytes + check.pair.result.length)
+    return by_operator
+
+
+def files_of_base(number: int, before: Operator, after: Operator) -> Iterator[FileCheck]:
+    """Yield a check of every SST file of the base against the file of that name in the result."""
+    results = {d.key_groups: d for d in after.databases}
+    for database in before.databases:
+        extents = {file.name: file.extent for file in results[database.key_groups].files}
+        for table in database.tables:
+            pair = FilePair(database.subtask, table.file.name, table.extent, extents[table.file.name])
+            yield FileCheck(number, after.label, pair)
+
+
+def files_above_base(before: Database | None, after: Database | None, operator: Operator) -> OwnTables:
+    """Return the SST files that only the result has; `IntegrityError` unless they lie above all files of the base."""
+    if before is None or after is None or before.source is None or after.source is None:
+        raise IntegrityError(
+            "the result and its base do not have directories for the same key groups",
+            operator=operator.label,
+            advice=MADE_ANEW,
+        )
+    base, own = before.source.manifest, after.source.manifest
+    old, new = base.files, own.files
+    families = [
+        {file.name: family.name for family in manifest.column_families for file in family.files}
+        for manifest in (base, own)
+    ]
+    if wrong := sorted(
+        name for name, file in old.items() if new.get(name) != file or families[0][name] != families[1][name]
+    ):
+        raise IntegrityError(
+            "a file of the base is missing or different in the result",
+            path=after.source.uri,
+            operator=operator.label,
+            expected=old[wrong[0]],
+            found=new.get(wrong[0]),
+            advice=MADE_ANEW,
+        )
+    top = min((file.level for file in old.values()), default=LEVELS)
+    for name in sorted(new.keys() - old.keys()):
+        file = new[name]
+        if not 0 < file.level < top or file.smallest_sequence <= base.last_sequence:
+            raise IntegrityError(
+                "a file with changes does not lie above the files of the base",
+                path=after.source.uri,
+                operator=operator.label,
+                expected=f"a level above {top}, sequence numbers above {base.last_sequence}",
+                found=f"{name} in level {file.level}, from number {file.smallest_sequence} on",
+                advice=MADE_ANEW,
+            )
+    return OwnTables(frozenset(), frozenset(new.keys() - old.keys()))
+
+
+def _is_one_file(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair) -> bool:
+    """Whether a file of the base and one of the result are two names of one local file."""
+    return (
+        base.is_whole(pair.source)
+        and result.is_whole(pair.result)
+        and is_one_file(base.uri(pair.source), result.uri(pair.result))
+    )

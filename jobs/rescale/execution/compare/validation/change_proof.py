@@ -1,0 +1,383 @@
+"""Proof of a result that continues an earlier one (its base), without reading what did not change.
+
+    source side    the changes from the earlier checkpoint to the later one: the value before and after of every key in
+                   the files that only one of them has
+    result side    the changes from the base to the result: of every key in the files above the base's
+
+Removed and added rows must have the same digests on both sides, state by state, and on both sides each key must lie in
+the key group of its hash. Every file of the base is in the result (`base_files`). So the result differs from the base
+as the later checkpoint differs from the earlier one. The certificate of the base says that the base equals the earlier
+checkpoint. Digests are sums: the result's digest is the base's, less the removed rows, plus the added ones.
+
+The proof ignores the plan's lists of files to read and write: it compares files as both snapshots list them, less
+those that only compactions have rewritten (`own_tables`). Of the plan it takes only the places of files that were
+written and compacted in between, if the later MANIFEST has a file of that name and size.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from rescale.execution.compare.validation.base_files import (
+    compare_files_of_base,
+    files_above_base,
+    files_of_base,
+)
+from rescale.execution.compare.validation.compare import FileCheck
+from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.execution.compare.validation.record_proof import how_sure
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.sources.change_records import ChangePlace, ChangeReader, ChangeSide
+from rescale.execution.tasks.protocol import Tasks
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.blocks.record_digest import MODULUS, RecordDigester, StateDigest
+from rescale.flink.keyed.composite_key import composite_keys
+from rescale.flink.keyed.header import KeyedHeader, understood
+from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.plan.pieces import extent_of
+from rescale.plan.plan import Plan
+from rescale.runstate.base_result import Base, open_base
+from rescale.runstate.certificate import (
+    CertifiedChanges,
+    CertifiedChecksums,
+    CertifiedOperator,
+    CertifiedRecords,
+    CertifiedState,
+    read_certificate,
+)
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.databases.own_tables import OwnTables, own_tables
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.contract import Pin
+from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
+from rescale.storage.side_by_side import side_by_side
+from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError
+
+
+def continued_operators(plan: Plan) -> tuple[int, ...]:
+    """The numbers of the operators that continue an earlier result."""
+    return tuple(
+        number
+        for number, operator in enumerate(plan.operators)
+        if operator.rekeying is not None and operator.rekeying.continued is not None
+    )
+
+
+def prove_changes(
+    plan: Plan, later: Snapshot, result: Snapshot, operators: Sequence[int], tasks: Tasks
+) -> dict[int, ProvenChanges]:
+    """Prove these operators of a plan; return the proofs by operator number. `IntegrityError` if a proof fails.
+
+    The base is opened again: it must still have the certificate that the plan names.
+    """
+    assert plan.continued is not None
+    base = open_base(plan.continued.target, plan.allow_prefixes)
+    if base.result != plan.continued:
+        raise RequestError(
+            "the base is not the result that the plan was made for",
+            path=plan.continued.target,
+            expected=f"the result of plan {plan.continued.plan[:8]}",
+            found=f"the result of plan {base.result.plan[:8]}",
+            advice="plan again",
+        )
+    certified = {operator.operator_id: operator for operator in read_certificate(plan.continued.target).operators}
+    proof = ChangeProof(plan, with_tables(later), result, base, certified, operators)
+    return proof.prove(tasks)
+
+
+class ChangeCheck(NamedTuple):
+    """The changes of one directory on one side, whose key groups follow from `max_parallelism`."""
+
+    operator: int
+    label: str
+    in_result: bool
+    key_hash: str | None
+    max_parallelism: int
+    new_max_parallelism: int
+    place: ChangePlace
+    header: KeyedHeader
+
+
+class ChangeTally(NamedTuple):
+    """Digests of removed and of added rows, by state."""
+
+    operator: int
+    in_result: bool
+    before: dict[str, StateDigest]
+    after: dict[str, StateDigest]
+    size: int
+
+
+@dataclass(frozen=True)
+class ChangeComparer:
+    """Digests the changes of one directory; pickled into the tasks."""
+
+    source: SnapshotFiles
+    result: SnapshotFiles
+
+    def __call__(self, check: ChangeCheck) -> ChangeTally:
+        try:
+            return looked_at_again(lambda: self._tally(check), RESULT if check.in_result else SOURCE)
+        except SnapshotError as error:
+            if not check.in_result:
+                raise error.located(operator=check.label) from None
+            raise IntegrityError(
+                f"the result cannot be read back: {error.what}",
+                path=error.path,
+                offset=error.offset,
+                operator=check.label,
+                state=error.state,
+                expected=error.expected,
+                found=error.found,
+                advice=MADE_ANEW,
+            ) from None
+        except RescaleError as error:
+            raise error.located(operator=check.label) from None
+
+    def _tally(self, check: ChangeCheck) -> ChangeTally:
+        states = check.header.states
+        is_map = [state.state_type == "MAP" for state in states]
+        keys = None if check.key_hash is None else composite_keys(check.header, check.key_hash)
+        key_groups = NewKeyGroups(keys, check.max_parallelism, check.new_max_parallelism)
+        before, after = RecordDigester(is_map), RecordDigester(is_map)
+        files = self.result if check.in_result else self.source
+        for changes in ChangeReader(check.max_parallelism, files, check.place, check.header).changes():
+            for digester, records in ((before, changes.left), (after, changes.came)):
+                if len(records):
+                    digester.add(records, key_groups.of(records)[0])
+        names = [state.name for state in states]
+        return ChangeTally(
+            check.operator, check.in_result, _by_name(names, before), _by_name(names, after), check.place.size
+        )
+
+
+def _by_name(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
+    return {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
+
+
+@dataclass(frozen=True)
+class ChangeProof:
+    """Proves the operators with these numbers in `later` and `result` by their changes since `base`.
+
+    `certified` has the operators of the base's certificate, by operator id.
+    """
+
+    plan: Plan
+    later: Snapshot
+    result: Snapshot
+    base: Base
+    certified: Mapping[str, CertifiedOperator]
+    operators: Sequence[int]
+
+    def prove(self, tasks: Tasks) -> dict[int, ProvenChanges]:
+        """Return the proofs by operator number; `IntegrityError` names the first difference."""
+        unpinned = self.result.contents.unpinned()
+        result = with_tables(self.result, unpinned)
+        files = (
+            _JoinedFiles(self.later, self.base.source, self.plan.contents.versions),
+            _JoinedFiles(self.result, self.base.snapshot, pinned=False),
+        )
+        changes: list[ChangeCheck] = []
+        copies: list[FileCheck] = []
+        for number in self.operators:
+            changes += self._changes(number, self.base.source, self.later, files[0], in_result=False)
+            changes += self._changes(number, self.base.snapshot, result, files[1], in_result=True)
+            copies += files_of_base(
+                number, _of(self.base.snapshot, self.later.operators[number]), result.operators[number]
+            )
+        comparer = ChangeComparer(files[0].contents, files[1].contents)
+        weighed = [(check.place.size, check) for check in changes]
+        tallies = tasks.run(
+            comparer,
+            weighed,
+            Progress("compare changes", sum(size for size, _ in weighed), ByteAction.READ_ON_BOTH_SIDES),
+            threads_will_do=True,
+        )
+        checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks)
+        proven = {}
+        for number in self.operators:
+            own = [tally for tally in tallies if tally.operator == number]
+            taken = sum(check.operator == number for check in copies)
+            proven[number] = self._proven(number, own, taken, checksums.get(number))
+        return proven
+
+    def _changes(
+        self, number: int, earlier: Snapshot, later: Snapshot, files: _JoinedFiles, *, in_result: bool
+    ) -> Iterator[ChangeCheck]:
+        new = later.operators[number]
+        old = _of(earlier, new)
+        key_hash = self.plan.key_hashes.get(self.later.operators[number].operator_id)
+        old_databases = {before.key_groups: before for before in old.databases}
+        new_databases = {before.key_groups: before for before in new.databases}
+        keys = sorted(old_databases.keys() | new_databases.keys())
+
+        def look(own: KeyGroupRange) -> tuple[OwnTables, tuple[tuple[str, Extent], ...]]:
+            before, after = old_databases.get(own), new_databases.get(own)
+            if in_result:
+                return files_above_base(before, after, new), ()
+            kept = self._kept(number, own, files)
+            sizes = {name: extent.length for name, extent in kept.items()}
+            tables = own_tables(earlier, before, later, after, sizes)
+            return tables, tuple((state, kept[name]) for state, name in sorted(tables.passed))
+
+        for own, (tables, passed) in zip(keys, side_by_side(look, keys), strict=True):
+            before, after = old_databases.get(own), new_databases.get(own)
+            sides = (
+                None if before is None else _side(before, files.numbers, tables.gone),
+                None if after is None else _side(after, None, tables.added),
+            )
+            header = understood((after or before or old.databases[0]).parsed)
+            if not any(tables) and before is not None and after is not None and _states(before) == _states(after):
+                continue
+            yield ChangeCheck(
+                number,
+                new.label,
+                in_result,
+                key_hash,
+                new.max_parallelism,
+                self.result.operators[number].max_parallelism,
+                ChangePlace(*sides, (own.first, own.last), passed),
+                header,
+            )
+
+    def _kept(self, number: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
+        """Return the files of checkpoints in between that the plan has for a directory, by name."""
+        rekeying = self.plan.operators[number].rekeying
+        assert rekeying is not None
+        assert rekeying.continued is not None
+        return {
+            file.name: extent_of(file.piece)._replace(file=files.others + extent_of(file.piece).file)
+            for change in rekeying.continued.changes
+            if change.key_groups == (key_groups.first, key_groups.last)
+            for file in change.passed
+        }
+
+    def _proven(
+        self, number: int, tallies: Sequence[ChangeTally], files_of_base: int, checksums: CertifiedChecksums | None
+    ) -> ProvenChanges:
+        operator = self.later.operators[number]
+        left, came = (
+            [
+                _added_up(getattr(in_source, which) for in_source in tallies if in_source.in_result is side)
+                for side in (False, True)
+            ]
+            for which in ("before", "after")
+        )
+        for direction, (source, result) in (("removed", left), ("added", came)):
+            for state in sorted(source.keys() | result.keys()):
+                in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
+                if in_source != in_result:
+                    raise IntegrityError(
+                        f"the rows {direction} since the base differ between the result and the source",
+                        operator=operator.label,
+                        state=state,
+                        expected=f"{in_source.records} records with digest {in_source.digest:032x}",
+                        found=f"{in_result.records} records with digest {in_result.digest:032x}",
+                        advice=MADE_ANEW,
+                    )
+        certified = self.certified[operator.operator_id].records
+        if certified is None:
+            raise RequestError(
+                "the base's certificate has no digests of the operator's records",
+                path=self.base.result.target,
+                operator=operator.label,
+                advice="compare every record: --proof records",
+            )
+        names = {
+            name
+            for in_source in (*operator.databases, *_of(self.base.source, operator).databases)
+            for name in _states(in_source)
+        }
+        states = {}
+        for name in sorted(names):
+            before = certified.states.get(name, CertifiedState(0, "0"))
+            in_source, in_result = left[0].get(name, StateDigest()), came[0].get(name, StateDigest())
+            records = before.records - in_source.records + in_result.records
+            if records < 0:
+                raise IntegrityError(
+                    "more records were removed from a state than the base's certificate counts",
+                    operator=operator.label,
+                    state=name,
+                    expected=f"at most {before.records}",
+                    found=in_source.records,
+                    advice=MADE_ANEW,
+                )
+            if records:
+                digest = (int(before.digest, 16) - in_source.digest + in_result.digest) % MODULUS
+                states[name] = CertifiedState(records, f"{digest:032x}")
+        total = [sum(digest.records for digest in digests[0].values()) for digests in (left, came)]
+        changes = CertifiedChanges(left=total[0], came=total[1], files_of_base=files_of_base)
+        key_hash = self.plan.key_hashes.get(operator.operator_id)
+        size = sum(tally.size for tally in tallies if tally.in_result)
+        return ProvenChanges(changes, states, size, key_hash, checksums)
+
+
+class ProvenChanges(NamedTuple):
+    """Proof of an operator by its changes: digests of all its states, and the bytes of the changes (`size`).
+
+    `checksums` has what checksums of the store proved of the base's files.
+    """
+
+    changes: CertifiedChanges
+    states: dict[str, CertifiedState]
+    size: int
+    key_hash: str | None
+    checksums: CertifiedChecksums | None
+
+    def added_to(self, operator: CertifiedOperator) -> CertifiedOperator:
+        """Return the proof of the operator's other state, completed by this one."""
+        records = operator.records or CertifiedRecords(0, self.key_hash, how_sure(self.key_hash), 0, {})
+        compared = records.compared + self.changes.left + self.changes.came
+        states = dict(sorted({**records.states, **self.states}.items()))
+        return replace(
+            operator,
+            bytes=operator.bytes + self.size,
+            records=replace(records, compared=compared, states=states),
+            changes=self.changes,
+            checksums=self.checksums,
+        )
+
+
+class _JoinedFiles:
+    """The files of two snapshots as one list: the `later` one's keep their numbers, `numbers` has the earlier one's.
+
+    `others` more files follow.
+    """
+
+    def __init__(
+        self, later: Snapshot, earlier: Snapshot, others: Sequence[tuple[str, Pin | None]] = (), *, pinned: bool = True
+    ) -> None:
+        own = later.contents if pinned else later.contents.unpinned()
+        both = (*own.versions, *earlier.contents.versions)
+        self.contents = SnapshotFiles((*both, *others), later.data)
+        self.numbers = range(len(own.versions), len(both))
+        self.others = len(both)
+
+
+def _side(database: Database, numbers: Sequence[int] | None, own: frozenset[str]) -> ChangeSide:
+    files = tuple(
+        (file.name, file.extent if numbers is None else file.extent._replace(file=numbers[file.extent.file]))
+        for file in database.files
+    )
+    return ChangeSide(files, understood(database.parsed).names, own)
+
+
+def _states(database: Database) -> frozenset[str]:
+    return frozenset(understood(database.parsed).names)
+
+
+def _of(snapshot: Snapshot, operator: Operator) -> Operator:
+    return next(candidate for candidate in snapshot.operators if candidate.operator_id == operator.operator_id)
+
+
+def _added_up(parts: Iterable[Mapping[str, StateDigest]]) -> dict[str, StateDigest]:
+    total: dict[str, StateDigest] = defaultdict(StateDigest)
+    for states in parts:
+        for state, digest in states.items():
+            total[state] = total[state].plus(digest)
+    return dict(total)

@@ -1,0 +1,173 @@
+"""Units of work of the validation; there are none where only metadata has to be compared.
+
+RocksDB directories that are proven by their files give a unit for each copied SST file, and none for a file that is
+the source's own. Their small files are metadata and are compared at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck
+from rescale.execution.compare.validation.coverage import (
+    GroupPair,
+    check_elements,
+    is_compared_by_record,
+    pair_database_files,
+    pair_key_groups,
+)
+from rescale.execution.compare.validation.directories import WholeFiles
+from rescale.execution.compare.validation.record_compare import RecordCheck
+from rescale.execution.sources.record_sources import sources_of
+from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
+from rescale.flink.givers import Givers
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
+from rescale.planning.little_work import is_little
+from rescale.snapshot.model import Database, ElementStream, KeyedHolder, Operator, Snapshot
+
+Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
+
+
+@dataclass(frozen=True)
+class Checks:
+    """`units` for tasks, each with the bytes that it reads, and `small` files to be compared at once."""
+
+    units: list[tuple[int, Check]]
+    small: list[FileCheck]
+
+    @property
+    def threads_will_do(self) -> bool:
+        """Whether nearly all work is to compare and hash plain bytes, which releases Python's lock."""
+        return is_little([(size, check) for size, check in self.units if not _is_bytewise(check)])
+
+
+def list_checks(
+    source: Snapshot,
+    result: Snapshot,
+    key_hashes: Mapping[str, str],
+    by_files: Sequence[Mapping[int, WholeFiles]],
+    by_changes: Collection[int] = (),
+) -> Checks:
+    """List all checks of a result.
+
+    `by_files` has, for each operator, the directories that are proven by their files, by subtask. The directories of
+    operators with the numbers `by_changes` are left out.
+    """
+    checks: list[Check] = []
+    small: list[FileCheck] = []
+    for i, (old, new) in enumerate(zip(source.operators, result.operators, strict=True)):
+        whole = by_files[i].values()
+        checks += (FileCheck(i, old.label, pair) for directory in whole for pair in directory.copies)
+        small += (FileCheck(i, old.label, pair) for directory in whole for pair in directory.small)
+        keyed = (replace(old, databases=()), replace(new, databases=())) if i in by_changes else (old, new)
+        checks += _keyed_checks(i, *keyed, key_hashes.get(old.operator_id), by_files[i])
+        for slot in OPERATOR_SLOTS:
+            check_elements(old, new, slot)
+            for in_result, operator in ((False, old), (True, new)):
+                checks += _element_checks(i, old.label, operator.elements_in(slot), slot, in_result)
+    return Checks([(_weight(check), check) for check in checks], small)
+
+
+def _keyed_checks(
+    i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, WholeFiles]
+) -> Iterator[Check]:
+    """Yield the checks of keyed state, without the directories that are proven `by_files`."""
+    if not is_compared_by_record(old, new):
+        for slot in KEYED_SLOTS:
+            yield from _group_checks(i, old, pair_key_groups(old, new, slot), slot)
+        if not by_files:
+            yield from (FileCheck(i, old.label, pair) for pair in pair_database_files(old, new))
+    elif by_files:
+        yield from _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
+        yield from _remaining_checks(i, old, new, key_hash, [d for d in new.databases if d.subtask not in by_files])
+    else:
+        if old.max_parallelism == new.max_parallelism:
+            raw = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)
+            yield from _group_checks(i, old, raw, Slot.RAW_KEYED)
+        yield from _record_checks(i, old, new, key_hash)
+
+
+def _without_timers(operator: Operator) -> Operator:
+    """Return the operator without raw keyed timers, which are compared with the records of other states."""
+    return replace(operator, raw_keyed=operator.own_raw_keyed)
+
+
+def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: Slot) -> Iterator[GroupCheck]:
+    def follows(last: GroupPair, pair: GroupPair) -> bool:
+        if last.source is None or pair.source is None or last.table is not None or pair.table is not None:
+            return False
+        return adjacent(last.source, pair.source) and adjacent(last.result, pair.result)
+
+    for run in bounded_runs(pairs, follows, lambda pair: pair.result.length):
+        yield GroupCheck(i, operator.label, slot, tuple(run))
+
+
+def _element_checks(
+    i: int, label: str, streams: Iterable[ElementStream], slot: Slot, in_result: bool
+) -> Iterator[ElementCheck]:
+    for stream in streams:
+        for state in stream.states:
+            for run in extent_runs(state.elements):
+                yield ElementCheck(i, label, slot, in_result, stream.subtask, state.name, state.mode, tuple(run))
+
+
+def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -> Iterator[RecordCheck]:
+    for in_result, operator in ((False, old), (True, new)):
+        for holder in operator.record_holders:
+            yield from _checks_of(i, old, new, key_hash, holder, in_result=in_result)
+    for holder in old.doubled_timers:
+        for check in _checks_of(i, old, new, key_hash, holder, in_result=False):
+            yield check._replace(doubled=True)
+
+
+def _remaining_checks(
+    i: int, old: Operator, new: Operator, key_hash: str | None, remaining: Sequence[Database]
+) -> Iterator[RecordCheck]:
+    """Yield the checks of the remaining directories' records, and of the same key groups in the source."""
+    for database in remaining:
+        yield from _checks_of(i, old, new, key_hash, database, in_result=True)
+    near = Givers(sorted(remaining, key=lambda taker: taker.key_groups))
+    for giver in old.databases:
+        for key_groups in _shared(giver, near.of(giver.key_groups)):
+            yield from _checks_of(i, old, new, key_hash, replace(giver, key_groups=key_groups), in_result=False)
+
+
+def _shared(giver: Database, takers: Sequence[Database]) -> list[KeyGroupRange]:
+    """Return the key groups that the giver shares with the takers, which are sorted and overlap it.
+
+    Adjacent key groups are joined into one range, which is read at once.
+    """
+    ranges: list[KeyGroupRange] = []
+    for taker in takers:
+        shared = giver.key_groups.intersection(taker.key_groups)
+        if ranges and ranges[-1].last + 1 == shared.first:
+            shared = KeyGroupRange(ranges.pop().first, shared.last)
+        ranges.append(shared)
+    return ranges
+
+
+def _checks_of(
+    i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedHolder, *, in_result: bool
+) -> Iterator[RecordCheck]:
+    maximum = (new if in_result else old).max_parallelism
+    for source in sources_of(holder, maximum):
+        yield RecordCheck(i, old.label, in_result, key_hash, new.max_parallelism, source)
+
+
+def _is_bytewise(check: Check) -> bool:
+    if isinstance(check, GroupCheck):
+        return all(pair.table is None for pair in check.pairs)
+    return isinstance(check, FileCheck) and not check.pair.is_table  # the checksums of blocks are checked in Python
+
+
+def _weight(check: Check) -> int:
+    """Return the number of bytes that the check reads."""
+    if isinstance(check, RecordCheck):
+        return check.records.size
+    if isinstance(check, ElementCheck):
+        return sum(extent.length for extent in check.elements)
+    if isinstance(check, FileCheck):
+        return check.pair.source.length + check.pair.result.length
+    return sum(pair.result.length + (pair.source.length if pair.source else 0) for pair in check.pairs)

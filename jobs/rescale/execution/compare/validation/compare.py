@@ -1,0 +1,195 @@
+"""Work of a validation's task: reads the same state in source and result and compares its digests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+from rescale.execution.compare.validation.coverage import FilePair, GroupPair
+from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.execution.sources.byte_digests import MODULUS, digest, digest_pair, run_digests
+from rescale.execution.sources.chunks import runs
+from rescale.execution.sources.spans import span
+from rescale.flink.encoding.snappy import decompressed
+from rescale.flink.keyed.blocks.canonical import translated
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import Slot
+from rescale.rocksdb.sst.block_checksums import BlockChecksums
+from rescale.snapshot.databases.table_sizes import open_extent
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.second_look import RESULT, SOURCE, changed_sides, looked_at_again, misread
+from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
+
+
+class GroupCheck(NamedTuple):
+    """Key groups of one operator whose bytes lie end to end on both sides."""
+
+    operator: int
+    label: str
+    slot: Slot
+    pairs: tuple[GroupPair, ...]
+
+
+class FileCheck(NamedTuple):
+    """One file of one RocksDB directory."""
+
+    operator: int
+    label: str
+    pair: FilePair
+
+
+class ElementCheck(NamedTuple):
+    """Elements of one state in one stream of one side that lie end to end."""
+
+    operator: int
+    label: str
+    slot: Slot
+    in_result: bool
+    subtask: int
+    state: str
+    mode: DistributionMode
+    elements: tuple[Extent, ...]
+
+
+class Tally(NamedTuple):
+    """Result of a check: the number of key groups or elements, their bytes, the sum of their digests.
+
+    For an SST file, `blocks_checked` is True if the checksums of its blocks are right, False if its format is unknown.
+    """
+
+    operator: int
+    slot: Slot
+    in_result: bool
+    subtask: int
+    state: str
+    mode: DistributionMode | None
+    items: int
+    size: int
+    digest: int
+    blocks_checked: bool | None = None
+
+
+@dataclass(frozen=True)
+class Comparer:
+    """Compares units of one source and one result, given by their files; pickled into the tasks."""
+
+    source: SnapshotFiles
+    result: SnapshotFiles
+
+    def __call__(self, check: GroupCheck | ElementCheck | FileCheck) -> Tally:
+        try:
+            match check:
+                case GroupCheck():
+                    return looked_at_again(lambda: self._groups(check))
+                case FileCheck():
+                    return looked_at_again(lambda: self._file(check))
+                case ElementCheck():
+                    return looked_at_again(lambda: self._elements(check), RESULT if check.in_result else SOURCE)
+        except RescaleError as error:
+            raise error.located(operator=check.label) from None
+
+    def _groups(self, check: GroupCheck) -> Tally:
+        total = 0
+        for pair, digests in zip(check.pairs, self._group_digests(check.pairs), strict=True):
+            in_source, in_result = digests
+            if in_source != in_result:
+                different = IntegrityError(
+                    f"key group {pair.key_group} differs between the result and the source",
+                    path=self.result.uri(pair.result),
+                    offset=pair.result.start,
+                    expected=f"digest {in_source:032x}",
+                    found=f"digest {in_result:032x}",
+                    advice=f"{MADE_ANEW}; if it happens again, report it with both snapshots",
+                )
+                _refuse(different, digests, next(self._group_digests((pair,))))
+            total += digest([in_result.to_bytes(16, "little")], seed=pair.key_group)
+        size = sum(pair.result.length for pair in check.pairs)
+        return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, total % MODULUS)
+
+    def _file(self, check: FileCheck) -> Tally:
+        blocks = self._blocks(check.pair)
+        in_source, in_result = digests = self._file_digests(check.pair, blocks)
+        if in_source != in_result:
+            different = IntegrityError(
+                f"the file {check.pair.name} of a RocksDB directory differs between the result and the source",
+                path=self.result.uri(check.pair.result),
+                expected=f"the bytes of {self.source.uri(check.pair.source)}, with digest {in_source:032x}",
+                found=f"digest {in_result:032x}",
+                advice=MADE_ANEW,
+            )
+            _refuse(different, digests, self._file_digests(check.pair))
+        checked = blocks is not None if check.pair.is_table else None
+        return Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, in_result, checked)
+
+    def _file_digests(self, pair: FilePair, blocks: BlockChecksums | None = None) -> tuple[int, int]:
+        chunks = self.source.chunks(pair.source)
+        if blocks is not None:
+            chunks = blocks.checked(chunks)
+        return digest_pair(chunks, self._result_chunks(pair.result))
+
+    def _blocks(self, pair: FilePair) -> BlockChecksums | None:
+        """Return where the blocks of an SST file lie; None for other files, and for unknown formats."""
+        if not pair.is_table:
+            return None
+        try:
+            return BlockChecksums(open_extent(pair.source, self.source))
+        except UnsupportedError:
+            return None
+
+    def _group_digests(self, pairs: tuple[GroupPair, ...]) -> Iterator[tuple[int, int]]:
+        """Yield the digests of every key group, in the source and in the result."""
+        first = pairs[0]
+        if first.source is None:
+            yield digest_pair([first.filler], self._result_chunks(first.result))
+        elif first.table is not None:
+            source = self.source.chunks(first.source)
+            if first.compressed:
+                source = decompressed(source)
+            result = self._result_chunks(first.result, compressed=first.compressed)
+            yield digest_pair(translated(source, first.table), result)
+        else:
+            sources = [pair.source for pair in pairs if pair.source is not None]
+            results = [pair.result for pair in pairs]
+            yield from map(
+                digest_pair,
+                runs(self.source.chunks(span(sources)), [extent.length for extent in sources]),
+                runs(self._result_chunks(span(results)), [extent.length for extent in results]),
+            )
+
+    def _elements(self, check: ElementCheck) -> Tally:
+        whole = span(check.elements)
+        chunks = self._result_chunks(whole) if check.in_result else self.source.chunks(whole)
+        total = sum(run_digests(chunks, [extent.length for extent in check.elements])) % MODULUS
+        return Tally(
+            check.operator,
+            check.slot,
+            check.in_result,
+            check.subtask,
+            check.state,
+            check.mode,
+            len(check.elements),
+            whole.length,
+            total,
+        )
+
+    def _result_chunks(self, extent: Extent, *, compressed: bool = False) -> Iterator[bytes]:
+        """Yield the bytes of a file of the result; `IntegrityError` if they cannot be read."""
+        chunks = self.result.chunks(extent)
+        try:
+            yield from decompressed(chunks) if compressed else chunks
+        except SnapshotError as error:
+            raise IntegrityError(
+                f"the result cannot be read back: {error.what}",
+                path=error.path or self.result.uri(extent),
+                offset=extent.start,
+                found=error.found,
+            ) from None
+
+
+def _refuse(different: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
+    """Raise the difference, or a misread if one side had another digest when it was read again."""
+    if changed := changed_sides(first, again):
+        raise misread(changed, different)
+    raise different

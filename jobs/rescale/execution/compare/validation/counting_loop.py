@@ -1,0 +1,28 @@
+"""Loop that counts distinct hashes of keys; compiled, so its module is loaded only when needed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Codes, Longs
+from rescale.flink.compiled import compiled
+
+
+@compiled
+def count_distinct(codes: Codes, table: Longs, count: int, most: int) -> int:
+    """Add the codes to `table`; return `count` plus the number of codes that were new, up to `most`.
+
+    The length of the table is a power of two and more than twice `most`; empty places hold -1.
+    """
+    mask = len(table) - 1
+    for code in codes:
+        if count >= most:
+            break
+        key = np.int64(code) & 0xFFFFFFFF
+        place = key * 0x9E3779B1 >> 8 & mask
+        while table[place] != -1 and table[place] != key:
+            place = place + 1 & mask
+        if table[place] == -1:
+            table[place] = key
+            count += 1
+    return count

@@ -1,0 +1,332 @@
+"""Checks of a result's metadata against its source, before any state is compared.
+
+Every key group that the source holds is in the result once, in the right subtask. The stored parallelism agrees with
+the layout (Flink does not check this at equal parallelism). States, modes and numbers of elements agree. Nothing refers
+outside the target, except to files of the source. Everything that is not moved is unchanged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.flink.givers import Givers
+from rescale.flink.keyed.heap.heap import empty_group
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode, HandleTag
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.slot import Slot
+from rescale.planning.request.operator_shapes import Shape
+from rescale.runstate.certificate import Certificate
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.storage.files.temporary_files import is_temporary
+from rescale.storage.locations import contains, join, name
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import IntegrityError, RequestError
+
+
+class GroupPair(NamedTuple):
+    """A key group in the source and in the result; `table` translates the source's state ids where they differ.
+
+    `filler` is the block without entries that the result must have where the source has no entry (heap framing).
+    """
+
+    key_group: int
+    source: Extent | None
+    result: Extent
+    table: tuple[int, ...] | None = None
+    compressed: bool = False
+    filler: bytes = b""
+
+
+def check_metadata(source: Snapshot, result: Snapshot) -> None:
+    """Check everything in `_metadata` that a rescale does not change."""
+    ours, theirs = result.metadata, source.metadata
+    check_equal("metadata version", theirs.version, ours.version)
+    check_equal("checkpoint id", theirs.checkpoint_id, ours.checkpoint_id)
+    check_equal("master states", theirs.masters, ours.masters)
+    canonical = not any(operator.databases for operator in result.operators) and all(
+        s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed
+    )
+    properties = savepoint_properties(canonical=canonical) if theirs.properties else b""
+    if ours.properties != properties:
+        raise IntegrityError(
+            "the result's metadata names another kind of snapshot than the result is",
+            expected=f"the properties of a {'canonical' if canonical else 'native'} savepoint",
+            found=f"the properties of {result.type.name}, or damaged ones",
+        )
+    if result.missing:
+        raise IntegrityError(
+            "files of the result are missing", path=result.missing[0], found=f"{len(result.missing)} in all"
+        )
+    check_equal(
+        "operators",
+        [o.operator_id for o in source.operators],
+        [o.operator_id for o in result.operators],
+    )
+    for old, new in zip(source.operators, result.operators, strict=True):
+        for field in ("name", "uid", "coordinator", "fully_finished"):
+            check_equal(field.replace("_", " "), getattr(old.entry, field), getattr(new.entry, field), old.label)
+        check_equal("finished subtasks", _finished(old), _finished(new), old.label)
+        if new.other_keyed or new.changelogs or new.has_channel_state:
+            raise IntegrityError("the result has a kind of state that a rescale never writes", operator=old.label)
+
+
+def check_candidate(result: Snapshot, sha256: str) -> None:
+    """Check that the candidate's metadata still has the bytes that were written."""
+    if result.metadata_sha256 != sha256:
+        raise IntegrityError(
+            "the candidate metadata differs from what was written",
+            path=result.metadata_uri,
+            expected=f"SHA-256 {sha256}",
+            found=f"SHA-256 {result.metadata_sha256}",
+            advice=Advice("another run of this plan may be active: when it has ended, ", SAME_COMMAND),
+        )
+
+
+def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
+    """Check that the published result has the planned shapes, by operator id; `RequestError` if it is another one."""
+    for operator, expected, actual in _other_shapes(result, shapes):
+        raise RequestError(
+            "the target holds another published result",
+            path=result.metadata_uri,
+            operator=operator.label,
+            expected=expected,
+            found=actual,
+            advice="name another target",
+        )
+
+
+def check_certified(result: Snapshot, certificate: Certificate) -> None:
+    """Check that the metadata is the certified one: first the shape of every operator, then its bytes."""
+    certified = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in certificate.operators}
+    for operator, expected, actual in _other_shapes(result, certified):
+        raise IntegrityError(
+            "an operator does not have the certified shape",
+            path=result.metadata_uri,
+            operator=operator.label,
+            expected=expected,
+            found=actual,
+        )
+    if certificate.candidate_sha256 != result.metadata_sha256:
+        raise IntegrityError(
+            "the metadata of the result is not the certified one",
+            path=result.metadata_uri,
+            expected=f"SHA-256 {certificate.candidate_sha256}",
+            found=f"SHA-256 {result.metadata_sha256}",
+            advice="it was changed after publication: rescale the source again, to another target",
+        )
+
+
+def _other_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[tuple[Operator, str, str]]:
+    """Yield each operator that has another shape than expected, with both shapes as text."""
+    for operator in result.operators:
+        expected, actual = shapes.get(operator.operator_id), Shape(operator.parallelism, operator.max_parallelism)
+        if expected != actual:
+            yield operator, _in_words(expected), _in_words(actual)
+
+
+def _in_words(shape: Shape | None) -> str:
+    return f"parallelism {shape.parallelism}, max parallelism {shape.max_parallelism}" if shape else "no such operator"
+
+
+def check_references(source: Snapshot, result: Snapshot) -> None:
+    """Check that every file outside the target is a file of the source, in the version that the source pins."""
+    known = dict(source.files)
+    for uri, pin in result.files[1:]:
+        if not contains(result.directory, uri) and not pin.is_of(known.get(uri)):
+            raise IntegrityError(
+                "the result refers to a file that does not belong to the source",
+                path=uri,
+                expected=known.get(uri) or f"a file in {result.directory}",
+                found=pin,
+            )
+
+
+def check_directory(result: Snapshot, there: Sequence[str]) -> None:
+    """Check that all files in the target (`there`) belong to the result.
+
+    Flink deletes the files of a claimed savepoint, and then its directory only if it is empty. Temporary files are
+    allowed: they are deleted before the result is published.
+    """
+    ours = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
+    surplus = [uri for uri in there if uri not in ours and not is_temporary(name(result.directory), name(uri))]
+    if surplus:
+        raise IntegrityError(
+            "the target holds files that do not belong to the result",
+            path=result.directory,
+            expected=f"at most {len(ours)} files",
+            found=f"{len(surplus)} other files, such as {surplus[0]}",
+            advice="move them elsewhere",
+        )
+
+
+def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]:
+    """Pair every key group of the operator with its place in the source, in the order of the result's streams."""
+    sources = old.keyed if slot is Slot.KEYED else old.raw_keyed
+    results = new.keyed if slot is Slot.KEYED else new.raw_keyed
+    owners = {g: (s, extent) for s in sources for g, extent in s.present_groups}
+    pairs: dict[int, GroupPair] = {}
+    givers, headers = Givers(sources), KeyedHeaders(old.label)
+    for stream in results:
+        own = new.key_groups_of(stream.subtask)
+        check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
+        tables = headers.compare(different(givers.of(own)), stream) if slot is Slot.KEYED else {}
+        for key_group, extent in stream.present_groups:
+            if key_group in pairs:
+                raise IntegrityError(f"key group {key_group} is in the result twice", operator=old.label)
+            owner, source = owners.get(key_group, (None, None))
+            if owner is None or source is None or (owner.header != stream.header and owner.has_no_entry):
+                filler = _filler(old.label, key_group, stream)
+                pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
+                continue
+            compressed = stream.parsed is not None and stream.parsed.compressed
+            pairs[key_group] = GroupPair(key_group, source, extent, tables.get(owner.header), compressed)
+    lost = owners.keys() - pairs.keys()
+    if lost:
+        raise IntegrityError(
+            f"key group {min(lost)} is not in the result",
+            operator=old.label,
+            expected=f"{len(owners)} key groups with state",
+            found=f"{len(lost)} missing",
+        )
+    return list(pairs.values())
+
+
+def is_compared_by_record(old: Operator, new: Operator) -> bool:
+    """Whether keyed state is compared record by record: key groups or the kind changed, or directories were split."""
+    if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
+        return True
+    if old.left_out or (old.raw_timers and not new.raw_timers):
+        return True
+    if old.heap_streams and _lists_other_states(old, new):
+        return True
+    return bool(old.databases) and _directories(old) != _directories(new)
+
+
+def _lists_other_states(old: Operator, new: Operator) -> bool:
+    """Whether a heap stream of the result cannot be made of whole key groups of the source."""
+    givers = Givers([stream for stream in old.heap_streams if not stream.has_no_entry])
+    pairs = ((giver, stream) for stream in new.heap_streams for giver in givers.of(stream.key_groups))
+    return any(giver.state_names != stream.state_names for giver, stream in pairs)
+
+
+def check_rekeyed(old: Operator, new: Operator) -> None:
+    """Check the layout of keyed state whose records moved one by one; digests prove the records themselves."""
+    givers, takers = old.managed_keyed, new.managed_keyed
+    timers = () if new.raw_timers else old.heap_timers
+    doubled = old.doubled_timers if new.raw_timers else ()
+    left_out = {
+        state.name
+        for timer_stream in doubled
+        if timer_stream.parsed is not None
+        for state in timer_stream.parsed.states
+    }
+    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.left_out)
+    subtasks = list(range(new.parallelism)) if givers or timers else []
+    same_groups = old.max_parallelism == new.max_parallelism
+    if old.databases and new.databases and same_groups:
+        subtasks = [subtask for subtask in subtasks if near.of(new.key_groups_of(subtask))]
+    check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in takers], old.label)
+    if not same_groups:
+        raw_keyed = (*old.own_raw_keyed, *new.own_raw_keyed)
+        check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
+    all_givers = different(givers)
+    for stream in takers:
+        own = new.key_groups_of(stream.subtask)
+        check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
+        kept = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
+        check_equal(f"framing of subtask {stream.subtask}", kept, stream.framing, old.label)
+        headers.compare(different(near.of(own)) if new.databases and same_groups else all_givers, stream)
+
+
+class FilePair(NamedTuple):
+    """A file of a new subtask's RocksDB directory, by its name there, in the source and in the result."""
+
+    subtask: int
+    name: str
+    source: Extent
+    result: Extent
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is an SST file."""
+        return self.name.endswith(".sst")
+
+
+def _directories(operator: Operator) -> list[tuple[object, ...]]:
+    return [
+        (directory.subtask, directory.key_groups, sorted(file.name for file in directory.files))
+        for directory in operator.databases
+    ]
+
+
+def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
+    """Pair every file of the operator's databases, and the streams that describe their states."""
+    check_equal("RocksDB directories", _directories(old), _directories(new), old.label)
+    for database in new.databases:
+        own = new.key_groups_of(database.subtask)
+        check_equal(f"key groups of subtask {database.subtask}", own, database.key_groups, old.label)
+    return [
+        FilePair(new_database.subtask, name, source, result)
+        for old_database, new_database in zip(old.databases, new.databases, strict=True)
+        for name, source, result in (
+            (f"the states of subtask {old_database.subtask}", old_database.header_extent, new_database.header_extent),
+            *(
+                (source_file.name, source_file.extent, result_file.extent)
+                for source_file, result_file in zip(*_by_name(old_database, new_database), strict=True)
+            ),
+        )
+    ]
+
+
+def _by_name(*databases: Database) -> Iterator[list[DatabaseFile]]:
+    return (sorted(database.files) for database in databases)
+
+
+def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
+    """Check states, modes and headers of operator state; digests prove the elements themselves."""
+    sources, results = old.elements_in(slot), new.elements_in(slot)
+    check_equal(f"{slot} states", _modes(sources), _modes(results), old.label)
+    same_parallelism = old.parallelism == new.parallelism
+    unmoved = same_parallelism or not sources
+    expected = [stream.subtask for stream in sources] if unmoved else list(range(new.parallelism))
+    check_equal(f"subtasks with {slot} state", expected, [stream.subtask for stream in results], old.label)
+    by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
+    for source in sources:
+        by_subtask[source.subtask].append(source)
+    headers, all_givers = ElementHeaders(old.label), different(sources)
+    for stream in results:
+        headers.compare(different(by_subtask[stream.subtask]) if same_parallelism else all_givers, stream)
+
+
+def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, int]]:
+    """Yield (state, subtask) of every copy of a broadcast state."""
+    for stream in streams:
+        for state in stream.states:
+            if state.mode is DistributionMode.BROADCAST and state.elements:
+                yield state.name, stream.subtask
+
+
+def _finished(operator: Operator) -> list[int]:
+    return sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
+
+
+def _modes(streams: Sequence[ElementStream]) -> list[tuple[str, str]]:
+    return sorted({(state.name, state.mode.name) for stream in streams for state in stream.states})
+
+
+def _filler(label: str, key_group: int, stream: KeyedStream) -> bytes:
+    """Return the block that the result must have where the source has no entry: a heap block without entries."""
+    if stream.framing is not Framing.HEAP or stream.parsed is None:
+        raise IntegrityError(f"key group {key_group} is not in the source", operator=label)
+    return empty_group(key_group, stream.parsed)
+
+
+def check_equal(subject: str, expected: object, actual: object, label: str | None = None) -> None:
+    """`IntegrityError` about the subject if the result's value differs from the source's."""
+    if expected != actual:
+        raise IntegrityError(f"{subject}: result and source differ", operator=label, expected=expected, found=actual)

@@ -1,0 +1,103 @@
+"""Check of the declared surgery: a result has its source's operators, but for those declared as renamed or dropped.
+
+Everything else is compared with the source after the surgery. From both `_metadata` files alone, this check shows that
+only the declared operators changed, and that new ids follow from the declared uids by Flink's rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rescale.execution.compare.validation.coverage import check_equal
+from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.snapshot.dropped_states import lost_states, state_names
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.surgery import NOT_READ, Surgery, as_dropped
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import IntegrityError
+from rescale.text.names import first_of
+
+_MOST_NAMED = 10
+
+
+def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
+    """Compare the operators with those of the `source` before the surgery.
+
+    `IntegrityError` if they differ in an operator that the surgery does not name.
+    """
+    renamed = {renaming.operator_id: renaming for renaming in surgery.renamed}
+    dropped = {operator.operator_id for operator in surgery.dropped}
+    source_operators = {operator.operator_id: operator for operator in source.operators}
+    _check_there("renamed", set(renamed), set(source_operators))
+    _check_there("dropped", dropped, set(source_operators))
+    for lost in surgery.dropped:
+        actual_loss = as_dropped(source_operators[lost.operator_id])
+        check_equal("bytes of the dropped operator", actual_loss.bytes, lost.bytes, lost.label)
+        if NOT_READ not in (*actual_loss.states, *lost.states):  # its files may be deleted meanwhile: nobody needs them
+            check_equal("states of the dropped operator", actual_loss.states, lost.states, lost.label)
+    _check_states(source_operators, result, surgery)
+    entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
+    for renaming in surgery.renamed:
+        if renaming.uid:
+            new_id = operator_id_of_uid(renaming.uid)
+            check_equal(f"id of the uid {renaming.uid!r}", new_id, renaming.new_operator_id, renaming.label)
+    expected = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in entries]
+    actual = [entry.operator_id for entry in result.metadata.operators]
+    if expected != actual:
+        new_labels = {renaming.new_operator_id: renaming.new_label for renaming in surgery.renamed}
+        labels = _labels(source) | _labels(result) | new_labels
+        missing = [labels.get(operator_id, operator_id) for operator_id in expected if operator_id not in actual]
+        more = [labels.get(operator_id, operator_id) for operator_id in actual if operator_id not in expected]
+        raise IntegrityError(
+            "the result and the source differ in operators that were not declared as renamed or dropped",
+            expected=first_of(missing, _MOST_NAMED) or "only the source's operators, in their order",
+            found=first_of(more, _MOST_NAMED)
+            or ("none of these" if missing else "the same operators in another order"),
+            advice=Advice(
+                "if operators were renamed or dropped, say which: ",
+                mention("rename", "OLD=NEW"),
+                ", ",
+                mention("drop", "UID"),
+            ),
+        )
+    if source.metadata.version < FIRST_VERSION_WITH_NAMES:
+        return
+    for old, new in zip(entries, result.metadata.operators, strict=True):
+        uid = renamed[old.operator_id].uid if old.operator_id in renamed else old.uid
+        check_equal("uid", uid, new.uid, old.operator_id)
+
+
+def _labels(snapshot: Snapshot) -> dict[str, str]:
+    return {operator.operator_id: operator.label for operator in snapshot.operators}
+
+
+def _check_states(source_operators: dict[str, Operator], result: Snapshot, surgery: Surgery) -> None:
+    """Check that the source has the states that are declared as dropped, and the result has none of them."""
+    changed = {dropped.operator_id for dropped in surgery.dropped_states}
+    _check_there("having lost a state", changed, set(source_operators))
+    by_id = {operator.operator_id: operator for operator in result.operators}
+    for dropped in surgery.dropped_states:
+        lost = lost_states(source_operators[dropped.operator_id], dropped.name)
+        if replace(dropped, stored_bytes=None) not in lost:  # a comparison does not read files to count these bytes
+            raise IntegrityError(
+                "the source does not have a state that was declared as dropped",
+                operator=dropped.label,
+                state=dropped.name,
+                expected=dropped,
+                found=lost,
+            )
+        operator = by_id.get(surgery.new_ids.get(dropped.operator_id, dropped.operator_id))
+        if operator is not None and dropped.name in state_names(operator):
+            raise IntegrityError(
+                "the result still has a state that was declared as dropped", operator=dropped.label, state=dropped.name
+            )
+
+
+def _check_there(change: str, declared: set[str], source_ids: set[str]) -> None:
+    if missing := declared - source_ids:
+        raise IntegrityError(
+            f"the source does not have an operator that was declared as {change}",
+            operator=min(missing),
+            advice="compare the result with the snapshot that it was made from",
+        )

@@ -1,0 +1,99 @@
+"""Check of declared Kafka offsets: the result's own bytes start each partition where it was declared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rescale.flink.kafka.position import Position, StartAt, TopicPartition
+from rescale.snapshot.kafka.changes import KafkaChange
+from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import Surgery
+from rescale.text.errors import IntegrityError
+
+_SHOWN = 5
+
+
+class _Books(NamedTuple):
+    """Positions of a source: held by readers, waiting in the enumerator; and the partitions that it has assigned."""
+
+    held: Sequence[Position] = ()
+    waiting: Sequence[Position] = ()
+    assigned: Sequence[Position] = ()
+
+
+def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
+    """Compare the Kafka offsets of the result with the `source` before the surgery, changed as declared.
+
+    `IntegrityError` if the result has other offsets.
+    """
+    if not surgery.kafka:
+        return
+    before, after = (
+        {offsets.operator.operator_id: _books(offsets) for offsets in kafka_offsets(snapshot)}
+        for snapshot in (source, result)
+    )
+    for change in surgery.kafka:
+        new_id = surgery.new_ids.get(change.operator_id, change.operator_id)
+        old = before.get(change.operator_id, _Books())
+        _check_there(old, change)
+        # A source without any partition cannot be recognized as Kafka's by its bytes.
+        _check_equal(_after(old, change), after.get(new_id, _Books()), change)
+
+
+def _check_there(old: _Books, change: KafkaChange) -> None:
+    """Check that the source has the partitions that were declared to change, with the declared offsets or none."""
+    stored: dict[TopicPartition, set[Position]] = {position.partition: set() for position in old.assigned}
+    for position in (*old.held, *old.waiting):
+        stored.setdefault(position.partition, set()).add(position)
+    for declared in change.partitions:
+        partition = TopicPartition(declared.topic, declared.partition)
+        offsets = {position.next for position in stored.get(partition, ())}
+        has_none = partition in stored and offsets <= {StartAt.UNSET}
+        if declared.next not in offsets and (declared.next is not None or not has_none):
+            raise IntegrityError(
+                "the source does not have a Kafka offset that was declared as changed",
+                operator=change.label,
+                expected=f"{partition} from {declared.next}",
+                found=_named(stored.get(partition, set())),
+                advice="compare the result with the snapshot that it was made from",
+            )
+
+
+def _check_equal(expected: _Books, books: _Books, change: KafkaChange) -> None:
+    for role, declared, actual in zip(("held", "waiting", "assigned"), expected, books, strict=True):
+        if Counter(declared) != Counter(actual):
+            raise IntegrityError(
+                f"the {role} Kafka partitions are not the declared ones",
+                operator=change.label,
+                expected=_named(set(declared) - set(actual)),
+                found=_named(set(actual) - set(declared)),
+            )
+
+
+def _books(offsets: KafkaOffsets) -> _Books:
+    if offsets.enumerator is None:
+        return _Books(offsets.held)
+    assigned = [Position(partition, StartAt.UNSET) for partition in offsets.enumerator.assigned]
+    return _Books(offsets.held, offsets.enumerator.unassigned, assigned)
+
+
+def _after(old: _Books, change: KafkaChange) -> _Books:
+    """Return the positions after the change.
+
+    If the operator becomes a `KafkaSource`, each partition of its union state becomes one split and is assigned.
+    """
+    held, waiting, assigned = (
+        [new for position in positions if (new := change.applied(position)) is not None] for positions in old
+    )
+    if change.becomes_source:
+        held = list(dict.fromkeys(held))
+        assigned = held
+    return _Books(held, waiting, [Position(position.partition, StartAt.UNSET) for position in assigned])
+
+
+def _named(positions: set[Position]) -> str:
+    names = sorted(f"{position.partition} from {position.next}" for position in positions)
+    return ", ".join(names[:_SHOWN]) or "none"

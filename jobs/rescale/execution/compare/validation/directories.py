@@ -1,0 +1,238 @@
+"""Comparison of RocksDB directories by their MANIFESTs and deleted ranges, without reading rows.
+
+A new directory of an operator that keeps its max parallelism is made in one of two ways, which its files reveal:
+
+* Its SST files are the source's, and deleted ranges hide rows of other subtasks. `assembly_proof` proves such a
+  directory, except for the bytes of copied files.
+* RocksDB has rewritten its files, and none has keys outside the subtask's key groups. Such a directory can only be
+  proven by its rows.
+
+File names do not identify SST files: a file is matched with the source's by its state, size and keys.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rescale.execution.compare.validation.coverage import FilePair, is_compared_by_record, pair_database_files
+from rescale.flink.givers import Givers
+from rescale.rocksdb.assembly.assembled_database import SourceDatabase
+from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
+from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.sst.table import DeletedRange
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.databases.table_sizes import open_table
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.side_by_side import side_by_side
+from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
+
+
+class WholeFiles(NamedTuple):
+    """The directory of a subtask, made of whole files of the source.
+
+    `same` counts SST files that are the source's own, in place. The bytes of the `copies`, and of the `small` files
+    that are not SST files, remain to be compared. `deleted_ranges` counts files that hide rows.
+    """
+
+    subtask: int
+    same: int
+    copies: tuple[FilePair, ...]
+    small: tuple[FilePair, ...]
+    deleted_ranges: int
+
+
+def may_go_by_files(old: Operator, new: Operator) -> bool:
+    """Whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
+    same = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
+    return same and bool(old.databases) and not old.left_out and not (old.raw_timers and not new.raw_timers)
+
+
+def whole_files(source: Snapshot, result: Snapshot) -> list[dict[int, WholeFiles]]:
+    """Return for each operator the new directories that are made of whole files of the source, by subtask.
+
+    The bytes of these files remain to be compared. `IntegrityError` if a directory is neither made of whole files nor
+    rewritten: deleted ranges are missing or hide other rows, or files lie where they do not belong.
+    """
+    pairs = list(zip(source.operators, result.operators, strict=True))
+    if not any(may_go_by_files(*pair) for pair in pairs):
+        return [{} for _ in pairs]
+    if any(may_go_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
+        pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators, strict=True))
+    comparer = _Comparer(source.contents, result.contents.unpinned())
+    return [comparer.operator(old, new) if may_go_by_files(old, new) else {} for old, new in pairs]
+
+
+def _source_with_tables(source: Snapshot) -> Snapshot:
+    databases = [database for operator in source.operators for database in operator.databases]
+    return with_tables(source) if any(database.source is None for database in databases) else source
+
+
+def _result_with_tables(result: Snapshot) -> Snapshot:
+    try:
+        return with_tables(result, result.contents.unpinned())
+    except (SnapshotError, UnsupportedError) as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: RescaleError) -> IntegrityError:
+    return IntegrityError(
+        f"the result cannot be read back: {error.what}",
+        path=error.path,
+        offset=error.offset,
+        operator=error.operator,
+        expected=error.expected,
+        found=error.found,
+    )
+
+
+class _Comparer:
+    """Compares operators whose MANIFESTs were read; `source` and `result` read the files of both sides."""
+
+    def __init__(self, source: SnapshotFiles, result: SnapshotFiles) -> None:
+        self._source = source
+        self._result = result
+
+    def operator(self, old: Operator, new: Operator) -> dict[int, WholeFiles]:
+        try:
+            if not is_compared_by_record(old, new):
+                return {directory.subtask: directory for directory in self._unchanged(old, new)}
+            near = Givers(old.databases)
+            directories = side_by_side(
+                lambda database: self._assembled(old, near.of(database.key_groups), database), new.databases
+            )
+        except RescaleError as error:
+            raise error.located(operator=old.label) from None
+        return {directory.subtask: directory for directory in directories if directory is not None}
+
+    def _unchanged(self, old: Operator, new: Operator) -> Iterator[WholeFiles]:
+        """Yield the directories of an operator whose databases stay in their subtasks, with all their files."""
+        pairs: dict[int, list[FilePair]] = defaultdict(list)
+        for pair in pair_database_files(old, new):
+            pairs[pair.subtask].append(pair)
+        for subtask, own in pairs.items():
+            yield self._whole_files(subtask, own, deleted_ranges=0)
+
+    def _assembled(self, old: Operator, givers: Sequence[Database], new: Database) -> WholeFiles | None:
+        """Return a directory made of whole files of the `givers`, the source's directories that share its key groups.
+
+        None if RocksDB has rewritten its files.
+        """
+        maximum = old.max_parallelism
+        sources, result = list(map(_source_of, givers)), _source_of(new)
+        alone = new.key_groups.intersection(givers[0].key_groups) if len(givers) == 1 else new.key_groups
+        wanted = key_range(alone, maximum)
+        matched = _matched(sources, result, wanted, maximum)
+        if wanted.holds(result.manifest.files.values()) and not matched.complete:
+            return None
+        deleted = {
+            table.file.name: self._deleted_ranges(table)
+            for table in new.tables
+            if table.file.name not in matched.origins
+        }
+        database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
+        check_assembled(sources, database, new.key_groups, maximum)
+        theirs, own = [_extents(giver) for giver in givers], _extents(new)
+        pairs = [
+            FilePair(new.subtask, name, theirs[origin.source][origin.name], own[name])
+            for name, origin in matched.origins.items()
+        ]
+        pairs += _options(givers, new)
+        return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
+
+    def _deleted_ranges(self, table: LiveTable) -> Sequence[DeletedRange]:
+        """Return the deleted ranges of a file; `IntegrityError` if it has rows, too."""
+        try:
+            opened = open_table(table, self._result)
+            ranges = list(opened.deleted_ranges())
+            has_rows = opened.properties.entries != len(ranges) or next(opened.index(), None) is not None
+        except (SnapshotError, UnsupportedError) as error:
+            raise _unreadable(error) from None
+        if has_rows:
+            raise IntegrityError(
+                "an SST file with rows does not belong to the source",
+                path=self._result.uri(table.extent),
+                expected=f"only {len(ranges)} deleted ranges",
+                found=f"{opened.properties.entries} entries",
+            )
+        return ranges
+
+    def _whole_files(self, subtask: int, pairs: Sequence[FilePair], deleted_ranges: int) -> WholeFiles:
+        tables = [pair for pair in pairs if pair.is_table]
+        copies = tuple(pair for pair in tables if not self._is_same(pair))
+        small = tuple(pair for pair in pairs if not pair.is_table)
+        return WholeFiles(subtask, len(tables) - len(copies), copies, small, deleted_ranges)
+
+    def _is_same(self, pair: FilePair) -> bool:
+        """Whether both are the same file; `check_references` has checked that its version is the pinned one."""
+        places = [
+            (files.uri(extent), extent.start, extent.length)
+            for files, extent in ((self._source, pair.source), (self._result, pair.result))
+        ]
+        return places[0] == places[1]
+
+
+class _Matched(NamedTuple):
+    """The source's file that each file is; `complete` if every file, and every file of the source, was matched."""
+
+    origins: Mapping[str, Origin]
+    complete: bool
+
+
+def _matched(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: KeyRange, maximum: int) -> _Matched:
+    """Match files of the result with the source's.
+
+    Two files of one state with the same size and keys are matched in the order of level and age.
+    """
+    candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
+    for number, source in enumerate(sources):
+        own = key_range(source.key_groups, maximum)
+        for state, file in _files(source):
+            if Overlap.OUTSIDE not in (wanted.overlap(file), own.overlap(file)):
+                candidates[_looks(state, file)].append(Origin(number, file.name))
+    origins: dict[str, Origin] = {}
+    for state, file in _files(result):
+        if left := candidates[_looks(state, file)]:
+            origins[file.name] = left.pop(0)
+    complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
+    return _Matched(origins, complete)
+
+
+def _files(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
+    """Yield (state, file), in each level the oldest first."""
+    return ((family.name, file) for family in database.manifest.column_families for file in family.files)
+
+
+def _looks(state: str, file: LiveFile) -> tuple[object, ...]:
+    return state, file.size, file.smallest, file.largest
+
+
+def _options(givers: Sequence[Database], new: Database) -> Iterator[FilePair]:
+    """Pair the OPTIONS files with those of the first giver that has any."""
+    theirs = [
+        _extents(giver)[source.options]
+        for giver in sorted(givers, key=lambda giver: giver.key_groups)
+        if (source := _source_of(giver)).options is not None
+    ]
+    for name, extent in new.files:
+        if name.startswith("OPTIONS-"):
+            if not theirs:
+                raise IntegrityError(
+                    "a database has an OPTIONS file, but no source has any", path=_source_of(new).uri, found=name
+                )
+            yield FilePair(new.subtask, name, theirs[0], extent)
+
+
+def _extents(database: Database) -> dict[str, Extent]:
+    """Where the files of a database lie, by their names in it."""
+    return {file.name: file.extent for file in database.files}
+
+
+def _source_of(database: Database) -> SourceDatabase:
+    if database.source is None:
+        raise ValueError(f"the MANIFEST of subtask {database.subtask} was not read")
+    return database.source

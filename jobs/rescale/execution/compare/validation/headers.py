@@ -1,0 +1,146 @@
+"""Comparison of a result's stream headers with the source's.
+
+Most streams of an operator have the same header, and most new streams get their state from streams with the same
+headers, so each distinct combination is compared once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from rescale.flink.keyed.header import merge_keyed_headers
+from rescale.flink.keyed.timers.heap_timers import timer_header
+from rescale.flink.operator_state import merge_operator_state_headers
+from rescale.snapshot.model import Database, ElementStream, KeyedHolder, KeyedStream
+from rescale.text.errors import IntegrityError, RescaleError
+
+MADE_ANEW = "if the result is published, run again into another target; else discard it and run again"
+"""Advice for a wrong result: a published one is never discarded."""
+
+
+class HasHeader(Protocol):
+    @property
+    def header(self) -> bytes: ...
+
+
+H = TypeVar("H", bound=HasHeader)
+
+Tables = dict[bytes, tuple[int, ...]]
+"""State ids in the result by the source's state id, for each source header whose ids differ."""
+
+
+def different(streams: Iterable[H]) -> list[H]:
+    """Return the first stream with each header."""
+    first_streams: dict[bytes, H] = {}
+    for stream in streams:
+        first_streams.setdefault(stream.header, stream)
+    return list(first_streams.values())
+
+
+class KeyedHeaders:
+    """Keyed headers of one operator; `timers` are its raw keyed streams that become keyed state.
+
+    States that are `left_out` are not in the result.
+    """
+
+    def __init__(self, label: str, timers: Sequence[KeyedStream] = (), left_out: Collection[str] = ()) -> None:
+        self._label = label
+        self._timers = timers
+        self._left_out = left_out
+        self._compared: dict[tuple[bytes, ...], Tables] = {}
+
+    def compare(self, givers: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
+        """`IntegrityError` unless the stream's header is its givers' headers merged; the givers' headers differ."""
+        headers = stream.header, *(giver.header for giver in givers)
+        if headers not in self._compared:
+            self._compared[headers] = self._tables(givers, stream)
+        return self._compared[headers]
+
+    def _tables(self, givers: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
+        if not self._timers and not self._left_out and all(giver.header == stream.header for giver in givers):
+            return {}
+        headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
+        if isinstance(stream, Database):  # RocksDB compresses blocks of its own
+            headers = [replace(header, compressed=False) for header in headers]
+        try:
+            if len(headers) <= len(givers):
+                raise IntegrityError("a header that is not understood differs from the source's")
+            compressed = headers[0].compressed
+            timer_headers = [
+                timer_header(timer_stream.services or (), compressed=compressed) for timer_stream in self._timers
+            ]
+            merged = merge_keyed_headers([*headers, *timer_headers], self._left_out)
+        except RescaleError as error:
+            raise IntegrityError(
+                f"the header of subtask {stream.subtask} does not agree with the source's: {error.what}",
+                operator=self._label,
+            ) from None
+        if merged.header != stream.parsed:
+            raise IntegrityError(
+                f"header of subtask {stream.subtask}: result and source differ",
+                operator=self._label,
+                expected=merged.header,
+                found=stream.parsed,
+            )
+        if isinstance(stream, KeyedStream):  # a directory may have states of directories that gave it no key group
+            known = {state.name for header in (*headers[1:], *timer_headers) for state in header.states}
+            named = [state.name for state in merged.header.states]
+            _refuse_surplus(self._label, f"the header of subtask {stream.subtask}", known, named)
+        tables = zip(givers, merged.id_maps[1:], strict=False)
+        return {giver.header: table for giver, table in tables if table != tuple(range(len(table)))}
+
+
+class ElementHeaders:
+    """Headers of the operator state of one operator."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._compared: set[tuple[bytes, ...]] = set()
+
+    def compare(self, givers: Sequence[ElementStream], stream: ElementStream) -> None:
+        """`IntegrityError` unless the stream's header is its givers' headers merged; the givers' headers differ."""
+        headers = stream.header, *(giver.header for giver in givers)
+        if headers not in self._compared:
+            self._check(givers, stream)
+            self._compared.add(headers)
+
+    def _check(self, givers: Sequence[ElementStream], stream: ElementStream) -> None:
+        if all(giver.header == stream.header for giver in givers):
+            return
+        headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
+        try:
+            if len(headers) <= len(givers):
+                raise IntegrityError("a header that is not understood differs from the source's")
+            merged = merge_operator_state_headers(headers)
+        except RescaleError as error:
+            raise IntegrityError(
+                f"the operator-state header of subtask {stream.subtask} does not agree with the source's: {error.what}",
+                operator=self._label,
+            ) from None
+        if merged != stream.parsed:
+            raise IntegrityError(
+                f"operator-state header of subtask {stream.subtask}: result and source differ",
+                operator=self._label,
+                expected=merged,
+                found=stream.parsed,
+            )
+        known = {state.name for header in headers[1:] for state in (*header.list_states, *header.broadcast_states)}
+        states = (*merged.list_states, *merged.broadcast_states)
+        subject = f"the operator-state header of subtask {stream.subtask}"
+        _refuse_surplus(self._label, subject, known, [state.name for state in states])
+
+
+def _refuse_surplus(label: str, subject: str, known: Collection[str], states: Sequence[str]) -> None:
+    """`IntegrityError` if there is a state that no subtask of the source knows: the plan has misread a header."""
+    surplus = [state for state in states if state not in known]
+    if surplus:
+        raise IntegrityError(
+            f"{subject} has a state that the source does not have",
+            operator=label,
+            state=surplus[0],
+            expected=f"{len(known)} states",
+            found=f"{len(states)}",
+            advice=MADE_ANEW,
+        )

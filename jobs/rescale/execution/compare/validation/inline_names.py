@@ -1,0 +1,85 @@
+"""Names of streams that lie in `_metadata` itself (`ByteStreamStateHandle`'s `handleName`).
+
+Flink identifies such a stream by its name: it takes two streams with the same name for the same, whatever bytes they
+hold. A result names them as it names files (`Plan.file_name`): operator, slot, subtask, the beginning of the plan's
+digest, and in a RocksDB directory the file. Without a certificate the digest is unknown, but all names have the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
+from rescale.flink.metadata.handles import IncrementalHandle, InlineStream, KeyGroupsHandle, Stream
+from rescale.flink.slot import Slot
+from rescale.plan.new_streams import META_STREAM
+from rescale.snapshot.model import Snapshot
+from rescale.text.errors import IntegrityError
+
+_REWRITTEN_TABLE = r"\d+-\d+-\d+\.sst"
+"""First key group, state and number of a rewritten SST file (`rows_writer`)."""
+
+_COPIED_FROM_BASE = "base-"
+"""Prefix of SST files that a continued result takes over from its base (`writers.rocksdb.continued`)."""
+
+
+class _Named(NamedTuple):
+    """An inline stream, the name it should begin with, and its file's name in a RocksDB directory."""
+
+    stream: InlineStream
+    place: str
+    local_name: str | None
+
+
+def check_inline_names(result: Snapshot) -> None:
+    """Check that every inline stream has the name that a run gives it, and that no name occurs twice."""
+    digest = "[0-9a-f]{8}"
+    seen: set[str] = set()
+    for operator in result.operators:
+        for inline in _inline_streams(operator.entry):
+            end = ""
+            if inline.local_name is not None:
+                own = re.escape(inline.local_name)
+                end = f"-(?:(?:{_COPIED_FROM_BASE})?{own}|{_REWRITTEN_TABLE})" if _is_table(inline) else f"-{own}"
+            match = re.fullmatch(f"{re.escape(inline.place)}-({digest}){end}", inline.stream.name)
+            if match is None or inline.stream.name in seen:
+                raise IntegrityError(
+                    "a stream in the metadata has the wrong name"
+                    if match is None
+                    else "two streams in the metadata have the same name",
+                    path=result.metadata_uri,
+                    operator=operator.label,
+                    expected=f"{inline.place}-<plan>{f'-{inline.local_name}' if inline.local_name else ''}",
+                    found=inline.stream.name,
+                    advice=MADE_ANEW,
+                )
+            digest = match[1]
+            seen.add(inline.stream.name)
+
+
+def _is_table(inline: _Named) -> bool:
+    return inline.local_name is not None and inline.local_name.endswith(".sst")
+
+
+def _inline_streams(entry: OperatorState) -> Iterator[_Named]:
+    for subtask in entry.subtasks:
+        for slot, local_name, stream in _streams(subtask.state or SubtaskState()):
+            if isinstance(stream, InlineStream):
+                yield _Named(stream, f"{entry.operator_id}-{slot}-{subtask.index}", local_name)
+
+
+def _streams(state: SubtaskState) -> Iterator[tuple[Slot, str | None, Stream | None]]:
+    """Yield every stream of a subtask, with its file's name in a RocksDB directory."""
+    for slot, elements in ((Slot.OPERATOR, state.managed_operator), (Slot.RAW_OPERATOR, state.raw_operator)):
+        if elements is not None:
+            yield slot, None, elements.stream
+    for slot, keyed in ((Slot.KEYED, state.managed_keyed), (Slot.RAW_KEYED, state.raw_keyed)):
+        match keyed:
+            case KeyGroupsHandle():
+                yield slot, None, keyed.stream
+            case IncrementalHandle():
+                yield slot, META_STREAM, keyed.meta
+                yield from ((slot, file.name, file.stream) for file in (*keyed.shared, *keyed.private))

@@ -1,0 +1,105 @@
+"""Work of a validation's task where records got new key groups: digests the records of one side.
+
+On both sides every record must lie in the key group of its key, if the hash of keys is known. Records of the source are
+digested under the key group that they must have in the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rescale.execution.compare.source_digests import digest_records
+from rescale.execution.compare.validation.key_counter import KeyCounter
+from rescale.execution.sources.record_sources import DatabasePlace, RecordSource, TimerPlace
+from rescale.flink.advice import CANONICAL_RESULT
+from rescale.flink.arrays import Longs
+from rescale.flink.keyed.blocks.record_digest import StateDigest
+from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.composite_key import composite_keys
+from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
+from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
+
+
+class RecordCheck(NamedTuple):
+    """Records of one side, and the max parallelism of the result; `doubled` records are stored in two places."""
+
+    operator: int
+    label: str
+    in_result: bool
+    key_hash: str | None
+    new_max_parallelism: int
+    records: RecordSource
+    doubled: bool = False
+
+
+class RecordTally(NamedTuple):
+    """Result of a check: digests by state name, key groups, their bytes, and a lower bound of distinct keys.
+
+    `of_timers` says whether the records are timers that lie apart from the rest of the state.
+    """
+
+    operator: int
+    in_result: bool
+    states: dict[str, StateDigest]
+    groups: int
+    size: int
+    keys: int
+    of_timers: bool
+    doubled: bool
+
+
+@dataclass(frozen=True)
+class RecordComparer:
+    """Digests units of one source and one result, given by their files; pickled into the tasks."""
+
+    source: SnapshotFiles
+    result: SnapshotFiles
+
+    def __call__(self, check: RecordCheck) -> RecordTally:
+        side = RESULT if check.in_result else SOURCE
+        try:
+            return looked_at_again(lambda: self._tally(check), side)
+        except SnapshotError as error:
+            if not check.in_result:
+                raise error.located(operator=check.label) from None
+            raise IntegrityError(
+                f"the result cannot be read back: {error.what}",
+                path=error.path,
+                offset=error.offset,
+                operator=check.label,
+                state=error.state,
+                expected=error.expected,
+                found=error.found,
+                advice=CANONICAL_RESULT if isinstance(check.records.place, DatabasePlace) else None,
+            ) from None
+        except RescaleError as error:
+            raise error.located(operator=check.label) from None
+
+    def _tally(self, check: RecordCheck) -> RecordTally:
+        source = check.records
+        keys = None if check.key_hash is None else composite_keys(understood(source.header), check.key_hash)
+        key_groups = NewKeyGroups(keys, source.max_parallelism, check.new_max_parallelism)
+        counter = KeyCounter()
+
+        def new_key_groups(records: Records) -> Longs:
+            groups, codes = key_groups.of(records)
+            if codes is not None:
+                counter.add(codes)
+            return groups
+
+        digests = digest_records(source, self.result if check.in_result else self.source, new_key_groups)
+        states = {name: digest for name, digest in digests.items() if digest.records}
+        return RecordTally(
+            check.operator,
+            check.in_result,
+            states,
+            source.key_groups_counted,
+            source.size,
+            counter.count,
+            isinstance(source.place, TimerPlace),
+            check.doubled,
+        )

@@ -1,0 +1,91 @@
+"""Proof from digests of records: source and result hold the same records, each in its key group."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from rescale.execution.compare.source_digests import add_digests
+from rescale.execution.compare.validation.key_counter import MOST_KEYS_COUNTED
+from rescale.execution.compare.validation.record_compare import RecordTally
+from rescale.flink.advice import CANONICAL
+from rescale.flink.keyed.blocks.record_digest import StateDigest
+from rescale.flink.keys.formulas import KNOWN
+from rescale.runstate.certificate import CertifiedRecords, CertifiedState
+from rescale.snapshot.model import Operator
+from rescale.text.errors import IntegrityError, SnapshotError
+
+
+def record_proof(
+    operator: Operator, tallies: Sequence[RecordTally], key_hashes: Mapping[str, str]
+) -> CertifiedRecords | None:
+    """Check that both sides hold the same records, state by state, and the result in the right key groups."""
+    if not tallies:
+        return None
+    source = _added_up(tally for tally in tallies if not tally.in_result and not tally.doubled)
+    left_out = {name: source.pop(name, StateDigest()).records for name in sorted(operator.left_out)}
+    result = _added_up(tally for tally in tallies if tally.in_result)
+    _compare_doubled(operator, source, _added_up(tally for tally in tallies if tally.doubled))
+    for state in sorted(source.keys() | result.keys()):
+        in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
+        if in_source != in_result:
+            same = in_source[:2] == in_result[:2]
+            raise IntegrityError(
+                "records lie in the wrong key groups" if same else "records were lost, doubled or changed",
+                operator=operator.label,
+                state=state,
+                expected=f"{in_source.records} records with digest {in_source.digest:032x}",
+                found=f"{in_result.records} records with digest {in_result.digest:032x}",
+            )
+    key_hash = key_hashes.get(operator.operator_id)
+    return CertifiedRecords(
+        compared=sum(digest.records for digest in source.values()),
+        key_hash=key_hash,
+        hash_is=how_sure(key_hash),
+        distinct_keys_at_least=_distinct_keys(tallies),
+        states={
+            state: CertifiedState(digest.records, f"{digest.digest:032x}") for state, digest in sorted(source.items())
+        },
+        left_out=left_out,
+    )
+
+
+def how_sure(key_hash: str | None) -> str | None:
+    """Return whether a rule for hashes is known or only tested; None where there is no rule."""
+    return None if key_hash is None else "known" if key_hash == KNOWN else "tested, not known"
+
+
+def _distinct_keys(tallies: Iterable[RecordTally]) -> int:
+    """Return a lower bound of the number of keys, given that both sides hold the same records.
+
+    A key lies in one key group, so the counts of tallies of the same sort add up. Timers that lie apart may belong to
+    keys that have state, and both sides have the same keys, so of different sorts only the largest count is taken.
+    """
+    counted: dict[tuple[bool, bool, bool], int] = defaultdict(int)
+    for tally in tallies:
+        counted[tally.in_result, tally.of_timers, tally.doubled] += tally.keys
+    return min(MOST_KEYS_COUNTED, max(counted.values()))
+
+
+def _compare_doubled(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:
+    """`SnapshotError` if timers that are stored twice differ: only one copy is in the result."""
+    states = {state.name for stream in operator.doubled_timers if stream.parsed for state in stream.parsed.states}
+    for state in sorted(states):
+        keyed_digest, raw_digest = keyed.get(state, StateDigest()), raw.get(state, StateDigest())
+        if keyed_digest != raw_digest:
+            raise SnapshotError(
+                "timers are stored twice, as keyed and as raw keyed state, and the two differ",
+                operator=operator.label,
+                state=state,
+                expected=f"{keyed_digest.records} records with digest {keyed_digest.digest:032x}",
+                found=f"{raw_digest.records} raw keyed records with digest {raw_digest.digest:032x}",
+                advice=CANONICAL,
+            )
+
+
+def _added_up(tallies: Iterable[RecordTally]) -> dict[str, StateDigest]:
+    """Return the sums of the digests by state."""
+    total: dict[str, StateDigest] = {}
+    for tally in tallies:
+        add_digests(total, tally.states)
+    return total

@@ -1,0 +1,178 @@
+"""Proof by the store's own checksums of state that then need not be read back.
+
+A relocated operator has the key groups of its source end to end, only split into files at other places. The checksums
+of all its files, less their headers, therefore combine to the checksum of the same bytes on both sides; and a file that
+was copied as a whole has the checksum of its source. State whose checksums are missing or differ is read completely,
+which finds the difference.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rescale.execution.compare.validation.check_units import Check, Checks
+from rescale.execution.compare.validation.compare import FileCheck, GroupCheck, Tally
+from rescale.flink.slot import Slot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.checksums import CRCS, Checksum, checksum_of_etag
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import open_store
+
+_LONGEST_HEADER = 1 << 20
+
+
+class StoredSums(NamedTuple):
+    """Tallies of the state that checksums proved, their algorithms by operator, and the checks that are left."""
+
+    checks: Checks
+    tallies: list[Tally]
+    algorithms: dict[int, set[str]]
+
+
+def proven_by_sums(source: Snapshot, result: Snapshot, checks: Checks) -> StoredSums:
+    """Prove as many checks as possible by the store's checksums; reads only headers."""
+    looker = _Looker(_Side(source.contents, source.contents), _Side(result.contents, result.contents.unpinned()))
+    groups: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
+    files: list[FileCheck] = []
+    for _, check in checks.units:
+        if isinstance(check, GroupCheck):
+            groups[check.operator, check.slot].append(check)
+        elif isinstance(check, FileCheck):
+            files.append(check)
+    looker.look_at(groups.values(), files)
+    proven: set[Check] = set()
+    tallies: list[Tally] = []
+    algorithms: dict[int, set[str]] = defaultdict(set)
+    for (operator, slot), own in groups.items():
+        if (checksum := looker.groups(own)) is not None:
+            pairs = [pair for check in own for pair in check.pairs]
+            size = sum(pair.result.length for pair in pairs)
+            tallies.append(Tally(operator, slot, True, 0, "", None, len(pairs), size, checksum.value))
+            algorithms[operator].add(checksum.algorithm)
+            proven.update(own)
+    for check in files:
+        if (checksum := looker.file(check)) is not None:
+            size = check.pair.result.length
+            tallies.append(Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, size, checksum.value))
+            algorithms[check.operator].add(checksum.algorithm)
+            proven.add(check)
+    left = [(weight, check) for weight, check in checks.units if check not in proven]
+    return StoredSums(replace(checks, units=left), tallies, algorithms)
+
+
+def summed_files(
+    source: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck]
+) -> dict[FileCheck, Checksum]:
+    """Return the checksum of each file that has the same one on both sides; nothing is read.
+
+    Most have it in their ETags, which are known; the store is asked for the others' only.
+    """
+    summed = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
+    looker = _Looker(_Side(source, source), _Side(result, result))
+    rest = [check for check in checks if check not in summed]
+    looker.look_at((), rest)
+    return summed | {check: checksum for check in rest if (checksum := looker.file(check)) is not None}
+
+
+def _etag_of_both(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck) -> Checksum | None:
+    pair = check.pair
+    if not (source.is_whole(pair.source) and result.is_whole(pair.result)):
+        return None
+    pins = source.versions[pair.source.file][1], result.versions[pair.result.file][1]
+    first, second = (checksum_of_etag(pin.etag or "") if pin is not None else None for pin in pins)
+    return first if first == second and pair.source.length == pair.result.length else None
+
+
+class _Side:
+    """The files of one side with their store's checksums; headers are read through `headers`."""
+
+    def __init__(self, contents: SnapshotFiles, headers: SnapshotFiles) -> None:
+        self._contents = contents
+        self._headers = headers
+        self.sums: dict[int, dict[str, int]] = {}
+
+    def look_at(self, numbers: Iterable[int]) -> None:
+        wanted = sorted(number for number in set(numbers) if number > 0)
+        self.sums = dict(zip(wanted, side_by_side(self._sums, wanted), strict=True))
+
+    def is_whole(self, extent: Extent) -> bool:
+        return self._contents.is_whole(extent)
+
+    def joined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
+        """Yield checksums of extents end to end, if together they are whole files without their headers."""
+        runs = list(_runs(extents))
+        if any(end != self._size(file) or start > _LONGEST_HEADER for file, start, end in runs):
+            return
+        for crc in CRCS.values():
+            if all(crc.name in self.sums.get(file, ()) for file, _, _ in runs):
+                total = 0
+                for file, start, end in runs:
+                    header = crc.of(self._headers.read(Extent(file, 0, start)))
+                    total = crc.joined(total, crc.rest(self.sums[file][crc.name], header, end - start), end - start)
+                yield Checksum(crc.name, total)
+
+    def _sums(self, number: int) -> dict[str, int]:
+        uri, pin = self._contents.versions[number]
+        return {} if pin is None else dict(open_store(uri).checksums(uri, pin))
+
+    def _size(self, number: int) -> int:
+        pin = self._contents.versions[number][1]
+        return -1 if pin is None else pin.size
+
+
+class _Looker:
+    def __init__(self, source: _Side, result: _Side) -> None:
+        self._source = source
+        self._result = result
+
+    def look_at(self, groups: Iterable[Sequence[GroupCheck]], files: Sequence[FileCheck]) -> None:
+        pairs = [pair for own in groups for check in own for pair in check.pairs]
+        of_files = [check.pair for check in files]
+        self._source.look_at(
+            [pair.source.file for pair in pairs if pair.source is not None] + [pair.source.file for pair in of_files]
+        )
+        self._result.look_at([pair.result.file for pair in pairs] + [pair.result.file for pair in of_files])
+
+    def groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
+        """Return the checksum of key groups on both sides; None if a side has none, or they differ."""
+        pairs = sorted((pair for check in checks for pair in check.pairs), key=lambda pair: pair.key_group)
+        sources = [pair.source for pair in pairs if pair.source is not None and pair.table is None]
+        results = [pair.result for pair in pairs]
+        if [extent.length for extent in sources] != [extent.length for extent in results]:
+            return None
+        return _shared(self._source.joined(sources), self._result.joined(results))
+
+    def file(self, check: FileCheck) -> Checksum | None:
+        source, result = check.pair.source, check.pair.result
+        if not (self._source.is_whole(source) and self._result.is_whole(result)) or source.length != result.length:
+            return None
+        return _shared(
+            (Checksum(*checksum) for checksum in self._source.sums[source.file].items()),
+            (Checksum(*checksum) for checksum in self._result.sums[result.file].items()),
+        )
+
+
+def _shared(sums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
+    """Return the first checksum of an algorithm that both have; None if there is none, or the values differ."""
+    other_sums = dict(others)
+    common = [checksum for checksum in sums if checksum.algorithm in other_sums]
+    return common[0] if common and common[0].value == other_sums[common[0].algorithm] else None
+
+
+def _runs(extents: Sequence[Extent]) -> Iterator[tuple[int, int, int]]:
+    """Yield (file, start, end) of runs of extents that lie end to end."""
+    run: tuple[int, int, int] | None = None
+    for file, start, length in extents:
+        if run is not None and run[::2] == (file, start):
+            run = file, run[1], start + length
+            continue
+        if run is not None:
+            yield run
+        run = file, start, start + length
+    if run is not None:
+        yield run

@@ -1,0 +1,268 @@
+"""Validation of a result: compares it, read back from storage, with its source. It needs no plan."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from rescale.execution.compare.validation.check_units import Check, Checks, list_checks
+from rescale.execution.compare.validation.compare import Comparer, ElementCheck, Tally
+from rescale.execution.compare.validation.coverage import (
+    broadcast_states,
+    check_directory,
+    check_metadata,
+    check_references,
+    check_rekeyed,
+    is_compared_by_record,
+)
+from rescale.execution.compare.validation.directories import WholeFiles, whole_files
+from rescale.execution.compare.validation.inline_names import check_inline_names
+from rescale.execution.compare.validation.record_compare import RecordCheck, RecordComparer, RecordTally
+from rescale.execution.compare.validation.record_proof import record_proof
+from rescale.execution.compare.validation.stored_sums import StoredSums, proven_by_sums
+from rescale.execution.compare.validation.timer_coverage import check_raw_timers
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.sources.byte_digests import MODULUS
+from rescale.execution.tasks.protocol import Tasks
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import OPERATOR_SLOTS, Slot
+from rescale.plan.proof import Proof
+from rescale.runstate.certificate import CertifiedChecksums, CertifiedDirectories, CertifiedOperator, CertifiedTables
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.opening import open_candidate
+from rescale.storage.locations import is_s3, parent
+from rescale.storage.second_look import changed_sides, misread
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import open_store
+from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
+
+
+@dataclass(frozen=True)
+class SnapshotPair:
+    """A source and a result whose `_metadata`, stream headers and MANIFESTs agree.
+
+    `checks` remain to be done; `sums` prove state that needs no check. `key_hashes` names how keys hash by operator id,
+    and `by_files` has the directories that are proven by their files, by operator and subtask.
+    """
+
+    source: Snapshot
+    result: Snapshot
+    key_hashes: Mapping[str, str]
+    by_files: Sequence[Mapping[int, WholeFiles]]
+    checks: Checks
+    sums: StoredSums | None = None
+
+    @property
+    def operators(self) -> list[tuple[Operator, Operator]]:
+        return list(zip(self.source.operators, self.result.operators, strict=True))
+
+
+def open_result(candidate_uri: str, target: str, source: Snapshot | None = None) -> Snapshot:
+    """Open the snapshot that `target` becomes with the metadata at `candidate_uri`; `IntegrityError` if unreadable.
+
+    If a `source` is given, the metadata may refer to its files.
+    """
+    places = {parent(uri) for uri, _ in source.files[1:]} if source is not None else set()
+    try:
+        return open_candidate(candidate_uri, target, sorted(places))
+    except (SnapshotError, UnsupportedError) as error:
+        raise IntegrityError(
+            f"the result cannot be read as a snapshot: {error.what}",
+            **{detail: getattr(error, detail) for detail in error.DETAILS},
+        ) from None
+
+
+def compared(
+    source: Snapshot,
+    result: Snapshot,
+    key_hashes: Mapping[str, str],
+    proof: Proof = Proof.RECORDS,
+    by_changes: Collection[int] = (),
+) -> SnapshotPair:
+    """Compare everything but state; return the pair with the checks of its state. `IntegrityError` if they differ.
+
+    `key_hashes` names, by operator id, how keys hash where records got new key groups. Deleted ranges of RocksDB
+    directories are always checked, since readers of rows do not see the rows that they hide. The rows of operators with
+    the numbers `by_changes` are left to a proof of their changes.
+    """
+    check_metadata(source, result)
+    check_inline_names(result)
+    check_references(source, result)
+    check_directory(result, [entry.uri for entry in open_store(result.directory).list(result.directory)])
+    for old, new in zip(source.operators, result.operators, strict=True):
+        if is_compared_by_record(old, new):
+            check_rekeyed(old, new)
+            check_raw_timers(old, new)
+    whole = whole_files(source, result)
+    by_files = whole if proof is Proof.FILES else [{} for _ in whole]
+    checks = list_checks(source, result, key_hashes, by_files, by_changes)
+    if proof is not Proof.FILES:
+        return SnapshotPair(source, result, key_hashes, by_files, checks)
+    sums = proven_by_sums(source, result, checks)
+    return SnapshotPair(source, result, key_hashes, by_files, sums.checks, sums)
+
+
+def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]:
+    """Compare the state; return a proof for each operator. `IntegrityError` names the first difference."""
+    source, result, checks = pair.source, pair.result, pair.checks
+    progress = Progress("validate", sum(weight for weight, _ in checks.units), ByteAction.READ_ON_BOTH_SIDES)
+    tallies: dict[int, list[Tally]] = defaultdict(list)
+    record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
+    # A second run of the same plan may be writing the same bytes again, so files of the result are not pinned.
+    unpinned = result.contents.unpinned()
+    compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
+    local = not is_s3(source.directory) and not is_s3(result.directory)  # S3's client is Python
+    seen = tasks.run(compare, checks.units, progress, threads_will_do=local and checks.threads_will_do)
+    proven = pair.sums.tallies if pair.sums is not None else []
+    for tally in (*proven, *side_by_side(compare, checks.small), *seen):
+        if isinstance(tally, RecordTally):
+            record_tallies[tally.operator].append(tally)
+        else:
+            tallies[tally.operator].append(tally)
+    proofs = []
+    for i, (old, new) in enumerate(pair.operators):
+        try:
+            proof = _proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.by_files[i])
+            proofs.append(replace(proof, checksums=_checksum_proof(pair.sums, i)))
+        except IntegrityError as error:
+            summed = [(weight, check) for weight, check in checks.units if _is_summed(check) and check.operator == i]
+            again = tasks.run(
+                compare,
+                summed,
+                Progress("look again", sum(weight for weight, _ in summed), ByteAction.READ_ON_BOTH_SIDES),
+            )
+            dealt = [tally for tally in tallies[i] if tally.mode is not None]
+            if changed := changed_sides(_by_side(dealt, record_tallies[i]), _by_side(again)):
+                raise misread(changed, error) from None
+            raise
+    return proofs
+
+
+def _is_summed(check: Check) -> bool:
+    """Whether the check reads one side only, so that sums over all checks tell whether the sides are equal."""
+    return isinstance(check, ElementCheck | RecordCheck)
+
+
+def _by_side(*tallies: Iterable[Tally | RecordTally]) -> list[list[str]]:
+    """Return the tallies of the source and of the result, in an order that does not depend on timing."""
+    return [sorted(repr(tally) for tally in chain(*tallies) if tally.in_result is side) for side in (False, True)]
+
+
+@dataclass(frozen=True)
+class _Comparers:
+    """Dispatches checks: `bytewise` compares key groups, elements and files, `by_record` digests records."""
+
+    bytewise: Comparer
+    by_record: RecordComparer
+
+    def __call__(self, check: Check) -> Tally | RecordTally:
+        return self.by_record(check) if isinstance(check, RecordCheck) else self.bytewise(check)
+
+
+def _proof(
+    old: Operator,
+    new: Operator,
+    tallies: Sequence[Tally],
+    record_tallies: Sequence[RecordTally],
+    key_hashes: Mapping[str, str],
+    by_files: Mapping[int, WholeFiles],
+) -> CertifiedOperator:
+    records = record_proof(old, record_tallies, key_hashes)
+    rewritten = [tally for tally in record_tallies if tally.in_result]
+    digests = [tally.digest for tally in tallies if tally.in_result]
+    digests += [digest.placed for tally in rewritten for digest in tally.states.values()]
+    for slot in OPERATOR_SLOTS:
+        _compare_bags(old, [tally for tally in tallies if tally.slot is slot])
+        _compare_broadcasts(old, new, slot, [tally for tally in tallies if tally.slot is slot])
+    written = [tally for tally in tallies if tally.in_result]
+    dealt = [tally for tally in written if tally.mode is not None]
+    copies = sum(tally.mode is DistributionMode.BROADCAST for tally in dealt)
+    return CertifiedOperator(
+        operator_id=old.operator_id,
+        label=old.label,
+        parallelism=new.parallelism,
+        max_parallelism=new.max_parallelism,
+        key_groups=sum(tally.items for tally in written if tally.mode is None) + sum(t.groups for t in rewritten),
+        elements=sum(tally.items for tally in dealt) - copies,
+        broadcast_copies=copies,
+        bytes=sum(tally.size for tally in written) + sum(tally.size for tally in rewritten),
+        digest=f"{sum(digests) % MODULUS:032x}",
+        records=records,
+        directories=_directory_proof(new, by_files.values()) if by_files else None,
+        tables=_table_proof(written),
+    )
+
+
+def _table_proof(tallies: Iterable[Tally]) -> CertifiedTables | None:
+    checked = [tally.blocks_checked for tally in tallies if tally.blocks_checked is not None]
+    return CertifiedTables(checked.count(True), checked.count(False)) if checked else None
+
+
+def _checksum_proof(sums: StoredSums | None, operator: int) -> CertifiedChecksums | None:
+    algorithms = sums.algorithms.get(operator) if sums is not None else None
+    if sums is None or not algorithms:
+        return None
+    size = sum(tally.size for tally in sums.tallies if tally.operator == operator)
+    return CertifiedChecksums(tuple(sorted(algorithms)), size)
+
+
+def _directory_proof(operator: Operator, whole: Collection[WholeFiles]) -> CertifiedDirectories:
+    return CertifiedDirectories(
+        by_files=len(whole),
+        by_records=len(operator.databases) - len(whole),
+        files_referred_to=sum(directory.same for directory in whole),
+        files_copied=sum(len(directory.copies) for directory in whole),
+        deleted_ranges=sum(directory.deleted_ranges for directory in whole),
+    )
+
+
+def _compare_bags(operator: Operator, tallies: Iterable[Tally]) -> None:
+    """Check that SPLIT and UNION states have the same bag of elements, wherever they are stored."""
+    bags: dict[str, list[tuple[int, int]]] = defaultdict(lambda: [(0, 0), (0, 0)])
+    for tally in tallies:
+        if tally.mode is not DistributionMode.BROADCAST:
+            count, total = bags[tally.state][tally.in_result]
+            bags[tally.state][tally.in_result] = (count + tally.items, (total + tally.digest) % MODULUS)
+    for state, (in_source, in_result) in bags.items():
+        if in_source != in_result:
+            raise IntegrityError(
+                "elements of operator state were lost, doubled or changed",
+                operator=operator.label,
+                state=state,
+                expected=f"{in_source[0]} elements with digest {in_source[1]:032x}",
+                found=f"{in_result[0]} elements with digest {in_result[1]:032x}",
+            )
+
+
+def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Iterable[Tally]) -> None:
+    """Check that every subtask that must have a copy of a BROADCAST state has one of the source's copies."""
+    copies: dict[tuple[str, bool], dict[int, int]] = defaultdict(dict)
+    for tally in tallies:
+        if tally.mode is DistributionMode.BROADCAST:
+            copies[tally.state, tally.in_result][tally.subtask] = tally.digest
+    holders = defaultdict(set)
+    for state, subtask in broadcast_states(old.elements_in(slot)):
+        holders[state].add(subtask)
+    same_parallelism = old.parallelism == new.parallelism
+    for state, subtasks in holders.items():
+        wanted = subtasks if same_parallelism else set(range(new.parallelism))
+        source, result = copies[state, False], copies[state, True]
+        if result.keys() != wanted:
+            raise IntegrityError(
+                "a broadcast state is missing in a subtask",
+                operator=old.label,
+                state=state,
+                expected=f"a copy in {len(wanted)} subtasks",
+                found=f"copies in {len(result)}",
+            )
+        known = set(source.values())
+        for subtask, copy in result.items():
+            if copy not in known:
+                raise IntegrityError(
+                    "a copy of a broadcast state differs from all copies in the source",
+                    operator=old.label,
+                    state=state,
+                    found=f"another copy in subtask {subtask}",
+                )

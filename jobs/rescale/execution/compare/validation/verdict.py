@@ -1,0 +1,213 @@
+"""The certificate of a validation: claims and limits in words, from what was compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rescale.execution.compare.validation.coverage import is_compared_by_record
+from rescale.flink.start import start_of
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.certificate import COMPLETE, Certificate, CertifiedOperator
+from rescale.runstate.certified_files import certified_files
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
+from rescale.storage.locations import contains
+
+_CLAIM_OF_RECORDS = (
+    "where the max parallelism changed, this holds for every record, and every record whose key has a given hash rule "
+    "lies in the key group of that hash: in the source under the old maximum, in the result under the new one"
+)
+_OF_RULES = (
+    "a hash rule that is wrong for only k keys passes unnoticed with a probability of (old maximum)^-k; the rules of "
+    "Java's and Flink's own types are known, formulas found for a user's class are tested, not known"
+)
+
+_OF_LOCAL_FILES = (
+    "a local file of the source that changed between plan and move but kept its size and modification time would not "
+    "be noticed"
+)
+_UNBOUND = (
+    "no certificate lies beside the result, so metadata that follows from the plan alone was not compared: the shape "
+    "of operators without state, the digest of the plan in names, the ids of handles"
+)
+
+_OF_REFERENCES = (
+    "the result refers to files of the source and depends on them: keep the source unchanged until the job has made a "
+    "full checkpoint of its own"
+)
+
+_OF_FILES = (
+    "no row was read in RocksDB directories that were compared by their files: the source is trusted that these files "
+    "are readable, hold what Flink wrote, and begin and end with the keys in their MANIFESTs, by which a job finds "
+    "rows and files are assigned to subtasks (a validation with the proof `records` reads every row)"
+)
+_OF_UNCHANGED = (
+    "no row was read in RocksDB directories that stay unchanged in their subtasks, whatever the proof: the source is "
+    "trusted that their rows are as Flink wrote them and agree with their MANIFESTs"
+)
+_OF_UNCHECKED_TABLES = (
+    "some SST files have an unknown format, so the checksums of their blocks were not checked: the source is trusted "
+    "that these files are readable"
+)
+_OF_FILES_NOT_READ = (
+    "files that the result refers to were not read: their place, size, and ETag or modification time are those of the "
+    "source's files"
+)
+
+_OF_CHANGES = (
+    "in directories that continue the base, only changed rows were read: this certificate relies on the base's "
+    "certificate that the base holds what its own source held; a file that both checkpoints refer to counts as "
+    "unchanged by its size and its ETag or modification time (rescale validate --proof records reads all rows)"
+)
+_OF_CHECKSUMS = (
+    "state that was compared by checksums of its store was not read: the store is trusted to still hold the bytes it "
+    "checksummed; other bytes have the same CRC64NVME by accident with a probability of 2^-64, the same CRC32C with "
+    "2^-32, and can be forged on purpose (a validation with the proof `records` reads all state)"
+)
+
+_CLAIM = (
+    "every key group, list element, union element and broadcast copy of the source was read from storage and is in "
+    "the result, in the subtask that Flink will restore it to"
+)
+_CLAIM_OF_FILES = (
+    "in RocksDB directories that were compared by their files, every SST file of the source that may have rows of a "
+    "subtask is in the subtask's directory, at its level and in its order: as the source's own file in the pinned "
+    "version, or as a copy with the same digest or the same checksum of the store; deleted ranges, newer than all "
+    "rows, hide the rows of other key groups in these files, and no row of the subtask's own"
+)
+_CLAIM_OF_BLOCKS = (
+    "in SST files that were compared byte by byte, every block has the checksum that RocksDB wrote with it"
+)
+_CLAIM_OF_CHANGES = (
+    "in RocksDB directories that continue the base, every key of every file that only one of the two checkpoints has, "
+    "or that was written and compacted in between, was compared: by its entries in these files if they show that it "
+    "did not change, else by its rows in both checkpoints; left out were files whose other rows, by RocksDB's "
+    "MANIFEST, only compactions have rewritten; the rows removed and added between the checkpoints have the same "
+    "digests as those removed and added between base and result; and all files of the base are in the result, below "
+    "these changes: under a second name, with the same checksum of the store, or byte for byte"
+)
+_CLAIM_OF_THE_RENAMED = (
+    "for an operator that was declared as renamed, this holds for all its state under its new id, and no operator of "
+    "the result has the old id"
+)
+_CLAIM_OF_THE_DROPPED = (
+    "the result holds nothing of an operator that was declared as dropped, and nothing of it was compared"
+)
+_CLAIM_OF_KAFKA = (
+    "the result's own bytes hold the declared Kafka offsets where offsets were declared, and the source's offsets "
+    "everywhere else"
+)
+_CLAIM_OF_SOURCES = (
+    "for a FlinkKafkaConsumer that was declared to become a KafkaSource, every partition is one split, with the offset "
+    "of the next record, and is assigned in the enumerator's state"
+)
+_CLAIM_OF_DROPPED_STATES = (
+    "the result holds nothing of a state that was declared as dropped, and everything else of its operator"
+)
+_CLAIM_OF_CHECKSUMS = (
+    "for state that was compared by checksums of its store, the bytes of all files after their headers, end to end, "
+    "have the same checksum as the source's bytes, computed by the store itself"
+)
+_EXCEPT = "except for the declared differences, "
+_CLAIM_OF_THE_REST = f"for all other state, {_CLAIM}"
+
+
+def certificate_of(
+    source: Snapshot,
+    result: Snapshot,
+    proofs: Sequence[CertifiedOperator],
+    plan: Plan | None,
+    *,
+    bound: bool,
+    surgery: Surgery = NO_SURGERY,
+) -> Certificate:
+    """Write the certificate of a result; the same source and result give the same certificate.
+
+    `source` is the source after the `surgery`, `result` the snapshot that the candidate makes of the target. `bound`
+    says whether the result's metadata was made from the plan by this run, or compared with a certificate.
+    """
+    claims, limits = _claims(proofs, surgery), _limits(source, result, proofs, bound=bound)
+    return Certificate(
+        verdict=COMPLETE,
+        proves=f"{_EXCEPT if _is_otherwise(surgery) else ''}{'; '.join(claims)}",
+        does_not_prove="; ".join(limits) or None,
+        digests="sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
+        source=source.directory,
+        source_metadata_sha256=source.metadata_sha256,
+        target=result.directory,
+        candidate_sha256=result.metadata_sha256,
+        plan=plan.digest if plan else None,
+        warnings=plan.warnings if plan else (),
+        bytes=sum(proof.bytes for proof in proofs),
+        operators=tuple(proofs),
+        files=certified_files(result.directory, result.files[1:]),
+        start=start_of(
+            result.directory,
+            [(operator.parallelism, operator.max_parallelism) for operator in source.operators],
+            [(proof.parallelism, proof.max_parallelism) for proof in proofs],
+        ).command,
+        proof=_depth(proofs),
+        surgery=surgery,
+        continues=plan.continued if plan else None,
+    )
+
+
+def _claims(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
+    of_parts = _of_parts(proofs)
+    becomes_source = any(change.becomes_source for change in surgery.kafka)
+    return [
+        *of_parts,
+        _CLAIM_OF_THE_REST if of_parts else _CLAIM,
+        *_true((_CLAIM_OF_RECORDS, any(proof.records for proof in proofs))),
+        *_true((_CLAIM_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
+        *_true((_CLAIM_OF_THE_RENAMED, surgery.renamed), (_CLAIM_OF_THE_DROPPED, surgery.dropped)),
+        *_true((_CLAIM_OF_KAFKA, surgery.kafka), (_CLAIM_OF_SOURCES, becomes_source)),
+        *_true((_CLAIM_OF_DROPPED_STATES, surgery.dropped_states)),
+    ]
+
+
+def _depth(proofs: Sequence[CertifiedOperator]) -> Proof:
+    if any(proof.changes for proof in proofs):
+        return Proof.CHANGES
+    return Proof.FILES if _of_parts(proofs) else Proof.RECORDS
+
+
+def _of_parts(proofs: Sequence[CertifiedOperator]) -> list[str]:
+    """Return the claims about state that was not compared record by record; none if all of it was."""
+    by_files, by_sums = any(proof.directories is not None for proof in proofs), any(proof.checksums for proof in proofs)
+    by_changes = any(proof.changes for proof in proofs)
+    return _true((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums), (_CLAIM_OF_CHANGES, by_changes))
+
+
+def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, bound: bool) -> list[str]:
+    stays = [
+        bool(old.databases) and not is_compared_by_record(old, new)
+        for old, new in zip(source.operators, result.operators, strict=True)
+    ]
+    made_anew = any(proof.directories and not same for proof, same in zip(proofs, stays, strict=True))
+    not_read = any(proof.directories and proof.directories.files_referred_to for proof in proofs)
+    local = any(pin.mtime_ns is not None for _, pin in source.files)
+    refers = any(not contains(result.directory, uri) for uri, _ in result.files[1:])
+    return _true(
+        (_OF_CHANGES, any(proof.changes for proof in proofs)),
+        (_OF_FILES, made_anew),
+        (_OF_UNCHANGED, any(stays)),
+        (_OF_UNCHECKED_TABLES, any(proof.tables and proof.tables.unchecked for proof in proofs)),
+        (_OF_FILES_NOT_READ, not_read),
+        (_OF_CHECKSUMS, any(proof.checksums for proof in proofs)),
+        (_OF_RULES, any(proof.records for proof in proofs)),
+        (_OF_LOCAL_FILES, local),
+        (_UNBOUND, not bound),
+        (_OF_REFERENCES, refers),
+    )
+
+
+def _is_otherwise(surgery: Surgery) -> bool:
+    """Whether the surgery changes state; renaming alone does not."""
+    return bool(surgery.dropped or surgery.dropped_states or surgery.kafka)
+
+
+def _true(*sentences: tuple[str, object]) -> list[str]:
+    """Return the sentences that hold."""
+    return [sentence for sentence, holds in sentences if holds]

@@ -1,0 +1,125 @@
+"""Loops that compare the rows of two databases; compiled, so their module is loaded late.
+
+Rows are records whose key groups and keys are in order, each in one place.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Flags, Longs
+from rescale.flink.compiled import Long, compare_bytes, compiled, copy_bytes
+from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
+
+
+@compiled
+def _order_of_rows(
+    data: Bytes,
+    starts: Longs,
+    limits: Longs,
+    groups: Longs,
+    i: int,
+    new_data: Bytes,
+    new_starts: Longs,
+    new_limits: Longs,
+    new_groups: Longs,
+    j: int,
+) -> Long:
+    """Return the order of old row i and new row j: negative, 0 or positive. Behind its last row, a side comes last."""
+    if i == len(starts):
+        return np.int64(1)
+    if j == len(new_starts):
+        return np.int64(-1)
+    if groups[i] != new_groups[j]:
+        return groups[i] - new_groups[j]
+    return compare_bytes(data, starts[i], limits[i], new_data, new_starts[j], new_limits[j])
+
+
+@compiled
+def mark_differences(
+    data: Bytes,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+    groups: Longs,
+    new_data: Bytes,
+    new_starts: Longs,
+    new_limits: Longs,
+    new_ends: Longs,
+    new_groups: Longs,
+    is_end: bool,
+    is_new_end: bool,
+    left: Flags,
+    came: Flags,
+) -> tuple[int, int]:
+    """Mark the old rows that `left` and the new ones that `came`; return how many of both were compared.
+
+    The comparison ends with the rows of one side, unless there are no more of it (`is_end`, `is_new_end`).
+    """
+    i, j = 0, 0
+    while (i < len(starts) or is_end) and (j < len(new_starts) or is_new_end):
+        if i == len(starts) and j == len(new_starts):
+            break
+        order = _order_of_rows(data, starts, limits, groups, i, new_data, new_starts, new_limits, new_groups, j)
+        if order < 0:
+            left[i] = True
+            i += 1
+        elif order > 0:
+            came[j] = True
+            j += 1
+        else:
+            is_other = compare_bytes(data, limits[i] + 4, ends[i], new_data, new_limits[j] + 4, new_ends[j]) != 0
+            left[i], came[j] = is_other, is_other
+            i += 1
+            j += 1
+    return i, j
+
+
+@compiled
+def put_changes(
+    left_data: Bytes,
+    left_starts: Longs,
+    left_limits: Longs,
+    left_groups: Longs,
+    came_data: Bytes,
+    came_starts: Longs,
+    came_limits: Longs,
+    came_ends: Longs,
+    came_groups: Longs,
+    prefix: int,
+    data: Bytes,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+    groups: Longs,
+) -> int:
+    """Put a record for each key whose row left or came: `VALUE` and the new value, or `DELETION`; return their number.
+
+    A key has `prefix` bytes of its key group in front, on both sides.
+    """
+    i, j, count, at = 0, 0, 0, np.int64(0)
+    while i < len(left_starts) or j < len(came_starts):
+        order = _order_of_rows(
+            left_data, left_starts, left_limits, left_groups, i, came_data, came_starts, came_limits, came_groups, j
+        )
+        starts[count] = at + prefix
+        if order < 0:
+            at = copy_bytes(left_data, left_starts[i] - prefix, left_limits[i], data, at)
+            groups[count], size = left_groups[i], np.int64(1)
+        else:
+            at = copy_bytes(came_data, came_starts[j] - prefix, came_limits[j], data, at)
+            groups[count], size = came_groups[j], came_ends[j] - came_limits[j] - 3
+        limits[count] = at
+        for shift in range(24, -8, -8):
+            data[at] = size >> shift & 0xFF
+            at += 1
+        data[at] = DELETION if order < 0 else VALUE
+        at += 1
+        if order >= 0:
+            at = copy_bytes(came_data, came_limits[j] + 4, came_ends[j], data, at)
+            j += 1
+        if order <= 0:
+            i += 1
+        ends[count] = at
+        count += 1
+    return count

@@ -1,0 +1,347 @@
+"""Rows in which two checkpoints of one RocksDB directory differ, found without reading the files that they share.
+
+A key can only have changed if a file that only one checkpoint has holds a row of it: compactions move rows and drop
+hidden or expired ones, but only from file to file. So these files are read, without those that compactions alone have
+rewritten, by the MANIFEST, and with those that were written and compacted in between. Most of their rows were only
+moved, which their entries show (`changed_keys`). The live values of all other keys are looked up in both databases and
+compared:
+
+* RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
+  rows without a trace.
+* An element added to a list changes a value that lies elsewhere.
+* A deleted range affects rows of any file, so within it all rows of both sides are compared.
+
+A change is a record whose value has RocksDB's `ValueType` in front: `VALUE` and the new value, or `DELETION` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from heapq import merge
+from itertools import groupby, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.key_groups import KeyGroupRange, prefix_size
+from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.engine.changed_keys import OwnTable, changed_keys
+from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
+from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_database
+from rescale.rocksdb.engine.keys import Keys, joined_keys, keys_of
+from rescale.rocksdb.engine.lookup import KeysOfRange, rows_of_keys
+from rescale.rocksdb.engine.parts_of_files import PartsOfFiles
+from rescale.rocksdb.manifest.manifest import Manifest
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.sst.table import SstTable, read_at
+from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.scratch import scratch_directory
+from rescale.text.errors import SnapshotError
+
+_KEYS_AT_ONCE = 1 << 14
+
+
+class ChangeSide(NamedTuple):
+    """The directory in one checkpoint: its files by name, its states, and the SST files whose keys are read (`own`)."""
+
+    files: tuple[tuple[str, Extent], ...]
+    states: tuple[str, ...]
+    own: frozenset[str]
+
+
+class ChangePlace(NamedTuple):
+    """A directory `before` and `after`, None where it does not exist; both have the same key groups.
+
+    `passed` are SST files, each with its state, that were written and compacted away between the two.
+    """
+
+    before: ChangeSide | None
+    after: ChangeSide | None
+    key_groups: tuple[int, int]
+    passed: tuple[tuple[str, Extent], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that are not on both sides."""
+        sides = (side for side in (self.before, self.after) if side is not None)
+        own = sum(extent.length for side in sides for name, extent in side.files if name in side.own)
+        return own + sum(extent.length for _, extent in self.passed)
+
+
+class Changes(NamedTuple):
+    """Some changes of one state: the rows that `left` since the earlier checkpoint, and those that `came`.
+
+    Both are in the order of their keys. A key with another value is in both. The next changes overwrite the rows.
+    """
+
+    left: Records
+    came: Records
+
+
+class ChangeReader:
+    """Reads the changes of a place; `header` names the states to read, in order."""
+
+    def __init__(self, max_parallelism: int, files: SnapshotFiles, place: ChangePlace, header: KeyedHeader) -> None:
+        self._max_parallelism = max_parallelism
+        self._files = files
+        self._place = place
+        self._header = header
+
+    def changes(self) -> Iterator[Changes]:
+        """Yield the changes, state by state, in the order of keys, a bounded number of bytes at a time."""
+        with ExitStack() as stack:
+            sides = (self._place.before, self._place.after)
+            before, after = (stack.enter_context(self._opened(side)) for side in sides)
+            for state_id, state in enumerate(self._header.states):
+                for keys in _windows(self._changed_keys(state.name, before, after)):
+                    yield from differences(*(side.rows(state.name, state_id, keys) for side in (before, after)))
+
+    @contextmanager
+    def _opened(self, side: ChangeSide | None) -> Iterator[_OpenSide]:
+        if side is None:
+            yield _OpenSide(None, frozenset(), self._max_parallelism)
+            return
+        files = listed_files(self._files, side.files)
+        with ExitStack() as stack:
+            shared = [name for name, _ in side.files if name.endswith(".sst") and name not in side.own]
+            directory, parts = stack.enter_context(
+                partly_fetched_database(files, Path(scratch_directory()), in_parts=shared)
+            )
+            opened = _OpenDatabase(
+                directory,
+                parts,
+                checked_manifest(directory.files, directory.content, side.states),
+                stack.enter_context(guarded_database(directory, side.states)),
+                frozenset(side.states),
+            )
+            yield _OpenSide(opened, side.own, self._max_parallelism)
+
+    def _changed_keys(self, state: str, before: _OpenSide, after: _OpenSide) -> Iterator[Keys]:
+        """Return all keys that may have changed, in order."""
+        key_groups, prefix = KeyGroupRange(*self._place.key_groups), prefix_size(self._max_parallelism)
+        begin, end = key_groups.first.to_bytes(prefix, "big"), (key_groups.last + 1).to_bytes(prefix, "big")
+        sides = (before, after)
+        ranges = [(begin, end)]  # all keys of the side that has the state
+        own: Iterator[Keys] = iter(())
+        if before.has(state) and after.has(state):
+            earlier, later = (side.own_tables(state) for side in sides)
+            passed = list(self._passed_tables(state))
+            tables = [*(own.table for own in (*earlier, *later)), *passed]
+            ranges = _joined(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
+            shared = [file for file in after.live_files(state) if file.name not in after.own]
+            own = changed_keys(earlier, later, shared, begin, end, passed)
+        if not ranges:
+            return own
+        return _in_order(
+            [(key for keys in own for key in keys), *(side.keys_of_ranges(state, ranges) for side in sides)]
+        )
+
+    def _passed_tables(self, state: str) -> Iterator[SstTable]:
+        """Yield the SST files of a state that were written and compacted away; `SnapshotError` if one is of another."""
+        for own, extent in self._place.passed:
+            if own == state:
+                (file,) = listed_files(self._files, [("", extent)])
+                table = SstTable(partial(_read_part, self._files, extent), extent.length, file.uri, extent.start)
+                if (other := table.properties.column_family) != state:
+                    raise SnapshotError("an SST file is of another state", path=file.uri, state=state, found=other)
+                yield table
+
+
+class ChangeRecords:
+    """The changes that a reader yields, as records that say what becomes of each key."""
+
+    def __init__(self, reader: ChangeReader, max_parallelism: int) -> None:
+        self._reader = reader
+        self._prefix = prefix_size(max_parallelism)
+
+    def __iter__(self) -> Iterator[Records]:
+        for changes in self._reader.changes():
+            yield self._records(changes)
+
+    def check_all_read(self, accounted: int) -> None:
+        """Nothing to do: RocksDB and the blocks of its files check this themselves."""
+
+    def _records(self, changes: Changes) -> Records:
+        """Return a record for each key of some changes: its new value behind `VALUE`, or `DELETION`."""
+        from rescale.execution.sources.change_loop import put_changes
+
+        left, came = changes
+        most = len(left) + len(came)
+        size = sum(int((side.ends - side.starts).sum()) + len(side) * (self._prefix + 5) for side in changes)
+        data = np.empty(size, np.uint8)
+        starts, limits, ends, groups = (np.empty(most, np.int64) for _ in range(4))
+        number = put_changes(
+            left.data,
+            left.starts,
+            left.limits,
+            left.groups,
+            came.data,
+            came.starts,
+            came.limits,
+            came.ends,
+            came.groups,
+            self._prefix,
+            data,
+            starts,
+            limits,
+            ends,
+            groups,
+        )
+        states = np.full(most, (left if len(left) else came).states[0])
+        return _part(Records(data, starts, limits, ends, states, groups), 0, number)
+
+
+class _OpenDatabase(NamedTuple):
+    """A fetched directory, and an open database that looks rows up."""
+
+    directory: DatabaseDirectory
+    parts: PartsOfFiles
+    manifest: Manifest
+    database: GuardedDatabase
+    states: frozenset[str]
+
+
+class _OpenSide:
+    """A side of the comparison: a database, or none."""
+
+    def __init__(self, opened: _OpenDatabase | None, own: frozenset[str], max_parallelism: int) -> None:
+        self.own = own
+        self._opened = opened
+        self._max_parallelism = max_parallelism
+
+    def has(self, state: str) -> bool:
+        return self._opened is not None and state in self._opened.states
+
+    def rows(self, state: str, state_id: int, keys: Keys) -> Iterator[Records]:
+        """Yield the rows of those of the keys that have one."""
+        if self._opened is not None and state in self._opened.states:
+            self._opened.parts.fetch(self.live_files(state), keys)
+            yield from self._opened.database.read(rows_of_keys(self._max_parallelism, state, state_id, keys))
+
+    def live_files(self, state: str) -> Sequence[LiveFile]:
+        """Return the SST files of a state."""
+        families = () if self._opened is None else self._opened.manifest.column_families
+        return next((family.files for family in families if family.name == state), ())
+
+    def own_tables(self, state: str) -> list[OwnTable]:
+        """Return the SST files of a state that only this side has."""
+        if self._opened is None:
+            return []
+        path, files = self._opened.directory.path, {file.name: file for file in self._opened.directory.files}
+        own = [(live, files[live.name]) for live in self.live_files(state) if live.name in self.own]
+        return [OwnTable(live, SstTable(_reader(path / live.name), file.length, file.uri)) for live, file in own]
+
+    def keys_of_ranges(self, state: str, ranges: Sequence[tuple[bytes, bytes]]) -> Iterator[bytes]:
+        """Yield the keys of all live rows in sorted, disjoint ranges.
+
+        Opens a second database, since rows are looked up in the first one in between.
+        """
+        if self._opened is not None and state in self._opened.states and ranges:
+            self._opened.parts.fetch_all([file.name for file in self.live_files(state)])
+            with guarded_database(self._opened.directory, self._opened.states) as database:
+                for begin, end in ranges:
+                    for keys in database.read(KeysOfRange(state, begin, end)):
+                        yield from keys
+
+
+def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the ranges that a file deletes, clipped to [begin, end)."""
+    for deleted in table.deleted_ranges():
+        first, behind = max(begin, deleted.begin), min(end, deleted.end)
+        if first < behind:
+            yield first, behind
+
+
+def _read_part(files: SnapshotFiles, extent: Extent, start: int, size: int) -> bytes:
+    """Return `size` bytes from `start` on of an extent."""
+    return files.read(extent.part(start, size))
+
+
+def _reader(path: Path) -> Callable[[int, int], bytes]:
+    """Return a reader that opens the file for each read: there may be more files than a process may have open."""
+
+    def read(start: int, size: int) -> bytes:
+        with path.open("rb") as opened:
+            return read_at(opened.fileno(), start, size)
+
+    return read
+
+
+def _joined(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Join overlapping ranges, given and returned in the order of their beginnings."""
+    joined: list[tuple[bytes, bytes]] = []
+    for begin, end in ranges:
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def _in_order(iterators: Iterable[Iterator[bytes]]) -> Iterator[Keys]:
+    """Merge the keys of all iterators; yield each key once."""
+    merged = (key for key, _ in groupby(merge(*iterators)))
+    while keys := list(islice(merged, _KEYS_AT_ONCE)):
+        yield keys_of(keys)
+
+
+def _windows(some: Iterable[Keys]) -> Iterator[Keys]:
+    """Yield the same keys, as many at a time as a request for rows is worth."""
+    gathered: list[Keys] = []
+    for keys in some:
+        gathered.append(keys)
+        if sum(len(part.ends) for part in gathered) >= _KEYS_AT_ONCE:
+            yield from _cut(gathered)
+            gathered = []
+    yield from _cut(gathered)
+
+
+def _cut(parts: Sequence[Keys]) -> Iterator[Keys]:
+    if parts:
+        keys = joined_keys(parts)
+        for begin in range(0, len(keys.ends), _KEYS_AT_ONCE):
+            yield keys.part(begin, min(begin + _KEYS_AT_ONCE, len(keys.ends)))
+
+
+def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator[Changes]:
+    """Yield what differs between two sequences of rows that are sorted by their keys."""
+    from rescale.execution.sources.change_loop import mark_differences
+
+    old, new = next(before, None), next(after, None)
+    while old is not None or new is not None:
+        left, came = (np.zeros(0 if side is None else len(side), np.bool_) for side in (old, new))
+        done = mark_differences(*_columns(old), *_columns(new), old is None, new is None, left, came)
+        changes = Changes(
+            *(
+                (_NO_RECORDS if side is None else _part(side, 0, number).only(flags[:number]))
+                for side, number, flags in zip((old, new), done, (left, came), strict=True)
+            )
+        )
+        if len(changes.left) or len(changes.came):
+            yield changes
+        old, new = (
+            None if side is None else _part(side, number, len(side)) if number < len(side) else next(source, None)
+            for side, number, source in zip((old, new), done, (before, after), strict=True)
+        )
+
+
+_NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in range(5)))
+
+
+def _columns(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
+    rows = _NO_RECORDS if records is None else records
+    return rows.data, rows.starts, rows.limits, rows.ends, rows.groups
+
+
+def _part(records: Records, begin: int, end: int) -> Records:
+    """Return records `begin` to `end`."""
+    columns = (records.starts, records.limits, records.ends, records.states, records.groups)
+    return Records(records.data, *(column[begin:end] for column in columns))

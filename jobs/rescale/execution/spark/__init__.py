@@ -1,1 +1,0 @@
-"""Spark, and how work is dealt to its tasks."""

@@ -1,0 +1,163 @@
+"""Tasks as a plain loop in this process: for little work, and for simulations, debuggers and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from threading import Lock
+from typing import IO, TypeVar
+from weakref import finalize
+
+from rescale.execution.progress import Progress
+from rescale.execution.tasks.protocol import MakeSender, Weighed
+from rescale.storage.scratch import no_room_for_rows, scratch_directory, spooled_file
+
+_ROWS_IN_MEMORY = 64 * 1024 * 1024
+
+T = TypeVar("T")
+U = TypeVar("U")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Runs units in this process; `cores` is the number that callers split work by.
+
+    With an `order`, units run and rows arrive in random order. Units run one after the other, or `at_once` in threads,
+    so that one unit need not wait for what another reads.
+    """
+
+    cores: int = 2
+    order: Random | None = None
+    at_once: int = 1
+
+    def run(
+        self,
+        work: Callable[[U], R],
+        units: Weighed[U],
+        progress: Progress,
+        *,
+        threads_will_do: bool = False,  # noqa: ARG002
+    ) -> list[R]:
+        done = _Done(progress)
+        results = []
+        turns = self.shuffled(units)
+        with self._mapped(work, [unit for _, unit in turns]) as outcomes:
+            for (weight, _), outcome in zip(turns, outcomes, strict=True):
+                results.append(outcome)
+                done.add(weight)
+        if units:
+            done.finish()
+        return results
+
+    def shuffle(
+        self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
+    ) -> LoopShuffle:
+        done = _Done(progress)
+        sender = make_sender(done.add)
+
+        def send() -> _Rows:
+            rows = _Rows(partitions)
+
+            def send_unit(unit: U) -> None:
+                for partition, row in sender([[unit]]):
+                    rows.append(partition, row)
+
+            with self._mapped(send_unit, [unit for _, unit in self.shuffled(units)]) as ends:
+                for _ in ends:
+                    pass
+            done.finish()
+            return rows
+
+        return LoopShuffle(self, send)
+
+    def shuffled(self, items: Iterable[T]) -> Sequence[T]:
+        listed = list(items)
+        if self.order is not None:
+            self.order.shuffle(listed)
+        return listed
+
+    @contextmanager
+    def _mapped(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
+        """Provide the results of the units in order, inside the block; units not yet begun at its end are cancelled."""
+        if self.at_once == 1:
+            yield map(work, units)
+            return
+        pool = ThreadPoolExecutor(self.at_once)
+        try:
+            yield pool.map(work, units)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+class LoopShuffle:
+    """Rows between senders and receivers; `send` makes every unit send its rows."""
+
+    def __init__(self, loop: Loop, send: Callable[[], _Rows]) -> None:
+        self._loop = loop
+        self._send = send
+        self._rows: _Rows | None = None
+
+    def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
+        return work(self._of(partition))
+
+    def write(
+        self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
+    ) -> list[R]:
+        done = _Done(progress)
+        results: list[R] = []
+        for partition in self._loop.shuffled(sizes):
+            results += work(partition, self._of(partition))
+            done.add(sizes[partition])
+        done.finish()
+        return results
+
+    def _of(self, partition: int) -> Iterator[bytes]:
+        if self._rows is None:
+            self._rows = self._send()
+        return map(self._rows.load, self._loop.shuffled(self._rows.places[partition]))
+
+
+class _Rows:
+    """Rows by partition, in memory, or in a scratch file if they are large."""
+
+    def __init__(self, partitions: int) -> None:
+        self.places: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
+        self._size = 0
+        self._appending = Lock()
+        self._content: IO[bytes] = spooled_file(_ROWS_IN_MEMORY)
+        finalize(self, self._content.close)  # rows are readable as long as this object is referenced
+
+    def append(self, partition: int, row: bytes) -> None:
+        with self._appending:
+            self.places[partition].append((self._size, len(row)))
+            try:
+                self._content.seek(self._size)
+                self._content.write(row)
+            except OSError as error:
+                raise no_room_for_rows(error, scratch_directory()) from None
+            self._size += len(row)
+
+    def load(self, place: tuple[int, int]) -> bytes:
+        self._content.seek(place[0])
+        return self._content.read(place[1])
+
+
+class _Done:
+    """Counter of the bytes done so far, which reports progress."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._bytes = 0
+        self._progress = progress
+        self._adding = Lock()
+
+    def add(self, more: int) -> None:
+        with self._adding:
+            self._bytes += more
+            self._progress.at(self._bytes)
+
+    def finish(self) -> None:
+        self._progress.finish(self._bytes)

@@ -1,0 +1,57 @@
+"""Protocol of the executors of a step's work: units worked through by tasks, and rows shuffled between tasks.
+
+There are two forms: Spark (`spark.spark_tasks`), and a plain loop in this process (`in_process`). The result must not
+depend on where work is done, in which order and how often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from rescale.execution.progress import Progress
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+Sender = Callable[[Iterable[Sequence[U]]], Iterator[tuple[int, bytes]]]
+"""Work of a task that shuffles: from runs of units to rows of bytes, each with the number of its partition."""
+
+MakeSender = Callable[[Callable[[int], None]], Sender[U]]
+"""Factory of the sender of each task; its argument is a function that counts the bytes done."""
+
+Weighed = Sequence[tuple[int, U]]
+"""Units, each with its weight in bytes."""
+
+
+class Shuffled(Protocol):
+    """Rows between senders and partitions. They are sent once, when the first partition is requested."""
+
+    def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
+        """Return the result of `work` on the rows of a partition, which come in no order."""
+
+    def write(
+        self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
+    ) -> list[R]:
+        """Yield the result of `work(partition, rows)` for each partition with a size in bytes, in no order."""
+
+
+class Tasks(Protocol):
+    """Executes work in tasks. A task returns a final error instead of raising it, which would repeat the task."""
+
+    @property
+    def cores(self) -> int:
+        """Number of tasks that can run at once."""
+
+    def run(
+        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_will_do: bool = False
+    ) -> list[R]:
+        """Return the results of `work(unit)` for all units, in any order.
+
+        `threads_will_do` says that nearly all work is done outside of Python, such as copying local files, so that
+        threads are as fast as processes. Raises the first final error of a unit, or `StoreError` if the work was given
+        up.
+        """
+
+    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
+        """Send rows from every unit to `partitions` partitions."""

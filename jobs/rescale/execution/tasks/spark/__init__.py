@@ -1,0 +1,1 @@
+"""Tasks and shuffles of Spark."""

@@ -1,0 +1,43 @@
+"""Work that is sent to tasks and unpickled once by each worker, however many tasks the worker runs.
+
+Spark sends every task the function that it runs, and the task unpickles everything that the function refers to. This
+takes the better part of a second for a plan of thousands of streams, perhaps as long as the task's own work. So large
+objects are sent as bytes, and a worker caches the last object that it unpickled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from pyspark.serializers import CloudPickleSerializer
+
+from rescale.storage.files import owned
+
+W = TypeVar("W")
+
+_SERIALIZER: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
+
+
+@dataclass(frozen=True)
+class CarriedWork(Generic[W]):
+    """Immutable part of the work, which all tasks of a worker share."""
+
+    packed: bytes
+    protected: tuple[str, ...]
+    """Directories that tasks must not change, as in the process that sends the work."""
+
+    @classmethod
+    def of(cls, work: W) -> CarriedWork[W]:
+        return cls(_SERIALIZER.dumps(work), owned.protected_folders())
+
+    def unpacked(self) -> W:
+        owned.protect(self.protected)
+        work: W = _unpacked(self.packed)
+        return work
+
+
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> Any:
+    return _SERIALIZER.loads(packed)

@@ -1,0 +1,40 @@
+"""Number and size of executors: as many cores as there is work for, within the configured limits.
+
+A core processes slices of the state one after the other, so more cores than slices are useless. Besides its JVM, an
+executor runs a Python worker for each core; Spark counts their memory as overhead.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rescale.planning.task_sizes import SLICE_BYTES
+
+_WORKER_MIB = 640
+"""Memory of a Python worker, with room for a large record."""
+_JVM_MIB = 384
+"""Memory of the JVM besides its heap."""
+
+
+class Executors(NamedTuple):
+    """Number of executors, and cores of each."""
+
+    instances: int
+    cores: int
+
+    @property
+    def slots(self) -> int:
+        """Number of tasks that run at once."""
+        return self.instances * self.cores
+
+    @property
+    def overhead_mib(self) -> int:
+        """Memory of an executor besides its heap."""
+        return _JVM_MIB + _WORKER_MIB * self.cores
+
+
+def executors_for(work: int, most: Executors) -> Executors:
+    """Return the cores that `work` bytes are worth: one for each slice, at least one, at most the allowed number."""
+    slots = min(most.slots, max(1, -(-work // SLICE_BYTES)))
+    instances = -(-slots // most.cores)
+    return Executors(instances, -(-slots // instances))

@@ -1,0 +1,243 @@
+"""The Spark context of a job.
+
+Only RDDs are used, so there is a `SparkContext` but no `SparkSession`: loading the SQL engine would double the start.
+With a local master, the JVM only passes blocks on and the Python workers do the work, so its start matters more than
+its peak speed: it uses the quick compiler and the serial collector, opens no port to the outside, and does without
+Kryo, whose classes take a sixth of the start.
+With any other master, executors do the work; the configured number and size (`spark.executor.instances`,
+`spark.executor.cores`) are the limits of what is requested.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+
+from rescale.execution.tasks.spark.event_log import event_log_kept
+from rescale.execution.tasks.spark.executors import Executors, executors_for
+from rescale.execution.tasks.spark.waiting import executors_awaited
+from rescale.options.spark_master import is_on_this_machine, local_master
+from rescale.storage.scratch import SHORT_PLACE, ScratchKind, scratch_directories, scratch_folder, temporary_directory
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import NO_ROOM, RequestError, StoreError
+
+_LONGEST_OF_SOCKETS = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
+"""Longest name of a directory of Unix domain sockets, in bytes."""
+
+_JAVA = "a JDK 17 or newer"
+
+_STANDALONE = "spark://"
+_NOT_REGISTERED = "spark-application-"
+"""How the id of an application begins that no master has given it (`SchedulerBackend.applicationId`)."""
+_STOPPED = "stopped"
+"""Word in the error of a Spark that was stopped while it started."""
+
+# A lost task is tried again, on one machine too: Spark's own local masters give up at the first failure.
+_LOCAL_ATTEMPTS = 4
+
+# glibc's allocator in Python workers keeps what they free for the next block of the same size: a fresh one would cost
+# a page fault for every 4 KB. As measured a tenth of the CPU time, and no more memory up to these bytes.
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": 32 * 1024 * 1024, "MALLOC_TRIM_THRESHOLD_": 64 * 1024 * 1024}
+
+
+@contextmanager
+def spark_context(name: str, master: str | None, work: int | None = None) -> Iterator[SparkContext]:
+    """Run Spark inside the block, with executors for `work` bytes (None: all that are allowed).
+
+    If `master` is None, `spark-submit` and its configuration choose it.
+    """
+    _check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    conf = (
+        SparkConf()
+        .setAppName(name)
+        .set("spark.python.unix.domain.socket.enabled", "true")
+        .set("spark.python.daemon.module", "rescale.execution.tasks.spark.worker_daemon")
+        .set("spark.ui.showConsoleProgress", "false")
+    )
+    for variable, size in _MALLOC.items():
+        conf.setExecutorEnv(variable, str(size))
+    with event_log_kept(conf):
+        context = _started(conf, master, work)
+        try:
+            with nullcontext() if is_on_this_machine(context.master) else executors_awaited(context):
+                yield context
+        finally:
+            with suppress(Py4JError, ConnectionError):  # a JVM that is gone has ended already
+                context.stop()
+
+
+def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkContext:
+    scratch: list[str] = []
+    with as_file(files("rescale.execution.tasks.spark") / "log4j2.properties") as logging:
+        if master is not None:
+            conf.setMaster(_with_attempts(master))
+            if is_on_this_machine(master):
+                os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+                conf.set("spark.driver.host", "127.0.0.1")
+                conf.set("spark.driver.bindAddress", "127.0.0.1")
+                conf.set("spark.ui.enabled", "false")
+                scratch = _own_scratch()
+                conf.set(
+                    "spark.driver.extraJavaOptions",
+                    f"-Dlog4j2.configurationFile={logging.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+                    f'"-Djava.io.tmpdir={scratch[0]}"',
+                )
+                conf.set("spark.python.unix.domain.socket.dir", _socket_directory(scratch[0]))
+        try:
+            if not is_on_this_machine(master):
+                conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
+                conf = _with_executors(conf, work)
+            with _local_directories(scratch[1:]), _temporary_files_in(scratch[:1]):
+                context = SparkContext(conf=conf)
+        except (PySparkRuntimeError, Py4JError) as error:
+            cause = _cause(str(error))
+            asked = conf.get("spark.master") or ""
+            if asked.startswith(_STANDALONE) and _STOPPED in cause:
+                raise _no_answer(asked, cause) from None
+            raise StoreError(
+                "Spark does not start",
+                found=cause,
+                advice=f"read the output above; Spark needs {_JAVA}, and on a cluster a reachable API server",
+            ) from None
+    _check_registered(context)
+    context.setLogLevel("ERROR")
+    return context
+
+
+def _check_registered(context: SparkContext) -> None:
+    """`StoreError` if no standalone master has answered.
+
+    Spark gives up then, and stops after it has returned a context (`StandaloneSchedulerBackend.dead`).
+    """
+    master = context.master or ""
+    if master.startswith(_STANDALONE) and context.applicationId.startswith(_NOT_REGISTERED):
+        with suppress(Py4JError, ConnectionError):
+            context.stop()
+        raise _no_answer(master, "All masters are unresponsive")
+
+
+def _no_answer(master: str, cause: str) -> StoreError:
+    return StoreError(
+        f"Spark's master {master} does not answer",
+        found=cause,
+        advice=Advice("check that a master runs there, and that host and port are right; then ", SAME_COMMAND),
+    )
+
+
+@cache
+def _own_scratch() -> list[str]:
+    """Make scratch directories of this process: for the JVM's temporary files, then one in each place for Spark.
+
+    They are deleted when this process ends, with whatever a killed JVM has left in them.
+    """
+    ending = ExitStack()
+    atexit.register(ending.close)
+    made: dict[str, str] = {}
+    for place in (temporary_directory(), *scratch_directories()):
+        try:
+            made[place] = made.get(place) or str(ending.enter_context(scratch_folder(Path(place), ScratchKind.SPARK)))
+        except OSError as error:
+            kind = StoreError if error.errno in NO_ROOM else RequestError
+            raise kind(
+                f"Spark has no scratch directory: {error.strerror}",
+                path=place,
+                advice="name a directory with room in SPARK_LOCAL_DIRS, and one in TMPDIR",
+            ) from None
+    return [made[temporary_directory()], *(made[place] for place in scratch_directories())]
+
+
+def _socket_directory(scratch: str) -> str:
+    """Return a directory of this process whose path is short enough for sockets."""
+    return scratch if len(os.fsencode(scratch)) <= _LONGEST_OF_SOCKETS else _short_scratch()
+
+
+@cache
+def _short_scratch() -> str:
+    ending = ExitStack()
+    atexit.register(ending.close)
+    return str(ending.enter_context(scratch_folder(Path(SHORT_PLACE), ScratchKind.SPARK)))
+
+
+@contextmanager
+def _local_directories(places: list[str]) -> Iterator[None]:
+    """Start a JVM inside the block with these local directories, if any, instead of this process's."""
+    before = os.environ.get("SPARK_LOCAL_DIRS")
+    if places:
+        os.environ["SPARK_LOCAL_DIRS"] = ",".join(places)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ["SPARK_LOCAL_DIRS"] = before
+        else:
+            os.environ.pop("SPARK_LOCAL_DIRS", None)
+
+
+@contextmanager
+def _temporary_files_in(places: list[str]) -> Iterator[None]:
+    """Let PySpark make the directory for the JVM's port file (`launch_gateway`) in the first of these places.
+
+    A process that is killed while it waits for the JVM would leave it behind. Without a place, a scratch directory is
+    made.
+    """
+    with nullcontext(places[0]) if places else scratch_folder(Path(temporary_directory()), ScratchKind.SPARK) as place:
+        before, tempfile.tempdir = tempfile.tempdir, str(place)
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
+
+
+def _cause(text: str) -> str:
+    """Return the root cause of an exception of the JVM; the whole text if it names none."""
+    causes: list[str] = re.findall(r"^\s*Caused by: (.*)$", text, re.MULTILINE)
+    return causes[-1] if causes else text
+
+
+def _check_java() -> None:
+    """`RequestError` if there is no Java where Spark looks for it (its script `spark-class`)."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else "java"
+    if shutil.which(program) is None:
+        raise RequestError(
+            f"Spark needs {_JAVA}",
+            expected="bin/java in JAVA_HOME, or java on the path where JAVA_HOME is not set",
+            found=f"no {program}",
+            advice="Debian: apt install openjdk-17-jdk-headless",
+        )
+
+
+def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
+    """Return the full configuration, with as many executors as `work` bytes need."""
+    SparkContext._ensure_initialized(conf=ours)  # a `SparkConf` knows Spark's files once there is a JVM to read them
+    conf = SparkConf().setAll(ours.getAll())
+    if is_on_this_machine(conf.get("spark.master")):
+        return conf
+    most = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))
+    executors = most if work is None else executors_for(work, most)
+    return (
+        conf.set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
+        .set("spark.executor.instances", str(executors.instances))
+        .set("spark.executor.cores", str(executors.cores))
+        .set("spark.default.parallelism", str(executors.slots))
+        .setIfMissing("spark.executor.memoryOverhead", f"{executors.overhead_mib}m")
+    )
+
+
+def _with_attempts(master: str) -> str:
+    local = local_master(master)
+    return master if local is None or local.attempts else f"local[{local.threads},{_LOCAL_ATTEMPTS}]"

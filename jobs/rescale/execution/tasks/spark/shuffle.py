@@ -1,0 +1,95 @@
+"""Spark's own shuffle between readers and writers, on a cluster (`file_shuffle` is used on one machine).
+
+Rows go to the partition that they name. The readers run once, when the first partition is requested. The first one is
+the partition of receipts, so that all sizes and errors are known before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from pyspark import RDD, SparkContext
+from pyspark.serializers import NoOpSerializer, pack_long
+
+from rescale.execution.meter import METER
+from rescale.execution.progress import Progress
+from rescale.execution.tasks.protocol import MakeSender, Weighed
+from rescale.execution.tasks.spark.carried_work import CarriedWork
+from rescale.execution.tasks.spark.dispatch import failures_as_ours, reported, slices_of
+from rescale.execution.tasks.spark.task_meter import counted_into, new_sum
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+
+class SparkShuffle:
+    """Rows in Spark's shuffle."""
+
+    def __init__(
+        self,
+        spark: SparkContext,
+        make_sender: MakeSender[U],
+        units: Weighed[U],
+        partitions: int,
+        progress: Progress,
+    ) -> None:
+        self._spark = spark
+        self._progress = progress
+        self._done = done = spark.accumulator(0)
+        slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, spark.defaultParallelism)]
+        carried, sent = CarriedWork.of(make_sender), new_sum(spark)
+
+        def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
+            with counted_into(sent):
+                yield from carried.unpacked()(done.add)(parts)
+
+        self._sent = sent
+        self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
+
+    @failures_as_ours()
+    def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
+        """Run all senders; return the result of `work` on the rows of one partition."""
+        with reported(self._progress, lambda: self._done.value):
+            (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
+        METER.add(self._sent.value)
+        return result
+
+    @failures_as_ours()
+    def write(
+        self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
+    ) -> list[R]:
+        """Yield the result of `work(partition, rows)` for each partition with a size in bytes, in no order."""
+        done, written = self._spark.accumulator(0), new_sum(self._spark)
+        carried = CarriedWork.of(work)
+
+        def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
+            with counted_into(written):
+                yield from carried.unpacked()(partition, rows)
+            done.add(sizes[partition])
+
+        with reported(progress, lambda: done.value):
+            results = list(self._spark.runJob(self._rows.mapPartitionsWithIndex(write), list, sorted(sizes)))
+        METER.add(written.value)
+        return results
+
+
+def _send_to_partitions(rows: RDD[tuple[int, bytes]], partitions: int) -> RDD[bytes]:
+    """Send each (n, row) to partition n.
+
+    `RDD.partitionBy` does the same, but takes more time and memory: it pickles pairs, and collects up to a thousand of
+    them in lists. This uses the classes of PySpark that `partitionBy` is made of. They are not part of the public
+    interface, so tests cover the supported versions of Spark.
+    """
+    keyed: Any = rows.mapPartitions(_keys_and_rows, preservesPartitioning=True)
+    keyed._bypass_serializer = True
+    jvm: Any = rows.context._jvm
+    pairs = jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()
+    partitioned = pairs.partitionBy(jvm.PythonPartitioner(partitions, 0))
+    return RDD(jvm.PythonRDD.valueOfPair(partitioned), rows.context, NoOpSerializer())
+
+
+def _keys_and_rows(rows: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
+    for partition, row in rows:
+        yield pack_long(partition)  # type: ignore[no-untyped-call]
+        yield row

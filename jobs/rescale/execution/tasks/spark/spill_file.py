@@ -1,0 +1,111 @@
+"""File with the rows of a sending task, for tasks that see the same disk.
+
+    File:   rows end to end  { offset:i64 size:i64 }*  { first:i64 }*
+
+The rows are followed by the place of each row, ordered by partition, then by the index of each partition's first place,
+and the number of places. So a reader of a partition reads only what belongs to it, and a task's result is as short for
+many rows as for few.
+
+A file belongs to one attempt of a task. It is used only if the attempt succeeds: Spark drops the result of an attempt
+that it considers lost.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from array import array
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+
+from rescale.flink.arrays import Longs
+from rescale.storage.files import owned
+from rescale.storage.scratch import no_room_for_rows
+from rescale.text.errors import StoreError
+
+_PREFIX = "rescale-shuffle-"
+_LONG = 8
+_PLACE = 2 * _LONG
+
+
+class SpillFile(NamedTuple):
+    """A file of rows: their total `size` in bytes, and their number (`rows`)."""
+
+    path: str
+    size: int
+    rows: int
+
+
+def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> SpillFile:
+    """Write (partition, row) pairs to a new file in a folder; the file is deleted if that fails.
+
+    `StoreError` if there is no room.
+    """
+    with _room_in(folder):
+        path = Path(folder, f"{_PREFIX}{uuid.uuid4().hex}")
+        file = os.fdopen(owned.new_file(path), "wb")
+    try:
+        size, number = _write(rows, partitions, file, folder)
+        with _room_in(folder):
+            file.close()
+    except BaseException:
+        with suppress(OSError):  # flushing may fail again
+            file.close()
+        owned.unlink(path)
+        raise
+    return SpillFile(str(path), size, number)
+
+
+def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
+    """Yield the rows of a partition in the order in which they were sent; `StoreError` if the file changed."""
+    try:
+        with open(file.path, "rb") as content:
+            for offset, size in _places(content, file, partition).tolist():
+                yield _read(content, offset, size)
+    except OSError as error:
+        raise StoreError("rows are gone from the scratch directory", path=file.path, found=error.strerror) from None
+
+
+def _write(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[bytes], folder: str) -> tuple[int, int]:
+    """Write rows and index; return the bytes and the number of the rows."""
+    numbers, sizes = array("q"), array("q")
+    for partition, row in rows:
+        with _room_in(folder):
+            file.write(row)
+        numbers.append(partition)
+        sizes.append(len(row))
+    of_rows, places = np.array(numbers, np.int64), np.empty((len(sizes), 2), np.int64)
+    places[:, 1] = sizes
+    places[:, 0] = np.cumsum(places[:, 1]) - places[:, 1]
+    order = np.argsort(of_rows, kind="stable")
+    firsts = np.searchsorted(of_rows[order], np.arange(partitions + 1))
+    with _room_in(folder):
+        file.write(places[order].tobytes() + firsts.astype(np.int64).tobytes())
+    return int(places[:, 1].sum()), len(sizes)
+
+
+def _places(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
+    """Return (offset, size) of every row of a partition."""
+    behind = file.size + file.rows * _PLACE
+    first, last = np.frombuffer(_read(content, behind + partition * _LONG, 2 * _LONG), np.int64).tolist()
+    return np.frombuffer(_read(content, file.size + first * _PLACE, (last - first) * _PLACE), np.int64).reshape(-1, 2)
+
+
+def _read(content: IO[bytes], offset: int, size: int) -> bytes:
+    content.seek(offset)
+    data = content.read(size)
+    if len(data) < size:
+        raise OSError(0, f"the file ends after {offset + len(data)} bytes")
+    return data
+
+
+@contextmanager
+def _room_in(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise no_room_for_rows(error, folder) from None

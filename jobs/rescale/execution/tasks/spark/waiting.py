@@ -1,0 +1,71 @@
+"""Notices while no executor starts: Spark itself waits forever, and only says that its job was not accepted."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+
+FIRST_SECONDS = 60.0
+"""Seconds before the first notice: a healthy pod takes 10 to 30 s to start if its image is on the node."""
+AGAIN_SECONDS = 300.0
+_POLL_SECONDS = 2.0
+
+
+@contextmanager
+def executors_awaited(context: SparkContext) -> Iterator[None]:
+    """Print on standard error, inside the block, what Spark waits for while there is no executor."""
+    over = threading.Event()
+    arguments = (lambda: _executors(context), waited_for(context.getConf(), context.applicationId), over)
+    watcher = threading.Thread(target=watch, args=arguments, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def watch(
+    executors: Callable[[], int],
+    resources: str,
+    over: threading.Event,
+    first: float = FIRST_SECONDS,
+    again: float = AGAIN_SECONDS,
+    poll: float = _POLL_SECONDS,
+) -> None:
+    """Print the required `resources` after `first` seconds, then every `again` seconds, until there are executors.
+
+    Ends silently if Spark has stopped: code that uses it reports this.
+    """
+    waited, due = 0.0, first
+    with suppress(Py4JError, ConnectionError):
+        while not executors():
+            if over.wait(poll):
+                return
+            waited += poll
+            if waited >= due:
+                due += again
+                print(f"no executor has started for {waited:.0f} s: {resources}", file=sys.stderr, flush=True)
+
+
+def waited_for(conf: SparkConf, application: str) -> str:
+    """Return a sentence on the resources that an executor needs to start, and where to look."""
+    cores = conf.get("spark.kubernetes.executor.request.cores") or conf.get("spark.executor.cores", "1")
+    memory = f"{conf.get('spark.executor.memory', '1g')} and {conf.get('spark.executor.memoryOverhead')} beside it"
+    if not (conf.get("spark.master") or "").startswith("k8s"):
+        return f"the cluster must offer {cores} cores and {memory}"
+    namespace = conf.get("spark.kubernetes.namespace", "default")
+    return (
+        f"its pod requests {cores} cores and {memory}; a node must have this room, and the image must be available. To "
+        f"see why: kubectl -n {namespace} describe pods -l spark-role=executor,spark-app-selector={application}"
+    )
+
+
+def _executors(context: SparkContext) -> int:
+    """Return the number of executors; Spark counts the driver among them."""
+    return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1

@@ -1,0 +1,87 @@
+"""Choice between Spark and this process: little work is done in this process, more work starts Spark, once.
+
+Work is little (`little_work`) if a loop does it in the time that Spark takes to start, with the memory of one Spark
+task. Work that threads do as fast as processes never starts a local Spark. Once Spark runs, it does all work.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from rescale.execution.progress import Progress, say_compiling
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.protocol import MakeSender, Shuffled, Tasks, Weighed
+from rescale.flink.compiling import tell_once
+from rescale.options.spark_master import local_master
+from rescale.planning.little_work import is_little
+
+_AT_ONCE = 4
+"""Units that run at once in a loop: small ones mostly wait for the store. Each holds at most a part in memory."""
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+
+@contextmanager
+def step_tasks(
+    name: str, master: str | None, work: int | None = None, *, of_the_driver: bool = False
+) -> Iterator[StepTasks]:
+    """Provide tasks inside the block; Spark, if it starts, has executors for `work` bytes (`spark_context`).
+
+    Little work is done in this process if Spark's master is local, or if the work is `of_the_driver`. Otherwise keys
+    may be hashed by a function that is only installed on the executors.
+    """
+    tell_once(say_compiling)
+    local = local_master(master)
+    with ExitStack() as ending:
+
+        def start() -> Tasks:
+            from rescale.execution.tasks.spark.spark_tasks import spark_tasks  # importing takes a third of a second
+
+            print(f"{name}: Spark starts", file=sys.stderr, flush=True)
+            return ending.enter_context(spark_tasks(name, master, work))
+
+        yield StepTasks(start, of_the_driver or local is not None, local.cores if local else None)
+
+
+@dataclass
+class StepTasks:
+    """Tasks that start Spark when needed; `known_cores` is None if only Spark itself knows its cores.
+
+    `little_here` says whether little work is done in this process.
+    """
+
+    start: Callable[[], Tasks]
+    little_here: bool
+    known_cores: int | None
+    _spark: Tasks | None = field(default=None, init=False)
+
+    @property
+    def cores(self) -> int:
+        if self._spark is None and self.known_cores is not None:
+            return self.known_cores
+        return self._started().cores
+
+    def run(
+        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_will_do: bool = False
+    ) -> list[R]:
+        return self._for(units, threads_will_do=threads_will_do).run(work, units, progress)
+
+    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
+        return self._for(units).shuffle(make_sender, units, partitions, progress)
+
+    def _for(self, units: Weighed[object], *, threads_will_do: bool = False) -> Tasks:
+        in_threads = threads_will_do and self.known_cores is not None
+        if not units or (self._spark is None and (in_threads or (self.little_here and is_little(units)))):
+            cores = self.known_cores or 1
+            return Loop(cores, at_once=cores if in_threads else _AT_ONCE)
+        return self._started()
+
+    def _started(self) -> Tasks:
+        if self._spark is None:
+            self._spark = self.start()
+        return self._spark

@@ -1,1 +1,0 @@
-"""New heap streams, made of sorted blocks of whole entries."""

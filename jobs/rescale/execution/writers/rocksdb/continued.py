@@ -1,0 +1,149 @@
+"""RocksDB directories that continue an earlier result's: its files, below new ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import NamedTuple
+
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.sources.planned_records import read_header
+from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.writers.new_handles import DirectoryFile
+from rescale.execution.writers.refused_copies import tell_of_refusals
+from rescale.execution.writers.rocksdb.directory_files import take_directory_file
+from rescale.flink.keyed.header import understood
+from rescale.plan.continuation import BaseDatabase
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.pieces import extent_of
+from rescale.plan.plan import Plan
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.manifest.manifest import Manifest
+from rescale.rocksdb.stored_files import StoredFile, needed_files
+from rescale.runstate.places import places_of
+from rescale.snapshot.databases.listed_files import listed_files
+from rescale.storage.contract import CopyRefused, Span
+from rescale.storage.keeping import may_be_kept
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import open_store
+from rescale.text.errors import RescaleError
+
+Place = tuple[int, int]
+"""Number of the operator, and of the stream in its rekeying."""
+
+
+_AT_ONCE = 512
+"""Files that are taken between two reports of the progress."""
+
+
+class _Unit(NamedTuple):
+    """A file of the base, and whether it is kept in memory, for `_metadata`."""
+
+    place: Place
+    file: StoredFile
+    inline: bool
+
+
+class _Taken(NamedTuple):
+    """A file of the base in its new directory."""
+
+    place: Place
+    file: DirectoryFile
+
+
+def base_of(operator: OperatorPlan, stream: int) -> BaseDatabase | None:
+    """Return the directory that a rekeyed stream continues; None if it continues none."""
+    continued = operator.rekeying.continued if operator.rekeying is not None else None
+    return continued.bases[stream] if continued is not None else None
+
+
+def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
+    """Return the MANIFEST of the directory, after checking it against its files."""
+
+    def content(file: StoredFile) -> bytes:
+        if file.data is not None:
+            return file.data
+        return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
+
+    states = [state.name for state in understood(read_header(plan, base.files.header)).states]
+    return checked_manifest(needed_files(_listed(plan, base)), content, states)
+
+
+def take_bases(
+    plan: Plan, tasks: Tasks, places: Sequence[Place], inline: Collection[Place]
+) -> dict[Place, list[DirectoryFile]]:
+    """Take the SST files of all continued directories into the target; `inline` ones into memory instead.
+
+    A file of the base needs no bytes to be moved: it gets another name (a hard link), or its store copies it. What
+    cannot be taken so is copied by tasks.
+    """
+    units = [_Unit(place, file, place in inline) for place in places for file in _tables(plan, place)]
+    taken = _kept_files(plan, units)
+    is_taken = {(each.place, each.file.local_name) for each in taken}
+    rest = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
+    if rest:
+        progress = Progress("copy files of the base", sum(size for size, _ in rest), ByteAction.COPIED)
+        copied = tasks.run(partial(_copied, plan), rest, progress)
+        tell_of_refusals(progress, [each.file.refused for each in copied])
+        taken += copied
+    files: dict[Place, list[DirectoryFile]] = defaultdict(list)
+    for each in taken:
+        files[each.place].append(each.file)
+    return files
+
+
+def _kept_files(plan: Plan, units: Sequence[_Unit]) -> list[_Taken]:
+    """Take all files that the store can give another name, or copy itself."""
+    progress = Progress("take files of the base", sum(unit.file.length for unit in units), ByteAction.COPIED)
+    kept: list[_Taken] = []
+    for first in range(0, len(units), _AT_ONCE):
+        some = side_by_side(partial(_kept, plan), units[first : first + _AT_ONCE])
+        kept += [taken for taken in some if taken is not None]
+        progress.at(sum(taken.file.size for taken in kept))
+    return kept
+
+
+def _kept(plan: Plan, unit: _Unit) -> _Taken | None:
+    """Take a file as its store can; None if it cannot."""
+    file, stored = unit.file, _stored(plan, unit)
+    if unit.inline or file.pin is None:
+        return None
+    span, uri = Span(file.uri, file.start, file.length, file.pin), places_of(plan).stream(stored)
+    if not may_be_kept(uri, span):
+        return None
+    with _located(plan, unit), suppress(CopyRefused):
+        open_store(uri).keep(uri, span)
+        return _Taken(unit.place, DirectoryFile(file.name, stored, file.length, None))
+    return None
+
+
+def _copied(plan: Plan, unit: _Unit) -> _Taken:
+    with _located(plan, unit):
+        return _Taken(unit.place, take_directory_file(plan, _stored(plan, unit), unit.file, inline=unit.inline))
+
+
+def _stored(plan: Plan, unit: _Unit) -> str:
+    """Return the name of a file of the base in the target."""
+    operator = plan.operators[unit.place[0]]
+    return f"{plan.file_name(operator, operator.rekeyed[unit.place[1]])}-base-{unit.file.name}"
+
+
+@contextmanager
+def _located(plan: Plan, unit: _Unit) -> Iterator[None]:
+    """Add the operator to an error."""
+    try:
+        yield
+    except RescaleError as error:
+        raise error.located(operator=plan.operators[unit.place[0]].label) from None
+
+
+def _tables(plan: Plan, place: Place) -> Iterator[StoredFile]:
+    base = base_of(plan.operators[place[0]], place[1])
+    if base is not None:
+        yield from (file for file in _listed(plan, base) if file.name.endswith(".sst"))
+
+
+def _listed(plan: Plan, base: BaseDatabase) -> list[StoredFile]:
+    return listed_files(plan.contents, [(name, extent_of(piece)) for name, piece in base.files.files])

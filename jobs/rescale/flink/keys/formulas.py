@@ -1,0 +1,222 @@
+"""Formulas for the hash of a POJO, which is in no snapshot: what people, and the tools that write it for them, write.
+
+Nearly every `hashCode` is a *fold*: from a start, one field after the other, multiply and add the field's hash. So a
+formula is the name of a fold and, for each class in the key, the fields that it takes, in their order:
+
+    objects-hash(town,number)           31 * (31 * 1 + town.hashCode()) + number.hashCode()
+    lombok(id,boolean open)             `open` is a primitive boolean, for which Lombok has numbers of its own
+    17x31(address,id)(street,town)      start 17, times 31; the second list is for the class of `address`
+    case-class                          no POJO in the key, but Scala's case classes, with the hash of the compiler
+
+A fold is linear in the hashes of the fields, with weights modulo 2^32.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from rescale.flink.serializers.type_tree import (
+    Fixed,
+    FixedHash,
+    Flagged,
+    Product,
+    TypeTree,
+    WeightedSum,
+    changed,
+    parts,
+)
+
+KNOWN = "java"
+"""The name of no formula: that of hashes which Java's and Flink's own classes define."""
+
+CASE_CLASS = "case-class"
+MOST_FORMULAS = 8_000
+"""Enough for all orders of six fields; to try them takes a second."""
+
+_BOOLEAN = "boolean "
+_WORDS = 1 << 32
+
+
+@dataclass(frozen=True)
+class Fold:
+    """`null` is the hash of a field that is null, `booleans` what a primitive one counts that is true, or false.
+
+    Where `booleans` is None it counts as its `hashCode`, as boxed ones always do.
+    """
+
+    start: int
+    multiplier: int
+    null: int = 0
+    booleans: tuple[int, int] | None = (1, 0)
+
+
+FOLDS = {
+    "objects-hash": Fold(1, 31, booleans=None),
+    "lombok": Fold(1, 59, null=43, booleans=(79, 97)),
+    "record": Fold(0, 31),
+    "17x31": Fold(17, 31),
+    "17x37": Fold(17, 37, booleans=(0, 1)),
+    "7x31": Fold(7, 31),
+    "1x59": Fold(1, 59),
+}
+"""The folds to try. `objects-hash` is `Objects.hash`, `Arrays.hashCode`, Eclipse; `record` is Java's records, Kotlin's
+data classes, IntelliJ IDEA; 17 times 31 is in "Effective Java", 17 times 37 in `HashCodeBuilder` of Apache Commons; 1
+times 59 is Lombok before nulls counted."""
+
+_NUMBERS = re.compile(r"(\d{1,10})x(\d{1,10})")
+_FORMULA = re.compile(r"([\w-]+)((?:\([^()]*\))+)")
+
+
+def fold_of(name: str) -> Fold | None:
+    """The fold of that name; any two numbers are one."""
+    numbers = _NUMBERS.fullmatch(name)
+    if name in FOLDS or numbers is None:
+        return FOLDS.get(name)
+    return Fold(int(numbers[1]), int(numbers[2]))
+
+
+@dataclass(frozen=True)
+class OwnClass:
+    """A class whose hash is its user's own, with the fields that can be part of it; `booleans` are among them."""
+
+    name: str
+    fields: tuple[str, ...]
+    booleans: frozenset[str]
+
+    def takes(self, field: str, fold: Fold) -> bool:
+        """Whether a formula can name the field like that."""
+        if field.startswith(_BOOLEAN):
+            return fold.booleans is not None and field.removeprefix(_BOOLEAN) in self.booleans
+        return field in self.fields
+
+    def primitive(self) -> tuple[str, ...]:
+        """The fields, with all booleans primitive ones."""
+        return tuple(_BOOLEAN + field if field in self.booleans else field for field in self.fields)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """`fields` has a list for each class, in the order in which the classes stand in the key."""
+
+    fold: str
+    fields: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        return self.fold + "".join(f"({','.join(names)})" for names in self.fields)
+
+
+def parse_formula(text: str) -> Formula | None:
+    """None if it is none."""
+    match = _FORMULA.fullmatch(text)
+    if match is None or fold_of(match[1]) is None:
+        return Formula(text, ()) if text == CASE_CLASS else None
+    lists = (names.split(",") if names else () for names in match[2][1:-1].split(")("))
+    return Formula(match[1], tuple(tuple(" ".join(name.split()) for name in names) for names in lists))
+
+
+def own_classes(tree: TypeTree) -> tuple[OwnClass, ...]:
+    """The POJOs in a key, outer ones first."""
+    known = changed(tree, _told(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
+    classes = {}
+    for part in parts(known):
+        if isinstance(part, Flagged):
+            fields = [(name, field) for name, field in zip(part.names, part.fields, strict=True) if field.hashable]
+            booleans = frozenset(name for name, field in fields if field == Fixed(1, FixedHash.BOOLEAN))
+            classes[part.class_name] = OwnClass(part.class_name, tuple(name for name, _ in fields), booleans)
+    return tuple(classes.values())
+
+
+def apply_formula(tree: TypeTree, classes: tuple[OwnClass, ...], formula: Formula) -> TypeTree:
+    """The tree with its POJOs, which are `classes`, hashed by the formula, and case classes as the compiler does."""
+    fold = fold_of(formula.fold)
+    fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
+    return changed(tree, _told(lambda pojo: pojo if fold is None else _folded(pojo, fold, fields[pojo.class_name])))
+
+
+def _told(tell: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
+    def change(tree: TypeTree) -> TypeTree:
+        match tree:
+            case Flagged():
+                return tell(tree)
+            case Product():
+                return replace(tree, default_hash=True)
+        return tree
+
+    return change
+
+
+def _folded(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
+    constant = fold.start * pow(fold.multiplier, len(order), _WORDS)
+    weights = dict.fromkeys(pojo.names, 0)
+    fields = dict(zip(pojo.names, pojo.fields, strict=True))
+    weight = 1
+    for field in reversed(order):
+        name = field.removeprefix(_BOOLEAN)
+        weights[name] = weight
+        if name != field and fold.booleans is not None:
+            if_true, if_false = fold.booleans
+            constant += weight * if_false
+            weights[name] = weight * (if_true - if_false)
+            fields[name] = Fixed(1, FixedHash.INTEGER)
+        weight = weight * fold.multiplier % _WORDS
+    modular = tuple(weight % _WORDS for weight in weights.values())
+    return replace(pojo, fields=tuple(fields.values()), formula=WeightedSum(constant % _WORDS, modular, fold.null))
+
+
+def formulas(classes: tuple[OwnClass, ...]) -> Iterator[Formula]:
+    """Yield the formulas to try, the likely ones first, at most `MOST_FORMULAS`.
+
+    An `equals` may compare an id only, and the order of the fields in a class is not that of a snapshot: so there are
+    subsets and permutations, of each class, as far as all of a sort with one fold are not too many.
+    """
+    seen, number = set(), 0
+    for count, orders in _ORDERS:
+        for name, fold in FOLDS.items():
+            for fields in _spellings(classes, fold):
+                size = math.prod(count(len(own)) for own in fields)
+                if number + size > MOST_FORMULAS:
+                    continue
+                number += size
+                for chosen in itertools.product(*map(orders, fields)):
+                    formula = Formula(name, chosen)
+                    if formula not in seen:
+                        seen.add(formula)
+                        yield formula
+
+
+def _spellings(classes: tuple[OwnClass, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
+    yield tuple(own.fields for own in classes)
+    if fold.booleans is not None and any(own.booleans for own in classes):
+        yield tuple(own.primitive() for own in classes)
+
+
+_Fields = tuple[str, ...]
+
+
+def _whole(fields: _Fields) -> Iterator[_Fields]:
+    yield fields
+
+
+def _subsets(fields: _Fields) -> Iterator[_Fields]:
+    return itertools.chain.from_iterable(itertools.combinations(fields, n) for n in range(1, len(fields) + 1))
+
+
+def _permutations(fields: _Fields) -> Iterator[_Fields]:
+    return itertools.permutations(fields)
+
+
+def _arrangements(fields: _Fields) -> Iterator[_Fields]:
+    return itertools.chain.from_iterable(itertools.permutations(fields, n) for n in range(1, len(fields) + 1))
+
+
+_ORDERS: tuple[tuple[Callable[[int], int], Callable[[_Fields], Iterator[_Fields]]], ...] = (
+    (lambda _: 1, _whole),
+    (lambda n: 2**n - 1, _subsets),
+    (math.factorial, _permutations),
+    (lambda n: sum(math.perm(n, k) for k in range(1, n + 1)), _arrangements),
+)
+"""Sorts of orders, with how many there are of n fields: all fields by their names, and so on."""

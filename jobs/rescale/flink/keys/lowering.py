@@ -1,0 +1,150 @@
+"""From the type tree to the instructions of the machine; brings numba with it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from rescale.flink.arrays import Longs
+from rescale.flink.keys import machine
+from rescale.flink.serializers.type_tree import (
+    Blob,
+    Deep,
+    Fixed,
+    Flagged,
+    Masked,
+    Nullable,
+    Number,
+    Product,
+    Repeat,
+    Sequence,
+    Text,
+    TypeTree,
+    Union,
+    WeightedSum,
+)
+
+_PRODUCT_SEED = 0xCAFEBABE
+"""`MurmurHash3.productSeed` of Scala."""
+
+
+@lru_cache(maxsize=64)
+def lower(tree: TypeTree) -> tuple[Longs, int]:
+    """The instructions (n × 3), and how many frames are open at most."""
+    lowering = _Lowering()
+    lowering.add(tree)
+    lowering.emit(machine.STOP)
+    return np.array(lowering.code, dtype=np.int64), lowering.depth
+
+
+class _Lowering:
+    def __init__(self) -> None:
+        self.code: list[list[int]] = []
+        self.depth = 0
+        self._open = 0
+
+    @property
+    def here(self) -> int:
+        return len(self.code)
+
+    def emit(self, op: int, a: int = 0, b: int = 0) -> list[int]:
+        """The instruction, of which targets are filled in when they are known."""
+        instruction = [op, a, b]
+        self.code.append(instruction)
+        return instruction
+
+    def add(self, tree: TypeTree) -> None:
+        match tree:
+            case Fixed(size, rule):
+                self.emit(machine.FIXED, size, rule)
+            case Text(has_null):
+                self.emit(machine.TEXT, has_null)
+            case Number(scaled):
+                self.emit(machine.NUMBER, scaled)
+            case Blob(rule):
+                self.emit(machine.BLOB, rule)
+            case Sequence(fields):
+                self._sequence(fields)
+            case Product(fields):
+                self._product(fields)
+            case Masked(fields, has_kind):
+                self._masked(fields, has_kind)
+            case Repeat(items):
+                self._repeat(items)
+            case Union(left, right, right_tag):
+                self._union(left, right, right_tag)
+            case Nullable(inner, padding):
+                nullable = self.emit(machine.NULLABLE, padding)
+                self.add(inner)
+                nullable[2] = self.here
+            case Flagged(fields=fields, formula=formula):
+                self._flagged(fields, formula or WeightedSum(0, (0,) * len(fields), 0))
+            case Deep(inner):
+                self.add(inner)
+                self.emit(machine.DEEP)
+
+    def _sequence(self, fields: tuple[TypeTree, ...]) -> None:
+        self._enter()
+        self.emit(machine.PUSH)
+        for field in fields:
+            self.add(field)
+            self.emit(machine.FOLD)
+        self._leave(machine.POP)
+
+    def _product(self, fields: tuple[TypeTree, ...]) -> None:
+        self._enter()
+        self.emit(machine.PUSH, _PRODUCT_SEED)
+        for field in fields:
+            self.add(field)
+            self.emit(machine.MIX)
+        self._leave(machine.END_PRODUCT, len(fields))
+
+    def _flagged(self, fields: tuple[TypeTree, ...], formula: WeightedSum) -> None:
+        flags = self.emit(machine.FLAGS)
+        self._enter()
+        self.emit(machine.PUSH, formula.constant)
+        for field, weight in zip(fields, formula.weights, strict=True):
+            self.add(Nullable(field))
+            if weight:
+                self.emit(machine.WEIGH, weight, formula.null)
+        self._leave(machine.POP)
+        flags[1] = self.here
+
+    def _masked(self, fields: tuple[TypeTree, ...], has_kind: bool) -> None:
+        first = 2 if has_kind else 0
+        self._enter()
+        self.emit(machine.MASK, first + len(fields))
+        for bit, field in enumerate(fields, first):
+            mark = self.emit(machine.FIELD, bit)
+            self.add(field)
+            self.emit(machine.FOLD)
+            mark[2] = self.here
+        self._leave(machine.END_ROW, has_kind)
+
+    def _repeat(self, items: tuple[TypeTree, ...]) -> None:
+        self._enter()
+        repeat = self.emit(machine.REPEAT)
+        first = self.here
+        for item in items:
+            self.add(item)
+        self.emit(machine.FOLD)
+        self.emit(machine.AGAIN, first)
+        repeat[1] = self.here
+        self._leave(machine.POP)
+
+    def _union(self, left: TypeTree, right: TypeTree, right_tag: int) -> None:
+        union = self.emit(machine.UNION, 0, right_tag)
+        self.add(left)
+        jump = self.emit(machine.JUMP)
+        union[1] = self.here
+        self.add(right)
+        jump[1] = self.here
+
+    def _enter(self) -> None:
+        self._open += 1
+        self.depth = max(self.depth, self._open)
+
+    def _leave(self, op: int, a: int = 0) -> None:
+        self.emit(op, a)
+        self._open -= 1

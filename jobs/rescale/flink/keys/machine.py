@@ -1,0 +1,357 @@
+"""The machine that runs programs over many keys, compiled: import it only where keys are walked.
+
+An instruction is three numbers: the operation and its operands `a` and `b`. The machine has one register for the hash
+of the value just read, which may be null, and a stack of frames: an accumulator, and how often a loop has still to run
+or where a row's mask lies.
+
+Hashes are kept in 64 bits and wrap: sums, products and exclusive ors leave the lower 32 bits right, which are all that
+Java keeps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Codes, Longs
+from rescale.flink.compiled import Long, compiled
+from rescale.flink.keys.murmur import WORD, finished, mixed
+
+STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
+PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
+REPEAT, AGAIN, UNION, JUMP, NULLABLE, FLAGS, DEEP = range(11, 18)
+WEIGH, MIX, END_PRODUCT = range(18, 21)
+"""FIXED size rule; TEXT has-null; NUMBER scaled; BLOB rule; PUSH initial; MASK bits; FIELD bit target-if-null;
+END_ROW has-kind; REPEAT target-if-none; AGAIN target; UNION target-if-right tag-of-right; JUMP target; NULLABLE padding
+target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT number-of-fields."""
+
+UNKNOWN, INTEGER, CHARACTER, BOOLEAN, FLOAT, LONG, DOUBLE = range(7)
+DATE, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, LONG_VALUE, ZERO = range(7, 14)
+SCALA_LONG, IDENTITY = 14, 15
+ARRAY, BINARY_ROW = 1, 2
+"""As `FixedHash` and `BlobHash`."""
+
+FINE, OUTSIDE, SHORT, BAD_LENGTH, BAD_FLAG, BAD_MASK, BAD_CHARACTER, SUBCLASS = range(8)
+
+_NULL_FLAG, _PLAIN_FLAG, _SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG = 1, 2, 4, 8
+"""`PojoSerializer`."""
+
+_LEFT = 1
+"""`EitherSerializer`, `CoGroupedStreams.UnionSerializer`: of what is right, the latter says 2, and the former 0."""
+
+_SMALLEST_LONG, _SMALLEST_INT = -(1 << 63), -(1 << 31)
+_SHORTCUTS = 4
+"""`BigIntSerializer` writes null, 0, 1 and 10 as lengths 0 to 3."""
+
+_BINARY_ROW_SEED = 42
+
+
+@compiled
+def _signed(data: Bytes, at: int, size: int) -> Long:
+    """Big-endian, up to eight bytes."""
+    value = np.int64(0)
+    for i in range(at, at + size):
+        value = value << 8 | np.int64(data[i])
+    unused = 64 - 8 * size
+    return value << unused >> unused
+
+
+@compiled
+def _of_long(value: Long) -> Long:
+    return value ^ (value >> 32)
+
+
+@compiled
+def _of_date(data: Bytes, at: int) -> Long:
+    year, month, day = _signed(data, at, 4), _signed(data, at + 4, 1), _signed(data, at + 5, 1)
+    return (year & ~0x7FF) ^ ((year << 11) + (month << 6) + day)
+
+
+@compiled
+def _of_time(data: Bytes, at: int) -> Long:
+    hour, minute, second = np.int64(data[at]), np.int64(data[at + 1]), np.int64(data[at + 2])
+    return _of_long(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + _signed(data, at + 3, 4))
+
+
+@compiled
+def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
+    """Hash of the value, and whether it is null."""
+    if rule in (UNKNOWN, ZERO, IDENTITY):
+        return np.int64(0), False
+    if rule >= LOCAL_DATE and rule <= LOCAL_DATE_TIME:
+        if rule == LOCAL_TIME:
+            return (np.int64(0), True) if data[at] == 0x80 else (_of_time(data, at), False)
+        if _signed(data, at, 4) == _SMALLEST_INT:
+            return np.int64(0), True
+        date = _of_date(data, at)
+        return date ^ _of_time(data, at + 6) if rule == LOCAL_DATE_TIME else date, False
+    value = _signed(data, at, min(size, 8))
+    if rule == LONG:
+        return _of_long(value), False
+    if rule == CHARACTER:
+        return value & 0xFFFF, False
+    if rule == BOOLEAN:
+        return np.int64(1231 if value else 1237), False
+    if rule == FLOAT:
+        return np.int64(0x7FC00000) if value & 0x7FFFFFFF > 0x7F800000 else value, False
+    if rule == DOUBLE:
+        if value & 0x7FFFFFFFFFFFFFFF > 0x7FF0000000000000:
+            return np.int64(0x7FF80000), False
+        return _of_long(value), False
+    if rule == SCALA_LONG:
+        return value if value == value << 32 >> 32 else _of_long(value), False
+    if rule == LONG_VALUE:
+        return 43 + _of_long(value), False
+    if rule in (DATE, INSTANT):
+        if value == _SMALLEST_LONG:
+            return np.int64(0), True
+        return _of_long(value) + (51 * _signed(data, at + 8, 4) if rule == INSTANT else 0), False
+    return value, False
+
+
+@compiled
+def _packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
+    """Seven bits of a byte each, lowest first: (value, where it ends, what is wrong)."""
+    value = np.int64(0)
+    for shift in range(0, 35, 7):
+        if at >= limit:
+            return value, at, SHORT
+        byte = np.int64(data[at])
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at, FINE
+    return value, at, BAD_LENGTH
+
+
+@compiled
+def _text(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, int, int]:
+    """(hash, null, where it ends, what is wrong)."""
+    code = np.int64(0)
+    units, at, wrong = _packed(data, at, limit)
+    if wrong != FINE:
+        return code, False, at, wrong
+    if has_null:
+        if units == 0:
+            return code, True, at, FINE
+        units -= 1
+    if units > limit - at:
+        return code, False, at, BAD_LENGTH
+    for _ in range(units):
+        if at >= limit:
+            return code, False, at, SHORT
+        unit = np.int64(data[at])
+        if unit < 0x80:
+            at += 1
+        else:
+            unit, behind, wrong = _packed(data, at, limit)
+            if wrong != FINE or unit > 0xFFFF:
+                return code, False, at, SHORT if wrong == SHORT else BAD_CHARACTER
+            at = behind
+        code = 31 * code + unit
+    return code, False, at, FINE
+
+
+@compiled
+def _of_big_integer(data: Bytes, at: int, size: int) -> Long:
+    """Two's complement of `size` bytes. Java folds the magnitude's words highest first; this goes from the lowest."""
+    negative = data[at] >= 0x80
+    code, power, carry = np.int64(0), np.int64(1), np.int64(1)
+    end = at + size
+    while end > at:
+        start = max(at, end - 4)
+        word = _signed(data, start, end - start) & WORD
+        if negative:
+            word = (word ^ WORD) + carry
+            carry = word >> 32
+            word &= WORD
+        code += word * power
+        power *= 31
+        end = start
+    return -code if negative else code
+
+
+@compiled
+def _number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, bool, int, int]:
+    """(hash, null, where it ends, what is wrong)."""
+    code = np.int64(0)
+    if limit - at < 4:
+        return code, False, at, SHORT
+    size = _signed(data, at, 4) - _SHORTCUTS
+    if size >= limit - at - 3 or size < -_SHORTCUTS or size == 0:
+        return code, False, at, BAD_LENGTH
+    at += 4
+    if size == -4:
+        return code, True, at, FINE
+    if size > 0:
+        code = _of_big_integer(data, at, size)
+        at += size
+    elif size > -3:
+        code = np.int64(1 if size == -2 else 10)
+    if scaled:
+        if limit - at < 4:
+            return code, False, at, SHORT
+        code = 31 * code + _signed(data, at, 4)
+        at += 4
+    return code, False, at, FINE
+
+
+@compiled
+def _blob(data: Bytes, at: int, size: Long, rule: int) -> Long:
+    if rule == ARRAY:
+        code = np.int64(1)
+        for i in range(at, at + size):
+            code = 31 * code + _signed(data, i, 1)
+        return code
+    state: Long = np.int64(_BINARY_ROW_SEED)
+    if rule == BINARY_ROW:
+        for i in range(at, at + size, 4):
+            word = np.int64(data[i]) | np.int64(data[i + 1]) << 8
+            state = mixed(state, word | np.int64(data[i + 2]) << 16 | np.int64(data[i + 3]) << 24)
+        state = finished(state, size)
+    return state
+
+
+@compiled
+def walk(
+    code: Longs,
+    depth: int,
+    data: Bytes,
+    starts: Longs,
+    limits: Longs,
+    ends: Longs,
+    codes: Codes,
+    wrong: Bytes,
+) -> None:
+    """Runs `code` (n × 3) from each of `starts`, never beyond its limit; fills the last three.
+
+    Where something is wrong, `ends` tells the place.
+    """
+    frames = np.zeros((depth + 1, 2), np.int64)
+    for i in range(len(starts)):
+        at, limit = starts[i], limits[i]
+        reason = FINE if at >= 0 and at <= limit and limit <= len(data) else OUTSIDE
+        value, null, top, next_one = np.int64(0), False, -1, 0
+        while reason == FINE:
+            op, a, b = code[next_one, 0], code[next_one, 1], code[next_one, 2]
+            next_one += 1
+            if op == STOP:
+                break
+            if op == FIXED:
+                if a > limit - at:
+                    reason = SHORT
+                elif b == BOOLEAN and data[at] > 1:
+                    reason = BAD_FLAG
+                else:
+                    value, null = _fixed(data, at, a, b)
+                    at += a
+            elif op == TEXT:
+                value, null, at, reason = _text(data, at, limit, a)
+            elif op == NUMBER:
+                value, null, at, reason = _number(data, at, limit, a)
+            elif op == BLOB:
+                size = _signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
+                if size < 0 or size > limit - at - 4 or (a == BINARY_ROW and size % 8):
+                    reason = SHORT if limit - at < 4 else BAD_LENGTH
+                else:
+                    value, null = _blob(data, at + 4, size, a), False
+                    at += 4 + size
+            elif op == PUSH:
+                top += 1
+                frames[top, 0] = a
+            elif op == FOLD:
+                frames[top, 0] = 31 * frames[top, 0] + value
+            elif op == POP:
+                value, null = frames[top, 0], False
+                top -= 1
+            elif op == MASK:
+                size = (a + 7) >> 3
+                if size > limit - at:
+                    reason = SHORT
+                elif a & 7 and data[at + size - 1] & (0xFF >> (a & 7)):
+                    reason = BAD_MASK
+                else:
+                    top += 1
+                    frames[top, 0], frames[top, 1] = 1, at
+                    at += size
+            elif op == FIELD:
+                if data[frames[top, 1] + (a >> 3)] & (0x80 >> (a & 7)):
+                    frames[top, 0] *= 31
+                    next_one = b
+            elif op == END_ROW:
+                value, null = frames[top, 0], False
+                if a:
+                    bits = np.int64(data[frames[top, 1]])
+                    value += 31 * (bits >> 7 | (bits >> 5 & 2))
+                top -= 1
+            elif op == REPEAT:
+                count = _signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
+                if count < 0 or count > limit - at - 4:
+                    reason = SHORT if limit - at < 4 else BAD_LENGTH
+                else:
+                    at += 4
+                    top += 1
+                    frames[top, 0], frames[top, 1] = 1, count
+                    if count == 0:
+                        next_one = a
+            elif op == AGAIN:
+                frames[top, 1] -= 1
+                if frames[top, 1]:
+                    next_one = a
+            elif op == JUMP:
+                next_one = a
+            elif op == DEEP:
+                if not null:
+                    value += 31
+            elif op == WEIGH:
+                frames[top, 0] += a * (b if null else value)
+            elif op == MIX:
+                frames[top, 0] = mixed(frames[top, 0], value & WORD)
+            elif op == END_PRODUCT:
+                value, null = finished(frames[top, 0], a), False
+                top -= 1
+            elif at >= limit:
+                reason = SHORT
+            elif op == FLAGS:
+                if data[at] == _NULL_FLAG:
+                    value, null = np.int64(0), True
+                    next_one = a
+                elif data[at] != _PLAIN_FLAG:
+                    reason = SUBCLASS if data[at] in (_SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG) else BAD_FLAG
+                at += 1
+            elif op == UNION:
+                if data[at] == b:
+                    next_one = a
+                    at += 1
+                elif data[at] == _LEFT:
+                    at += 1
+                else:
+                    reason = BAD_FLAG
+            elif data[at] > 1:
+                reason = BAD_FLAG
+            elif not data[at]:  # NULLABLE, and it is not null
+                at += 1
+            elif a > limit - at - 1:
+                reason = SHORT
+            else:
+                value, null = np.int64(0), True
+                at += 1 + a
+                next_one = b
+        ends[i], wrong[i] = at, reason
+        codes[i] = np.int32(value) if reason == FINE else 0
+
+
+@compiled
+def walk_row(code: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
+    """Runs `code` from `start` on, again and again from where it ended; fills `places` with the ends.
+
+    Stops at the first that is wrong. Returns (how many are fine, what is wrong).
+    """
+    begin, limit = np.empty(1, np.int64), np.empty(1, np.int64)
+    codes, wrong = np.empty(1, np.int32), np.zeros(1, np.uint8)
+    begin[0], limit[0] = start, len(data)
+    for i in range(len(places)):
+        walk(code, depth, data, begin, limit, places[i : i + 1], codes, wrong)
+        if wrong[0] != FINE:
+            return i, np.int64(wrong[0])
+        begin[0] = places[i]
+    return len(places), np.int64(FINE)

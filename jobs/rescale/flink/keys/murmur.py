@@ -1,0 +1,45 @@
+"""Murmur3 for x86, 32 bits, and key groups of many hash codes, compiled: import it only where keys are walked.
+
+`key_groups.murmur` is the slow twin. Flink's `MathUtils.murmurHash` mixes one word, `MurmurHashUtils` the bytes of
+a row of tables, and Scala's `MurmurHash3.productHash` mixes the hash codes of a case class.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Codes
+from rescale.flink.compiled import Long, compiled
+
+WORD = 0xFFFFFFFF
+
+
+@compiled
+def _rotated(word: Long, bits: int) -> Long:
+    return (word << bits | word >> (32 - bits)) & WORD
+
+
+@compiled
+def mixed(state: Long, word: Long) -> Long:
+    """Return the state after one round with `word`."""
+    word = _rotated(word * 0xCC9E2D51 & WORD, 15) * 0x1B873593 & WORD
+    return _rotated(state ^ word, 13) * 5 + 0xE6546B64 & WORD
+
+
+@compiled
+def finished(state: Long, size: Long) -> Long:
+    """Return the hash of `size` bytes (or fields) that have been mixed into `state`."""
+    state ^= size
+    state = (state ^ state >> 16) * 0x85EBCA6B & WORD
+    state = (state ^ state >> 13) * 0xC2B2AE35 & WORD
+    return state ^ state >> 16
+
+
+@compiled
+def scramble(codes: Codes, max_parallelism: int, groups: Codes) -> None:
+    """Fill `groups` with `KeyGroupRangeAssignment.computeKeyGroupForKeyHash` of each code."""
+    for i in range(len(codes)):
+        code = finished(mixed(np.int64(0), np.int64(codes[i]) & WORD), 4)
+        if code > 0x7FFFFFFF:
+            code = (1 << 32) - code & 0x7FFFFFFF
+        groups[i] = code % max_parallelism

@@ -1,0 +1,77 @@
+"""Rows of `flink-cep`, which keeps partial matches for patterns and for SQL's MATCH_RECOGNIZE.
+
+Events lie in a buffer that matches share: each once, counted (`Lockable`), and nodes that lead from an event to the one
+before it, by edges with the version of the match that they belong to (`SharedBuffer`, `DeweyNumber`).
+"""
+
+from __future__ import annotations
+
+from rescale.flink.release_line import LAST_OF_FLINK_1
+from rescale.flink.serializers.layouts import outer_fields
+from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
+from rescale.flink.serializers.serializer import TreeOf, made_of, made_of_all, trees_of
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.type_tree import Fixed, Repeat, Sequence, Text, TypeTree, Union
+
+_NFA = "org.apache.flink.cep.nfa."
+_BUFFER = _NFA + "sharedbuffer."
+
+_NUMBER, _TIME, _NOTHING = Fixed(4), Fixed(8), Fixed(0)
+
+
+def _matches(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+    """Return the tree of `NFAStateSerializer`: the partial matches, then the completed ones."""
+    version, node, event = trees_of(3, snapshot, tree_of)
+    has_previous_time = snapshot.values("supportsPreviousTimestamp") == (str(True),)
+    times = (_TIME, _TIME) if has_previous_time else (_TIME,)
+    match = (Text(), node, version, *times, Union(event, _NOTHING))
+    return Sequence((Repeat(match, folds=False), Repeat(match, folds=False)))
+
+
+ROWS = (
+    simple_row(nested_snapshot(_BUFFER + "EventId$EventIdSerializer"), "EventId", Sequence((_NUMBER, _TIME))),
+    simple_row(
+        nested_snapshot(_NFA + "DeweyNumber$DeweyNumberSerializer"), "DeweyNumber", Repeat((_NUMBER,), folds=False)
+    ),
+    # Whether it is there, the id of the event, and the name of its state in the pattern.
+    composite_row(
+        nested_snapshot(_BUFFER + "NodeId$NodeIdSerializer"),
+        "NodeId",
+        {1: "1.8"},
+        made_of(1, lambda event: Union(Sequence((event, Text())), _NOTHING)),
+    ),
+    # The number of references to the element, then the element.
+    composite_row(
+        _BUFFER + "LockableTypeSerializerSnapshot",
+        "Lockable",
+        {1: "1.8"},
+        made_of(1, lambda element: Sequence((_NUMBER, element))),
+        versions=OLD_COMPOSITE,
+    ),
+    # Edges, each lockable.
+    composite_row(
+        _BUFFER + "SharedBufferNodeSerializerSnapshotV2",
+        "SharedBufferNode",
+        {1: "1.13"},
+        made_of(1, lambda edge: Repeat((_NUMBER, edge), folds=False)),
+    ),
+    composite_row(
+        nested_snapshot(_BUFFER + "SharedBufferNode$SharedBufferNodeSerializer"),
+        "SharedBufferNode",
+        {1: "1.8"},
+        until=LAST_OF_FLINK_1,
+    ),
+    composite_row(
+        nested_snapshot(_BUFFER + "SharedBufferEdge$SharedBufferEdgeSerializer"),
+        "SharedBufferEdge",
+        {1: "1.8"},
+        made_of_all(Sequence),
+    ),
+    composite_row(
+        _NFA + "NFAStateSerializerSnapshot",
+        "NFAState",
+        {1: "1.8", 2: "1.16"},
+        _matches,
+        outer_fields("supportsPreviousTimestamp:flag", since=2),
+    ),
+)

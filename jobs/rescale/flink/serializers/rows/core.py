@@ -1,0 +1,201 @@
+"""Rows of `flink-core`: basic types, arrays, collections, tuples, rows, POJOs and what Kryo writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rescale.flink.advice import DIVISORS
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.serializers.layouts import COMPOSITE_MAGIC, constants, fields, kryo, outer_fields, pojo
+from rescale.flink.serializers.rows.families import (
+    OLD_COMPOSITE,
+    OLD_SIMPLE,
+    composite_row,
+    nested_snapshot,
+    simple_row,
+)
+from rescale.flink.serializers.serializer import Serializer, TreeOf, Values, made_of, made_of_all, trees_of
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.type_tree import (
+    Blob,
+    BlobHash,
+    Deep,
+    Fixed,
+    FixedHash,
+    Flagged,
+    Masked,
+    Nullable,
+    Number,
+    Repeat,
+    Sequence,
+    Text,
+    TypeTree,
+    Union,
+)
+from rescale.text.errors import UnsupportedError
+
+_BASE = "org.apache.flink.api.common.typeutils.base."
+_JAVA = "org.apache.flink.api.java.typeutils.runtime."
+
+_NOTHING = Fixed(0)
+_ROW_WITH_KIND_AND_NO_FLAG = 3
+"""Outer version of `RowSerializerSnapshot`: older ones have neither, newer ones both."""
+
+
+def _base(name: str, values: Values | None = None, versions: Mapping[int, str] = OLD_SIMPLE) -> Serializer:
+    return simple_row(nested_snapshot(f"{_BASE}{name}Serializer"), name, values, versions=versions)
+
+
+def _array(element: str, values: Values, name: str = "") -> Serializer:
+    return simple_row(
+        nested_snapshot(f"{_BASE}array.{element}ArraySerializer"), f"{name or element}[]", values, versions=OLD_SIMPLE
+    )
+
+
+def _numbers(kind: str, size: int) -> Serializer:
+    return _array(f"{kind}Primitive", Repeat((Fixed(size),), folds=False), kind)
+
+
+def _nullable(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+    (tree,) = trees_of(1, snapshot, tree_of)
+    (padding,) = snapshot.values("padding")
+    return Nullable(tree, int(padding))
+
+
+def _row(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+    return Masked(tuple(_deep(tree_of(field)) for field in snapshot.nested), _has_kind(snapshot))
+
+
+def _deep(tree: TypeTree) -> TypeTree:
+    """Return the tree that hashes its value as `RowUtils` does."""
+    match tree:
+        case Repeat((element,), folds=True):
+            return Repeat((_deep(element),))
+        case Nullable(nullable, padding):
+            return Nullable(_deep(nullable), padding)
+        case Blob(BlobHash.UNKNOWN):
+            return Deep(Blob(BlobHash.ARRAY))
+    return Deep(tree)
+
+
+def _has_kind(snapshot: SerializerSnapshot) -> bool:
+    """Whether rows were written with their kind, which old snapshots do not say."""
+    for flag in snapshot.values("supportsRowKind"):
+        return flag == str(True)
+    reader = ByteReader(snapshot.body)
+    return (reader.i32(), reader.i32()) == (COMPOSITE_MAGIC, _ROW_WITH_KIND_AND_NO_FLAG)
+
+
+def _pojo(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+    names, registered = snapshot.values("field"), snapshot.values("registered subclass")
+    (class_name,) = snapshot.values("class")
+    if len(snapshot.nested) < len(names) + len(registered):
+        raise UnsupportedError(
+            f"the fields of POJO {class_name} are not all known: their snapshots are missing", advice=DIVISORS
+        )
+    trees = tuple(_by_content(tree_of(field)) for field in snapshot.nested[: len(names)])
+    return Flagged(class_name, names, trees)
+
+
+def _by_content(field: TypeTree) -> TypeTree:
+    """Return the tree of a POJO's field: a `hashCode` that is good for a key hashes an array by `Arrays.hashCode`."""
+    return Blob(BlobHash.ARRAY) if field == Blob(BlobHash.UNKNOWN) else field
+
+
+LIST = composite_row(
+    _BASE + "ListSerializerSnapshot",
+    "List",
+    {1: "1.8"},
+    made_of(1, lambda element: Repeat((element,))),
+    versions=OLD_COMPOSITE,
+)
+MAP = composite_row(
+    _BASE + "MapSerializerSnapshot",
+    "Map",
+    {1: "1.8"},
+    made_of(2, lambda key, value: Repeat((key, Nullable(value)), folds=False)),
+    versions=OLD_COMPOSITE,
+)
+BYTE_ARRAY = _array("BytePrimitive", Blob(BlobHash.UNKNOWN), "Byte")
+POJO = Serializer(_JAVA + "PojoSerializerSnapshot", "POJO {class}", {2: "1.8"}, pojo, _pojo, shown=(0, 0))
+
+ROWS = (
+    _base("Boolean", Fixed(1, FixedHash.BOOLEAN)),
+    _base("Byte", Fixed(1, FixedHash.INTEGER)),
+    _base("Short", Fixed(2, FixedHash.INTEGER)),
+    _base("Char", Fixed(2, FixedHash.CHARACTER)),
+    _base("Int", Fixed(4, FixedHash.INTEGER)),
+    _base("Float", Fixed(4, FixedHash.FLOAT)),
+    _base("Long", Fixed(8, FixedHash.LONG)),
+    _base("Double", Fixed(8, FixedHash.DOUBLE)),
+    _base("String", Text()),
+    _base("BigInt", Number(scaled=False)),
+    _base("BigDec", Number(scaled=True)),
+    _base("Void", Fixed(1)),
+    _base("Date", Fixed(8, FixedHash.DATE)),
+    _base("SqlDate", Fixed(8, FixedHash.DATE)),
+    _base("SqlTime", Fixed(8, FixedHash.DATE)),
+    _base("SqlTimestamp", Fixed(12, FixedHash.DATE)),
+    _base("LocalDate", Fixed(6, FixedHash.LOCAL_DATE), {3: "1.9"}),
+    _base("LocalTime", Fixed(7, FixedHash.LOCAL_TIME), {3: "1.9"}),
+    _base("LocalDateTime", Fixed(13, FixedHash.LOCAL_DATE_TIME), {3: "1.9"}),
+    _base("Instant", Fixed(12, FixedHash.INSTANT)),
+    _base("BooleanValue", Fixed(1)),
+    _base("ByteValue", Fixed(1)),
+    _base("ShortValue", Fixed(2)),
+    _base("CharValue", Fixed(2)),
+    _base("IntValue", Fixed(4, FixedHash.INTEGER)),
+    _base("FloatValue", Fixed(4)),
+    _base("LongValue", Fixed(8, FixedHash.LONG_VALUE)),
+    _base("DoubleValue", Fixed(8)),
+    _base("StringValue", Text(has_null=False, hashable=False)),
+    _base("NullValue"),
+    _base("Variant", versions={3: "2.1"}),
+    _base("Bitmap", Blob(BlobHash.UNKNOWN), {3: "2.3"}),
+    Serializer(
+        nested_snapshot(_BASE + "EnumSerializer"), "Enum {class}", {3: "1.8"}, constants, Fixed(4, FixedHash.IDENTITY)
+    ),
+    BYTE_ARRAY,
+    _array("String", Repeat((Text(),), folds=False)),
+    _numbers("Boolean", 1),
+    _numbers("Short", 2),
+    _numbers("Char", 2),
+    _numbers("Int", 4),
+    _numbers("Float", 4),
+    _numbers("Long", 8),
+    _numbers("Double", 8),
+    composite_row(
+        _BASE + "GenericArraySerializerSnapshot",
+        "Array",
+        {1: "1.8"},
+        made_of(1, lambda element: Repeat((Union(element, _NOTHING),), folds=False)),
+        outer_fields("class:utf"),
+    ),
+    LIST,
+    MAP,
+    composite_row(
+        _BASE + "SetSerializerSnapshot",
+        "Set",
+        {1: "2.0"},
+        made_of(1, lambda element: Repeat((Nullable(element),), folds=False)),
+    ),
+    simple_row(_JAVA + "Tuple0SerializerSnapshot", "Tuple0", Fixed(1, FixedHash.ZERO)),
+    composite_row(
+        _JAVA + "TupleSerializerSnapshot", "{class}", {2: "1.8"}, made_of_all(Sequence), outer_fields("class:utf")
+    ),
+    composite_row(
+        nested_snapshot(_JAVA + "RowSerializer"),
+        "Row",
+        {2: "1.8", 3: "1.11", 4: "1.14.3"},
+        _row,
+        outer_fields("supportsRowKind:flag", since=4),
+    ),
+    composite_row(_JAVA + "JavaEitherSerializerSnapshot", "Either", {1: "1.8"}, made_of(2, Union)),
+    composite_row(
+        nested_snapshot(_JAVA + "NullableSerializer"), "Nullable", {2: "1.8"}, _nullable, outer_fields("padding:i32")
+    ),
+    Serializer(nested_snapshot(_JAVA + "ValueSerializer"), "Value {class}", {2: "1.8"}, fields("class:utf")),
+    Serializer(nested_snapshot(_JAVA + "CopyableValueSerializer"), "Value {class}", {2: "1.8"}, fields("class:utf")),
+    POJO,
+    Serializer(_JAVA + "kryo.KryoSerializerSnapshot", "Kryo {class}", {2: "1.8"}, kryo, other_bytes_in_flink_2=True),
+)

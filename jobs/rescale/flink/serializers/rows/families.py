@@ -1,0 +1,45 @@
+"""The two families that most of Flink's serializers belong to, by the class that their snapshots extend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rescale.flink.serializers.layouts import OuterBody, composite, simple
+from rescale.flink.serializers.serializer import Serializer, Values
+
+OLD_SIMPLE, OLD_COMPOSITE = {2: "1.7", 3: "1.8"}, {1: "1.7", 3: "1.8"}
+"""Versions of the snapshots that Flink 1.7 has too. Its other serializers have configuration snapshots."""
+
+
+def simple_row(
+    snapshot: str, name: str, values: Values | None = None, *, since: str = "1.8", **columns: Any
+) -> Serializer:
+    """Return the row of a class that extends `SimpleTypeSerializerSnapshot`; `columns` are further ones of the row."""
+    return Serializer(snapshot, name, layout=simple, values=values, **{"versions": {3: since}, **columns})
+
+
+def composite_row(
+    snapshot: str,
+    name: str,
+    outer_versions: Mapping[int, str],
+    values: Values | None = None,
+    outer: OuterBody | None = None,
+    **columns: Any,
+) -> Serializer:
+    """Return the row of a class that extends `CompositeTypeSerializerSnapshot`; `outer` reads its outer snapshot."""
+    versions = {3: outer_versions[min(outer_versions)]}
+    return Serializer(
+        snapshot,
+        name,
+        layout=composite(outer),
+        values=values,
+        outer_versions=outer_versions,
+        **{"versions": versions, **columns},
+    )
+
+
+def nested_snapshot(serializer: str) -> str:
+    """Return the name of the snapshot class that most serializers have inside."""
+    simple_name = serializer.rpartition(".")[2].rpartition("$")[2]
+    return f"{serializer}${simple_name}Snapshot"

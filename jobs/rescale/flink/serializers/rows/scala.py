@@ -1,0 +1,72 @@
+"""Rows of Scala's types: `flink-scala` of Flink 1; `flink-table-api-scala` has the same classes in Flink 2."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rescale.flink.release_line import LAST_OF_FLINK_1
+from rescale.flink.serializers.layouts import outer_fields, scala_constants
+from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
+from rescale.flink.serializers.serializer import Serializer, made_of_all
+from rescale.flink.serializers.type_tree import Fixed, FixedHash, Nullable, Product, TypeTree
+
+_SCALA, _SCALA_OF_TABLES = "org.apache.flink.api.scala.typeutils.", "org.apache.flink.table.api.typeutils."
+
+
+def _case_class(fields: tuple[TypeTree, ...]) -> TypeTree:
+    return Product(tuple(map(_scala, fields)))
+
+
+def _scala(tree: TypeTree) -> TypeTree:
+    """Return the tree that hashes its value as Scala's `##` does: equal numbers alike, of whatever class."""
+    match tree:
+        case Fixed(size, FixedHash.LONG):
+            return Fixed(size, FixedHash.SCALA_LONG)
+        case Fixed(size, FixedHash.FLOAT | FixedHash.DOUBLE):
+            return Fixed(size)
+        case Nullable(nullable, padding):
+            return Nullable(_scala(nullable), padding)
+    return tree
+
+
+_TYPES = (
+    simple_row(_SCALA + "NothingSerializerSnapshot", "Nothing"),
+    simple_row(nested_snapshot(_SCALA + "UnitSerializer"), "Unit"),
+    composite_row(_SCALA + "ScalaOptionSerializerSnapshot", "Option", {2: "1.8"}),
+    composite_row(_SCALA + "ScalaEitherSerializerSnapshot", "Either", {1: "1.8"}, versions=OLD_COMPOSITE),
+    composite_row(_SCALA + "ScalaTrySerializerSnapshot", "Try", {2: "1.8"}),
+    Serializer(_SCALA + "ScalaEnumSerializerSnapshot", "Enum {class}", {3: "1.8"}, scala_constants),
+    composite_row(
+        _SCALA + "ScalaCaseClassSerializerSnapshot",
+        "{class}",
+        {2: "1.8"},
+        made_of_all(_case_class),
+        outer_fields("class:utf"),
+    ),
+    composite_row(
+        _SCALA + "Tuple2CaseClassSerializerSnapshot",
+        "{class}",
+        {2: "1.8"},
+        made_of_all(_case_class),
+        outer_fields("class:utf"),
+    ),
+    composite_row(
+        _SCALA + "TraversableSerializerSnapshot", "Traversable", {2: "1.8"}, outer=outer_fields("cbfCode:utf")
+    ),
+)
+
+_WAY = (
+    "in the job on Flink 1.x copy it into an operator of another uid whose types are Java's (POJOs, tuples, "
+    "Types.LIST, …), and take the savepoint then"
+)
+
+ROWS = tuple(replace(row, until=LAST_OF_FLINK_1, way=_WAY) for row in _TYPES) + tuple(
+    replace(
+        row,
+        snapshot=_SCALA_OF_TABLES + row.snapshot.removeprefix(_SCALA),
+        versions={max(row.versions): "2.0"},
+        outer_versions=dict.fromkeys(row.outer_versions, "2.0"),
+        jar="flink-table-api-scala",
+    )
+    for row in _TYPES
+)

@@ -1,0 +1,88 @@
+"""Rows of `flink-runtime` and `flink-streaming-java`: namespaces, state with TTL, windows, timers, joins and sinks."""
+
+from __future__ import annotations
+
+from rescale.flink.release_line import LAST_OF_FLINK_1
+from rescale.flink.serializers.layouts import fields, outer_fields
+from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
+from rescale.flink.serializers.serializer import Serializer, inner, made_of, made_of_all
+from rescale.flink.serializers.type_tree import Fixed, Repeat, Sequence, Union
+
+_STATE = "org.apache.flink.runtime.state."
+_STREAMING = "org.apache.flink.streaming."
+_WINDOW = _STREAMING + "api.windowing.windows."
+_SINK = _STREAMING + "api.functions.sink."
+
+VOID_NAMESPACE = simple_row(nested_snapshot(_STATE + "VoidNamespaceSerializer"), "VoidNamespace", Fixed(1, declared=0))
+GLOBAL_WINDOW = simple_row(_WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot", "GlobalWindow", Fixed(1))
+TIMER = composite_row(_STREAMING + "api.operators.TimerSerializerSnapshot", "Timer", {2: "1.8"})
+TTL_AWARE = Serializer(
+    _STATE + "ttl.TtlAwareSerializerSnapshot",
+    "TTL aware",
+    {1: "2.0"},
+    fields("isTtlEnabled:flag", "inner:snapshot"),
+    made_of(1, inner),
+)
+
+ROWS = (
+    VOID_NAMESPACE,
+    simple_row(nested_snapshot(_STATE + "JavaSerializer"), "Java object"),
+    composite_row(
+        _STATE + "ArrayListSerializerSnapshot",
+        "List",
+        {1: "1.8"},
+        made_of(1, lambda element: Repeat((element,))),
+        versions=OLD_COMPOSITE,
+    ),
+    composite_row(
+        _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot", "TTL", {2: "1.8"}, made_of_all(Sequence), shown=(1, None)
+    ),
+    composite_row(
+        _STATE + "v2.ttl.TtlStateFactory$TtlSerializerSnapshot",
+        "TTL",
+        {2: "2.0"},
+        made_of_all(Sequence),
+        shown=(1, None),
+    ),
+    TTL_AWARE,
+    simple_row(_WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot", "TimeWindow", Fixed(16)),
+    GLOBAL_WINDOW,
+    TIMER,
+    composite_row(
+        _STREAMING + "api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot",
+        "BufferEntry",
+        {2: "1.8"},
+        made_of(1, lambda element: Sequence((Fixed(1), element))),
+    ),
+    # What a window holds of two streams: a tag, 1 or 2, and an element of that stream.
+    composite_row(
+        _STREAMING + "api.datastream.CoGroupedStreams$UnionSerializerSnapshot",
+        "Union",
+        {2: "1.8"},
+        made_of(2, lambda first, second: Union(first, second, right_tag=2)),
+    ),
+    # State holds records only: a tag, 0 in front of a timestamp and 1 where there is none, and the element.
+    composite_row(
+        nested_snapshot(_STREAMING + "runtime.streamrecord.StreamElementSerializer"),
+        "StreamElement",
+        {2: "1.8"},
+        made_of(1, lambda element: Union(element, Sequence((Fixed(8), element)))),
+    ),
+    composite_row(
+        _SINK + "TwoPhaseCommitSinkFunction$StateSerializerSnapshot",
+        "SinkState",
+        {2: "1.8", 3: "1.14.0", 4: "1.14.3"},
+        outer=outer_fields("supportsNullTransaction:flag", since=4),
+        until=LAST_OF_FLINK_1,
+        way=(
+            "stop the job with a savepoint, so that nothing is left to commit, and leave the sink out; the new job "
+            "begins with a Sink of its own"
+        ),
+    ),
+    composite_row(
+        _SINK + "legacy.TwoPhaseCommitSinkFunction$StateSerializerSnapshot",
+        "SinkState",
+        {4: "2.0"},
+        outer=outer_fields("supportsNullTransaction:flag", since=4),
+    ),
+)

@@ -1,0 +1,115 @@
+"""Rows of `flink-table-runtime`: the data structures of the table API and of SQL."""
+
+from __future__ import annotations
+
+from rescale.flink.serializers.layouts import external, fields, outer_fields, row_data, sorted_map
+from rescale.flink.serializers.rows.core import MAP
+from rescale.flink.serializers.rows.families import composite_row, nested_snapshot, simple_row
+from rescale.flink.serializers.serializer import Serializer, TreeOf, inner, made_of, made_of_all
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.type_tree import Blob, BlobHash, Fixed, Sequence, TypeTree
+
+_RUNTIME = "org.apache.flink.table.runtime."
+_TYPES = _RUNTIME + "typeutils."
+_WINDOW = _RUNTIME + "operators.window."
+_MULTISET = _RUNTIME + "sequencedmultisetstate.linked."
+_VIEW = "org.apache.flink.table.dataview."
+
+_BYTES, _BINARY_ROW = Blob(BlobHash.UNKNOWN), Blob(BlobHash.BINARY_ROW)
+_MOST_COMPACT_DECIMAL, _MOST_COMPACT_TIMESTAMP = 18, 3
+"""`DecimalData.MAX_COMPACT_PRECISION`, `TimestampData.isCompact`."""
+
+
+def _decimal(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
+    (precision,) = snapshot.values("precision")
+    return Fixed(8) if int(precision) <= _MOST_COMPACT_DECIMAL else _BYTES
+
+
+def _timestamp(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
+    (precision,) = snapshot.values("precision")
+    return Fixed(8 if int(precision) <= _MOST_COMPACT_TIMESTAMP else 12)
+
+
+ROWS = (
+    simple_row(_WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot", "TimeWindow", Fixed(16), since="1.9"),
+    simple_row(_WINDOW + "CountWindow$Serializer$CountWindowSerializerSnapshot", "CountWindow", Fixed(8), since="1.9"),
+    simple_row(
+        _WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot", "GlobalWindow", Fixed(1), since="2.0"
+    ),
+    simple_row(nested_snapshot(_TYPES + "StringDataSerializer"), "StringData", _BYTES, since="1.11"),
+    simple_row(
+        nested_snapshot(_RUNTIME + "operators.sink.SortedLongSerializer"),
+        "SortedLong",
+        Fixed(8),
+        since="2.3",
+    ),
+    Serializer(nested_snapshot(_TYPES + "RowDataSerializer"), "RowData", {3: "1.11"}, row_data, _BINARY_ROW),
+    Serializer(
+        nested_snapshot(_TYPES + "BinaryRowDataSerializer"),
+        "BinaryRowData",
+        {3: "1.11"},
+        fields("numFields:i32"),
+        _BINARY_ROW,
+    ),
+    Serializer(
+        _TYPES + "DecimalDataSerializer$DecimalSerializerSnapshot",
+        "DecimalData({precision}, {scale})",
+        {3: "1.11"},
+        fields("precision:i32", "scale:i32"),
+        _decimal,
+    ),
+    Serializer(
+        nested_snapshot(_TYPES + "TimestampDataSerializer"),
+        "TimestampData({precision})",
+        {1: "1.11"},
+        fields("precision:i32"),
+        _timestamp,
+    ),
+    Serializer(
+        nested_snapshot(_TYPES + "ArrayDataSerializer"),
+        "ArrayData",
+        {3: "1.11"},
+        fields("type:java", "serializer:java"),
+        _BYTES,
+    ),
+    Serializer(
+        nested_snapshot(_TYPES + "MapDataSerializer"),
+        "MapData",
+        {3: "1.11"},
+        fields("key type:java", "type:java", "key serializer:java", "serializer:java"),
+        _BYTES,
+    ),
+    composite_row(nested_snapshot(_TYPES + "RawValueDataSerializer"), "RawValueData", {0: "1.11"}, _BYTES),
+    # The bytes are those of the internal data structure, and the hash of a key that of the external one.
+    composite_row(
+        nested_snapshot(_TYPES + "ExternalSerializer"),
+        "External",
+        {1: "1.12"},
+        made_of(1, lambda internal: Sequence((Fixed(0), internal))),
+        external,
+    ),
+    composite_row(nested_snapshot(_TYPES + "WindowKeySerializer"), "WindowKey", {1: "1.13"}),
+    composite_row(
+        nested_snapshot(_TYPES + "LinkedListSerializer"),
+        "LinkedList",
+        {1: "1.13.1", 2: "1.13.3", 3: "1.14.3"},
+        outer=outer_fields("hasNullMask:flag", since=3),
+    ),
+    Serializer(_TYPES + "SortedMapSerializerSnapshot", "SortedMap", {3: "1.9"}, sorted_map, MAP.values),
+    simple_row(nested_snapshot(_VIEW + "NullSerializer"), "Null", since="1.9"),
+    composite_row(_VIEW + "NullAwareMapSerializerSnapshot", "Map", {1: "1.9"}),
+    composite_row(_VIEW + "MapViewSerializerSnapshot", "MapView", {1: "1.9"}, made_of(1, inner)),
+    composite_row(_VIEW + "ListViewSerializerSnapshot", "ListView", {1: "1.9"}, made_of(1, inner)),
+    composite_row(
+        nested_snapshot(_MULTISET + "MetaSqnInfoSerializer"), "MetaSqnInfo", {0: "2.2"}, made_of_all(Sequence)
+    ),
+    composite_row(nested_snapshot(_MULTISET + "RowSqnInfoSerializer"), "RowSqnInfo", {0: "2.2"}, made_of_all(Sequence)),
+    composite_row(nested_snapshot(_MULTISET + "NodeSerializer"), "Node", {0: "2.2"}, made_of_all(Sequence)),
+    Serializer(
+        _MULTISET + "RowDataKeySerializerSnapshot",
+        "RowDataKey",
+        {0: "2.2"},
+        fields("equaliser:blob", "hashFunction:blob", "inner:snapshot"),
+        made_of(1, inner),
+    ),
+)

@@ -1,0 +1,91 @@
+"""The row of a serializer: all that is known about it, in one place.
+
+A row is found by the class of the serializer's snapshot. `rows` has those of Flink, and `registry` adds those that
+users register. A new type is a row, and one vector in `tests/support/serializer_vectors.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
+from rescale.flink.serializers.layouts import Layout
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.type_tree import TypeTree
+from rescale.text.errors import SnapshotError
+
+TreeOf = Callable[[SerializerSnapshot], TypeTree]
+"""Function that returns the tree of a nested serializer; it raises `UnsupportedError` if that cannot be measured."""
+
+Values = TypeTree | Callable[[SerializerSnapshot, TreeOf], TypeTree]
+
+
+@dataclass(frozen=True)
+class Serializer:
+    """A serializer, as its snapshot describes it.
+
+    `snapshot` is the class of the snapshot, and `name` what people call the type. In a name, `{class}` stands for the
+    snapshot's attribute of that name; the names of the nested types at `shown` (as for `slice`) follow in brackets.
+
+    `versions` are those of the snapshot, each with the first release that writes it, and `layout` reads the body of any
+    of them. All release lines that have the class read all its versions. `outer_versions` are those inside the wrapper
+    of `CompositeTypeSerializerSnapshot`, where that is the layout.
+
+    `values` is the tree of what the serializer writes: it measures values, and hashes them as keys. A function makes
+    the tree from the snapshot. None means that the end of a value cannot be found.
+
+    `until` is the last release line that has the class, and `way` is what to do where a line lacks it. `jar` is the
+    artifact with the class if Flink's distribution does not have it. If `other_bytes_in_flink_2`, Flink 2 takes the
+    snapshot of Flink 1 without an error, and reads values in another format.
+    """
+
+    snapshot: str
+    name: str
+    versions: Mapping[int, str]
+    layout: Layout
+    values: Values | None = None
+    shown: tuple[int | None, int | None] = (None, None)
+    outer_versions: Mapping[int, str] = field(default_factory=dict)
+    until: ReleaseLine = RELEASE_LINES[-1]
+    way: str | None = None
+    jar: str | None = None
+    other_bytes_in_flink_2: bool = False
+
+    @property
+    def since(self) -> ReleaseLine:
+        """First release line that has the class."""
+        return min(ReleaseLine.parse(release) for release in self.versions.values())
+
+    def tree(self, snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree | None:
+        """Return the tree of the values that a snapshot of this class describes; None if their end cannot be found."""
+        return self.values(snapshot, tree_of) if callable(self.values) else self.values
+
+
+def made_of(number: int, make: Callable[..., TypeTree]) -> Values:
+    """Return the values of a class with `number` nested serializers: `make` takes their trees.
+
+    Flink trusts that they are all there; here, `SnapshotError` says that they are not.
+    """
+    return lambda snapshot, tree_of: make(*trees_of(number, snapshot, tree_of))
+
+
+def made_of_all(make: Callable[[tuple[TypeTree, ...]], TypeTree]) -> Values:
+    """Return the values of a class with any number of nested serializers: `make` takes the tuple of their trees."""
+    return lambda snapshot, tree_of: make(tuple(map(tree_of, snapshot.nested)))
+
+
+def trees_of(number: int, snapshot: SerializerSnapshot, tree_of: TreeOf) -> tuple[TypeTree, ...]:
+    """Return the trees of the `number` nested serializers; `SnapshotError` if there are more or fewer."""
+    if len(snapshot.nested) != number:
+        raise SnapshotError(
+            f"a serializer snapshot does not hold what its class does: {snapshot.class_name}",
+            expected=f"{number} serializers in it",
+            found=len(snapshot.nested),
+        )
+    return tuple(map(tree_of, snapshot.nested))
+
+
+def inner(tree: TypeTree) -> TypeTree:
+    """Return the tree itself: the serializer writes what the nested one writes."""
+    return tree

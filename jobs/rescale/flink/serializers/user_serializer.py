@@ -1,0 +1,50 @@
+"""A serializer that a user registers, as a plan names it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rescale.flink.serializers.registry import FLINK, GROUP, registered
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.text.errors import RequestError
+
+
+@dataclass(frozen=True)
+class UserSerializer:
+    """A snapshot class, and the distribution that registers its row, such as `money 1.2`.
+
+    It exists only where exactly that distribution is installed: to make it, to read it from a plan, and to receive it
+    in a task of Spark raise `RequestError` elsewhere. So no step works with another row than the plan was made with.
+    """
+
+    snapshot: str
+    distribution: str
+
+    def __post_init__(self) -> None:
+        there = registered().get(self.snapshot)
+        if there is None or there.distribution != self.distribution:
+            raise RequestError(
+                f"the plan was made with a serializer for {self.snapshot}, which is not installed here",
+                expected=f"{self.distribution}, which registers it as an entry point of the group {GROUP}",
+                found="none" if there is None else there.distribution,
+                advice=f"install {self.distribution} where each step runs and on all Spark workers; or plan again",
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UserSerializer, (self.snapshot, self.distribution)
+
+
+def user_serializers(snapshots: Iterable[SerializerSnapshot]) -> tuple[UserSerializer, ...]:
+    """Return the serializers of users that occur in the snapshots, at any depth, by class."""
+    classes = {name for snapshot in snapshots for name in _classes(snapshot)} - set(FLINK)
+    return tuple(
+        UserSerializer(name, registered()[name].distribution) for name in sorted(classes) if name in registered()
+    )
+
+
+def _classes(snapshot: SerializerSnapshot) -> Iterator[str]:
+    yield snapshot.class_name
+    for inner in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
+        yield from _classes(inner)

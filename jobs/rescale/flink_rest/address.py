@@ -1,0 +1,33 @@
+"""Addresses of Flink's REST API, as users give them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from rescale.text.errors import RequestError
+
+
+def address_of(text: str, secrets: str) -> str:
+    """Return an address of Flink's REST API without a slash at its end.
+
+    Raises `RequestError` for anything else, and for an address with a login or password, with the advice `secrets`.
+    """
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and parts.hostname and not parts.query and parts.port != 0
+    except ValueError:  # the port is no number or too large, or a bracket is missing
+        raise _no_address("a malformed address") from None
+    if not valid:
+        raise _no_address(parts.hostname)
+    if parts.username is not None or parts.password is not None:
+        raise RequestError(
+            "the address contains a login or password, which everybody who sees the output could read",
+            path=parts.hostname,
+            advice=secrets,
+        )
+    return text.rstrip("/")
+
+
+def _no_address(host: str | None) -> RequestError:
+    """Return the error for an invalid address; it shows the host only, as the rest may contain a password."""
+    return RequestError("this is not an address of Flink's REST API", expected="http://host:port", found=host)

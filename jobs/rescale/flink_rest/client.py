@@ -1,0 +1,365 @@
+"""Client for the part of Flink's REST API that a rescale needs: jobs, savepoints, jars.
+
+Faults of the network or the server, and a JobManager that is not yet elected, are `StoreError`s: they may pass. A
+request that Flink refuses is a `RequestError` with Flink's message. The answer is None for what Flink does not know: it
+forgets finished savepoints after `rest.async.store-duration`, and jobs after `jobstore.expiration-time`. Only Flink's
+own 404 counts for that; a misconfigured proxy answers with 404, too, while the job may be running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
+from rescale.flink_rest.responses import (
+    CheckpointConfig,
+    CheckpointDetails,
+    CheckpointOperation,
+    Checkpoints,
+    CompletedCheckpoint,
+    ConfigEntry,
+    Errors,
+    Jars,
+    JobConfig,
+    JobExceptions,
+    Jobs,
+    Metric,
+    Overview,
+    SavepointOperation,
+)
+from rescale.flink_rest.running_job import Job, JobLine
+from rescale.text.errors import RequestError, StoreError
+
+T = TypeVar("T")
+
+_JsonObject = dict[str, Any]
+
+_TIMEOUT_SECONDS = 60
+"""Timeout of a request. Running a jar takes longest, because its `main` runs meanwhile."""
+
+
+ADDRESS_WITHOUT_LOGIN = (
+    "name an address that needs no login, such as that of kubectl port-forward to the JobManager's port 8081"
+)
+"""Advice for callers that cannot send a login."""
+
+
+class Taking(StrEnum):
+    """Fate of the job when its savepoint is taken."""
+
+    RUN_ON = "run on"
+    """The job continues; what it does afterwards is not in the savepoint."""
+
+    STOP = "stop"
+    """Stop with savepoint: sources end, and sinks commit what they wrote. The job does nothing after the savepoint."""
+
+    CANCEL = "cancel"
+    """The job is cancelled when the savepoint is complete; the savepoint holds what sinks have not committed."""
+
+    CHECKPOINT = "checkpoint"
+    """No savepoint is taken: the job is cancelled right after a checkpoint, and its last retained one is the source."""
+
+
+class SavepointFormat(StrEnum):
+    """`SavepointFormatType`."""
+
+    CANONICAL = "canonical"
+    """The same for all state backends. It holds all timers, and can be rescaled to every shape."""
+
+    NATIVE = "native"
+    """The state backend's own files; those of RocksDB lack the timers that the job keeps on the heap."""
+
+
+class StateBackend(NamedTuple):
+    """State backend of a job: the name of its class, and whether it has a changelog."""
+
+    name: str
+    changelog: bool
+
+
+class Savepoint(NamedTuple):
+    """Progress of a savepoint: it has a `location` if it is complete, a `failure` if it failed, or neither yet."""
+
+    location: str | None
+    failure: str | None
+
+
+class Triggered(NamedTuple):
+    """Progress of a checkpoint that was triggered: `ended`, its `failure` if it failed, its `number` if it did not."""
+
+    ended: bool
+    failure: str | None
+    number: int | None = None
+
+
+class Flink:
+    """REST client for a cluster, as a context manager.
+
+    `address` may hold a path, for a proxy. `headers` are sent with every request. `access` is the advice if Flink's
+    proxy denies access. `transport` are httpx's arguments for certificates and proxies (`verify`, `proxy`).
+    """
+
+    def __init__(
+        self,
+        address: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        access: str = ADDRESS_WITHOUT_LOGIN,
+        **transport: Any,
+    ) -> None:
+        self.address = address
+        self._access = access
+        self._http = httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS, **transport)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def overview(self) -> Overview:
+        """Return the release of the cluster and its slots."""
+        return self._require("GET", "/overview", Overview)
+
+    def configuration(self) -> dict[str, str]:
+        """Return the options of the JobManager's configuration, which jobs may override."""
+        return {entry.key: entry.value for entry in self._require("GET", "/jobmanager/config", list[ConfigEntry])}
+
+    def checkpoint_config(self, job_id: str) -> CheckpointConfig | None:
+        """Return how a job makes checkpoints, or None if it makes none (`CheckpointConfigHandler`)."""
+        return self._request("GET", f"/jobs/{job_id}/checkpoints/config", CheckpointConfig)
+
+    def last_checkpoint(self, job_id: str) -> CompletedCheckpoint | None:
+        """Return the last checkpoint that completed since the job started, with its sizes; None without one."""
+        statistics = self._request("GET", f"/jobs/{job_id}/checkpoints", Checkpoints)
+        return statistics.latest.completed if statistics is not None and statistics.latest is not None else None
+
+    def jobs(self) -> list[JobLine]:
+        """Return all jobs that Flink knows, ended ones included."""
+        return self._require("GET", "/jobs/overview", Jobs).jobs
+
+    def line(self, job_id: str) -> JobLine | None:
+        """Return a job in Flink's overview, whose states are current, or None if Flink does not know it."""
+        return next((line for line in self.jobs() if line.job_id == job_id), None)
+
+    def job(self, job_id: str) -> Job | None:
+        """Return the details of a job, or None if Flink does not know it.
+
+        The states in it may be seconds old (`web.refresh-interval`); `line` has current ones.
+        """
+        return self._request("GET", f"/jobs/{job_id}", Job)
+
+    def default_parallelism(self, job_id: str) -> int | None:
+        """Return the parallelism of operators that set none themselves, or None if the job has no default."""
+        parallelism = self._require("GET", f"/jobs/{job_id}/config", JobConfig).execution_config.job_parallelism
+        return parallelism if parallelism > 0 else None
+
+    def why_failed(self, job_id: str) -> str | None:
+        """Return the messages of a job's root exception and its causes, or None if it has not failed."""
+        exceptions = self._request("GET", f"/jobs/{job_id}/exceptions?maxExceptions=1", JobExceptions)
+        return _causes(exceptions.stack_trace) if exceptions is not None and exceptions.stack_trace else None
+
+    def cancel(self, job_id: str) -> None:
+        """Cancel a job, unless it has ended or Flink does not know it."""
+        self._request("PATCH", f"/jobs/{job_id}?mode=cancel", _JsonObject, allowed=(404, 409))
+
+    def trigger_savepoint(
+        self, job_id: str, trigger_id: str, directory: str, taking: Taking, savepoint_format: SavepointFormat
+    ) -> None:
+        """Begin a savepoint below `directory`, unless one was begun with this trigger id.
+
+        `SavepointTriggerHandler` and `StopWithSavepointHandler` take the id from the request.
+        """
+        if taking is Taking.STOP:
+            path, body = "stop", {"targetDirectory": directory, "drain": False}
+        else:
+            path, body = "savepoints", {"target-directory": directory, "cancel-job": taking is Taking.CANCEL}
+        body |= {"formatType": savepoint_format.name, "triggerId": trigger_id}
+        self._require("POST", f"/jobs/{job_id}/{path}", _JsonObject, body)
+
+    def savepoint(self, job_id: str, trigger_id: str) -> Savepoint | None:
+        """Return the progress of a savepoint, with or without stop, or None if Flink does not know the trigger id."""
+        status = self._request("GET", f"/jobs/{job_id}/savepoints/{trigger_id}", SavepointOperation)
+        if status is None:
+            return None
+        if status.operation is None:
+            return Savepoint(None, None)
+        failure = status.operation.failure
+        return Savepoint(status.operation.location, _causes(failure.stack_trace) if failure is not None else None)
+
+    def trigger_checkpoint(self, job_id: str, trigger_id: str, *, full: bool = False) -> None:
+        """Begin a checkpoint, unless one was begun with this id (`CheckpointTriggerHandler`, since Flink 1.17).
+
+        A `full` one shares no files with earlier checkpoints; otherwise it is made as the job is configured.
+        """
+        body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": trigger_id}
+        if self._request("POST", f"/jobs/{job_id}/checkpoints", _JsonObject, body, allowed=(404, 405)) is None:
+            raise RequestError(
+                "Flink cannot be asked for a checkpoint of this job",
+                path=self.address,
+                expected="Flink 1.17 or newer, and a job that runs",
+                found=job_id,
+            )
+
+    def triggered_checkpoint(self, job_id: str, trigger_id: str) -> Triggered | None:
+        """Return the progress of a checkpoint, or None if Flink does not know the trigger id."""
+        status = self._request("GET", f"/jobs/{job_id}/checkpoints/{trigger_id}", CheckpointOperation)
+        if status is None:
+            return None
+        if status.operation is None:
+            return Triggered(False, None)
+        failure = status.operation.failure
+        return Triggered(True, _causes(failure.stack_trace) if failure is not None else None, status.operation.number)
+
+    def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:
+        """Return the details of a checkpoint, or None if Flink does not know it; they may be seconds old."""
+        return self._request("GET", f"/jobs/{job_id}/checkpoints/details/{number}", CheckpointDetails)
+
+    def state_backend(self, job_id: str) -> StateBackend | None:
+        """Return the state backend of a job, or None if the job has no checkpoints (`CheckpointConfigHandler`)."""
+        config = self.checkpoint_config(job_id)
+        if config is None:
+            return None
+        return StateBackend(config.state_backend or "", bool(config.state_changelog_enabled))
+
+    def metrics(self, job_id: str, vertex_id: str) -> set[str]:
+        """Return the names of the metrics of a vertex' running operators; none until Flink has fetched them."""
+        metrics = self._request("GET", f"/jobs/{job_id}/vertices/{vertex_id}/subtasks/metrics", list[Metric])
+        return {metric.name for metric in metrics or ()}
+
+    def latest_savepoint(self, job_id: str) -> str | None:
+        """Return the place of the last completed savepoint of a job."""
+        return self._latest(job_id, "savepoint")
+
+    def latest_checkpoint(self, job_id: str) -> str | None:
+        """Return the place of the last checkpoint that completed since the job started; savepoints do not count."""
+        return self._latest(job_id, "completed")
+
+    def restored_from(self, job_id: str) -> str | None:
+        """Return the place of the snapshot that the job was last restored from."""
+        return self._latest(job_id, "restored")
+
+    def jars(self) -> dict[str, str]:
+        """Return the names of the uploaded jars by id."""
+        return {jar.id: jar.name for jar in self._require("GET", "/jars", Jars).files}
+
+    def run_jar(
+        self,
+        jar: str,
+        job_id: str,
+        start: Start,
+        entry_class: str | None,
+        arguments: Sequence[str],
+        configuration: Mapping[str, str],
+    ) -> None:
+        """Start a job from a snapshot, all of which must be restored. The user keeps it (`RestoreMode.NO_CLAIM`).
+
+        Flink refuses a second job with the same id.
+        """
+        options = dict(configuration)
+        if start.max_parallelism is not None:
+            options[MAX_PARALLELISM_OPTION] = str(start.max_parallelism)
+        body = {
+            "jobId": job_id,
+            "entryClass": entry_class,
+            "programArgsList": list(arguments),
+            "parallelism": start.parallelism,
+            "savepointPath": start.snapshot,
+            "allowNonRestoredState": False,
+            "restoreMode": "NO_CLAIM",
+            "flinkConfiguration": options,
+        }
+        given = {name: value for name, value in body.items() if value is not None}
+        self._require("POST", f"/jars/{quote(jar)}/run", _JsonObject, given)
+
+    def _latest(self, job_id: str, kind: str) -> str | None:
+        """Return a place from the job's checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
+        statistics = self._request("GET", f"/jobs/{job_id}/checkpoints", Checkpoints)
+        latest = statistics.latest if statistics is not None else None
+        snapshot = getattr(latest, kind) if latest is not None else None
+        location: str | None = snapshot and snapshot.external_path
+        return location
+
+    def _require(self, method: str, path: str, kind: type[T], body: Any = None) -> T:
+        """Send a request as `_request` does; raise `RequestError` if Flink does not know the resource."""
+        answer = self._request(method, path, kind, body)
+        if answer is None:
+            raise RequestError(
+                "Flink does not know this resource",
+                path=self.address + path.partition("?")[0],
+                advice="check the address, and the ids of job and jar",
+            )
+        return answer
+
+    def _request(
+        self, method: str, path: str, kind: type[T], body: Any = None, allowed: Sequence[int] = (404,)
+    ) -> T | None:
+        """Send a request; return its answer as `kind`, or None if Flink refuses with one of the statuses `allowed`."""
+        place = self.address + path.partition("?")[0]
+        try:
+            answer = self._http.request(method, path, json=body)
+        except httpx.TransportError as error:
+            raise StoreError(
+                "Flink cannot be reached",
+                path=place,
+                found=str(error) or type(error).__name__,
+                advice="check that the JobManager is running, and that this machine can reach it",
+            ) from None
+        errors = None if answer.is_success else _errors(answer)
+        if answer.status_code in allowed and errors is not None:
+            return None
+        if answer.status_code in (401, 403):
+            raise RequestError(
+                "Flink's REST API denies access",
+                path=place,
+                found=f"status {answer.status_code}",
+                advice=self._access,
+            )
+        status = f"status {answer.status_code}: {answer.text[:200] if errors is None else errors}"
+        if answer.status_code == 404:
+            advice = "check the address, and the proxy before Flink"
+            raise StoreError("this address is not Flink's REST API", path=place, found=status, advice=advice)
+        if answer.status_code == 429 or answer.status_code >= 500:
+            raise StoreError("Flink has a temporary problem", path=place, found=status)
+        if not answer.is_success:
+            raise RequestError("Flink refuses the request", path=place, found=status)
+        try:
+            return msgspec.json.decode(answer.content, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise RequestError(
+                "this address is not Flink's REST API",
+                path=place,
+                expected=f"Flink's JSON: {error}",
+                found=answer.text[:100],
+                advice="check the address, and the proxy before Flink",
+            ) from None
+
+
+def is_place(location: str | None) -> bool:
+    """Return whether it is a directory, not a note of Flink's such as `<checkpoint-not-externally-addressable>`."""
+    return location is not None and not location.startswith("<")
+
+
+def _errors(answer: httpx.Response) -> str | None:
+    """Return Flink's message in an error response, or None if the response is not Flink's."""
+    try:
+        errors = msgspec.json.decode(answer.content, type=Errors).errors
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return "; ".join(map(_causes, errors))
+
+
+def _causes(trace: str) -> str:
+    """Return the messages of a Java stack trace: those of the exception and its causes, each once."""
+    lines = [line.strip() for line in trace.splitlines()]
+    messages = [line.removeprefix("Caused by: ") for i, line in enumerate(lines) if i == 0 or line.startswith("Caused")]
+    return " <- ".join(dict.fromkeys(filter(None, messages)))

@@ -1,0 +1,155 @@
+"""Response bodies of Flink's REST API: the fields that a rescale reads. Another shape means that it is not Flink."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rescale.flink_rest.running_job import JobLine
+
+
+class Jobs(msgspec.Struct):
+    """`MultipleJobsDetails`."""
+
+    jobs: list[JobLine]
+
+
+class _ExecutionConfig(msgspec.Struct, rename="kebab"):
+    job_parallelism: int = -1
+
+
+class JobConfig(msgspec.Struct, rename="kebab"):
+    """`JobConfigInfo`."""
+
+    execution_config: _ExecutionConfig = msgspec.field(default_factory=_ExecutionConfig)
+
+
+class _RootException(msgspec.Struct):
+    stacktrace: str
+
+
+class _ExceptionHistory(msgspec.Struct):
+    entries: list[_RootException] = []
+
+
+class JobExceptions(msgspec.Struct):
+    """`JobExceptionsInfoWithHistory`; older releases have `root` instead of a history."""
+
+    history: _ExceptionHistory = msgspec.field(name="exceptionHistory", default_factory=_ExceptionHistory)
+    root: str | None = msgspec.field(name="root-exception", default=None)
+
+    @property
+    def stack_trace(self) -> str | None:
+        """Stack trace of the newest exception."""
+        return self.history.entries[0].stacktrace if self.history.entries else self.root
+
+
+class _Failure(msgspec.Struct, rename="kebab"):
+    stack_trace: str
+
+
+class _SavepointInfo(msgspec.Struct):
+    location: str | None = None
+    failure: _Failure | None = msgspec.field(name="failure-cause", default=None)
+
+
+class SavepointOperation(msgspec.Struct):
+    """`AsynchronousOperationResult` of a `SavepointInfo`; it has no `operation` until it has ended."""
+
+    operation: _SavepointInfo | None = None
+
+
+class _CheckpointInfo(msgspec.Struct):
+    number: int | None = msgspec.field(name="checkpointId", default=None)
+    failure: _Failure | None = msgspec.field(name="failureCause", default=None)
+
+
+class CheckpointOperation(msgspec.Struct):
+    """`AsynchronousOperationResult` of a `CheckpointInfo`; it has no `operation` until it has ended."""
+
+    operation: _CheckpointInfo | None = None
+
+
+class Overview(msgspec.Struct, rename="kebab"):
+    """`ClusterOverview`."""
+
+    flink_version: str
+    slots_total: int = 0
+    slots_available: int = 0
+
+
+class ConfigEntry(msgspec.Struct):
+    """An option of a `ConfigurationInfo`."""
+
+    key: str
+    value: str
+
+
+class Externalization(msgspec.Struct):
+    """`CheckpointConfigInfo.ExternalizedCheckpointInfo`: whether checkpoints outlive the job, or only its failure."""
+
+    enabled: bool = False
+    delete_on_cancellation: bool = False
+
+
+class CheckpointConfig(msgspec.Struct):
+    """`CheckpointConfigInfo`; `interval` is in milliseconds."""
+
+    interval: int | None = None
+    externalization: Externalization = msgspec.field(default_factory=Externalization)
+    unaligned_checkpoints: bool = False
+
+    state_backend: str | None = None
+    state_changelog_enabled: bool | None = None
+
+
+class _Snapshot(msgspec.Struct):
+    external_path: str | None = None
+
+
+class CheckpointDetails(_Snapshot):
+    """`CheckpointStatistics`: its state, such as `IN_PROGRESS` or `COMPLETED`, and the place of a complete one."""
+
+    status: str = ""
+
+
+class CompletedCheckpoint(_Snapshot):
+    """`CompletedCheckpointStatistics`: its number, and the sizes in bytes of all state and of what it wrote."""
+
+    id: int = 0
+    state_size: int = 0
+    checkpointed_size: int | None = None
+
+
+class _Latest(msgspec.Struct):
+    completed: CompletedCheckpoint | None = None
+    savepoint: _Snapshot | None = None
+    restored: _Snapshot | None = None
+
+
+class Checkpoints(msgspec.Struct):
+    """`CheckpointingStatistics`."""
+
+    latest: _Latest | None = None
+
+
+class Metric(msgspec.Struct):
+    """A metric of an `AggregatedMetricsResponseBody`."""
+
+    name: str = msgspec.field(name="id")
+
+
+class _Jar(msgspec.Struct):
+    id: str
+    name: str
+
+
+class Jars(msgspec.Struct):
+    """`JarListInfo`."""
+
+    files: list[_Jar]
+
+
+class Errors(msgspec.Struct):
+    """`ErrorResponseBody`: the body of every error that Flink itself, and no proxy, responds with."""
+
+    errors: list[str]

@@ -1,0 +1,367 @@
+"""The follower: checkpoint after checkpoint of a running job becomes a round beside a target.
+
+The first complete checkpoint becomes the base, by a full run; each newer one a round, which continues the one before.
+A round is a published result of its own, in a place that nobody restores from. Where rounds have used up the levels of
+the databases, the next one continues the base itself, with all changes since: it takes the place of all of them. What
+cannot be continued becomes a new base. The files beside the target say how far it is (`runstate.states`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+from rescale.following.round_description import describe_round
+from rescale.following.round_plan import RoundPlan, plan_round
+from rescale.options.asked import Values, request_of_values
+from rescale.options.rows import OPTIONS
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.planning.prepare import Prepared, prepare
+from rescale.planning.request.request import Request
+from rescale.runstate.certificate import read_certificate
+from rescale.runstate.claim import claim
+from rescale.runstate.documents import load_plan
+from rescale.runstate.follower_removal import remove_follower
+from rescale.runstate.pins import PinnedCheckpoint, Pins
+from rescale.runstate.places import Places
+from rescale.runstate.publication import publish, was_published
+from rescale.runstate.removal import discard
+from rescale.runstate.rounds import (
+    FollowedJob,
+    Round,
+    RoundKind,
+    begin_following,
+    followed_job,
+    read_round,
+    refuse_another_job,
+    remove_rounds,
+    round_target,
+    rounds_there,
+    write_round,
+)
+from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
+from rescale.runstate.territory import take_documents
+from rescale.snapshot.discovery import checkpoint_directory, complete_checkpoints
+from rescale.snapshot.model import Snapshot
+from rescale.storage.locations import contains
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
+
+POLL_SECONDS = 1.0
+_ATTEMPTS = 5
+"""Attempts to pin the newest checkpoint, whose files go before its `_metadata` does."""
+
+Mover = Callable[[Plan, Proof], None]
+"""Moves the state of a claimed plan and certifies the result."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a follower, None for none.
+
+    It ends after `max_rounds` behind the base. Copies of every `publish_every`-th round are published. `pause_above` is
+    the most bytes a second, on average.
+    """
+
+    max_rounds: int | None = None
+    publish_every: int | None = None
+    pause_above: int | None = None
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Follows `job` beside `target`; `by` names the process in claims, and `say` gets what people should know."""
+
+    target: str
+    job: FollowedJob
+    by: dict[str, str]
+    move: Mover
+    say: Callable[[str], None]
+    accept_unconditional: bool = False
+    _pins_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+
+    def follow(self, limits: Limits, report: Callable[[Round, str], None]) -> None:
+        """Make rounds until `limits` say so; `report` gets each with what is waited for then.
+
+        Raises `RequestError` if the target was finished or discarded meanwhile: nothing of the follower stays then.
+        """
+        with self.following():
+            self._publish_due(limits)
+            rounds, newest = 0, self.newest_round()
+            while newest is None or limits.max_rounds is None or rounds < limits.max_rounds:
+                rounds += newest is not None
+                newest = self.next_round()
+                pause = pause_after(newest, limits.pause_above)
+                ended = limits.max_rounds is not None and rounds >= limits.max_rounds
+                report(newest, "nothing" if ended else _wait(newest, pause))
+                self._publish_due(limits)
+                if not ended:
+                    time.sleep(pause)
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Begin to follow the job, or go on; the block makes the rounds.
+
+        Raises `RequestError` if the target was finished or discarded meanwhile: nothing of the follower stays then.
+        """
+        self._begin()
+        try:
+            self._complete_newest()
+            with self._pinning():
+                yield
+        except RescaleError:
+            self._leave_nothing_behind()
+            raise
+        self._leave_nothing_behind()
+
+    @contextmanager
+    def _pinning(self) -> Iterator[None]:
+        """Pin what was flushed for each checkpoint that the job completes while the block runs.
+
+        With all checkpoints since a round, the next one need not read what compactions have rewritten.
+        """
+        ended = threading.Event()
+
+        def pin_newest() -> None:
+            while not ended.wait(POLL_SECONDS):
+                with suppress(RescaleError), self._pins_lock:
+                    refuse_another_job(self.target, self.job)
+                    complete = complete_checkpoints(self.job.checkpoints)[-1:]
+                    if complete > max(self._pins.numbers()[-1:], self._pins.between()[-1:]):
+                        self._pins.pin_flushed(complete[0])
+
+        thread = threading.Thread(target=pin_newest, name="pins", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def newest_round(self) -> Round | None:
+        """Return the newest round, or None before the base is there."""
+        there = rounds_there(self.target)
+        return read_round(self.target, there[-1]) if there else None
+
+    def next_round(self) -> Round:
+        """Wait for a checkpoint after that of the newest round, and make its round."""
+        before = self.newest_round()
+        newest = -1 if before is None else before.checkpoint
+        while True:
+            pinned = self._next_pinned(newest)
+            try:
+                planned = self._plan(pinned)
+            except UnsupportedError as error:
+                if before is None:
+                    raise
+                self.say(f"checkpoint {pinned.checkpoint} is left out: {error.what}")
+                newest = pinned.checkpoint
+                continue
+            made = self._make(planned)
+            self._prune(made)
+            return made
+
+    def plan_last(self) -> RoundPlan:
+        """Plan the last round, from the newest checkpoint where it lies, with the target itself as its target."""
+        refuse_another_job(self.target, self.job)
+        self._complete_newest()
+        numbers = complete_checkpoints(self.job.checkpoints)
+        if not numbers:
+            raise RequestError(
+                "the job has left no checkpoint",
+                path=self.job.checkpoints,
+                expected="a complete checkpoint, chk-N with _metadata",
+                advice="a job keeps its last one only with execution.checkpointing.externalized-checkpoint-retention: "
+                "RETAIN_ON_CANCELLATION; restore the job from a savepoint, with that option, and follow it again",
+            )
+        source = checkpoint_directory(self.job.checkpoints, numbers[-1])
+        planned = plan_round(self._request(source, self.target), self._bases(), self._between(numbers[-1]), reserve=0)
+        self._discard_older(planned.prepared.plan)
+        return planned
+
+    def plan_full(self, checkpoint: str) -> Prepared:
+        """Plan a full run from a checkpoint, with the target itself as its target. Writes nothing."""
+        return prepare(self._request(checkpoint, self.target))
+
+    def _begin(self) -> None:
+        self._request(self.job.checkpoints, self.target)  # which refuses what makes no sense
+        holder = claimed_by(self.target)
+        state = state_of(self.target, holder)
+        if state is not State.FREE and not self._may_be_discarded(holder):
+            raise RequestError(
+                "the target is taken",
+                path=self.target,
+                expected="a target that no run has begun",
+                found=claim_on(self.target) or "a snapshot",
+                advice="name another target",
+            )
+        take_documents(self.target)
+        begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
+
+    def _leave_nothing_behind(self) -> None:
+        """Remove what came after all else was removed by somebody who has finished or discarded the target."""
+        if followed_job(self.target) is None:
+            remove_follower(self.target)
+            refuse_another_job(self.target, self.job)
+
+    def _request(self, source: str, target: str) -> Request:
+        return request_of_values(source, target, _values(self.job.options))
+
+    @property
+    def _pins(self) -> Pins:
+        return Pins(self.target, self.job.checkpoints, tuple(self._prefixes))
+
+    @property
+    def _prefixes(self) -> tuple[str, ...]:
+        return self._request(self.job.checkpoints, self.target).allow_prefixes
+
+    def _bases(self) -> list[str]:
+        """The rounds that a next one may continue, the newest first."""
+        newest = self.newest_round()
+        if newest is None:
+            return []
+        numbers = dict.fromkeys((newest.checkpoint, newest.root))
+        return [round_target(self.target, number) for number in numbers]
+
+    def _next_pinned(self, newest: int) -> PinnedCheckpoint:
+        """Wait for a checkpoint that is newer than `newest`, and pin it."""
+        if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest:
+            return pinned
+        tried, attempts = -1, 0
+        while True:
+            refuse_another_job(self.target, self.job)
+            numbers = complete_checkpoints(self.job.checkpoints)
+            if numbers and numbers[-1] > newest:
+                attempts = attempts + 1 if numbers[-1] == tried else 1
+                tried = numbers[-1]
+                try:
+                    with self._pins_lock:
+                        return self._pins.pin(tried)
+                except SnapshotError as error:
+                    if attempts == _ATTEMPTS:
+                        raise
+                    self.say(f"checkpoint {tried} cannot be pinned: {error.what}; the newest one is tried again")
+            elif tried == -1 and newest == -1:
+                tried = -2
+                self.say(f"waiting for the first complete checkpoint in {self.job.checkpoints}")
+            time.sleep(POLL_SECONDS)
+
+    def _plan(self, pinned: PinnedCheckpoint) -> RoundPlan:
+        target = round_target(self.target, pinned.checkpoint)
+        request = replace(self._request(pinned.directory, target), moves=pinned.moves)
+        return plan_round(request, self._bases(), self._between(pinned.checkpoint), reserve=1)
+
+    def _between(self, checkpoint: int) -> list[Snapshot]:
+        """Open what is pinned of checkpoints after the newest round and before `checkpoint`."""
+        newest = self.newest_round()
+        if newest is None:
+            return []
+        numbers = [number for number in self._pins.between() if newest.checkpoint < number < checkpoint]
+        return side_by_side(self._pins.open_flushed, numbers)
+
+    def _make(self, planned: RoundPlan) -> Round:
+        plan = planned.prepared.plan
+        target = plan.target
+        if not was_published(plan):
+            if state_of(target, plan.digest) is State.TAKEN:  # a plan of another base, or of another version
+                there = rounds_there(self.target)
+                remove_rounds(self.target, keep=[number for number in there if number != plan.checkpoint_id])
+            self._run(plan, planned.proof)
+        made = describe_round(plan, read_certificate(target), self._round_before(plan))
+        seconds = time.monotonic() - planned.begun
+        last = seconds if planned.kind is RoundKind.ROUND else made.last_round_seconds
+        made = replace(made, reason=planned.reason, seconds=seconds, last_round_seconds=last)
+        write_round(self.target, made)
+        return made
+
+    def move_last(self, planned: RoundPlan) -> None:
+        """Claim the target for the last round, then move and certify it."""
+        claim(planned.prepared.plan, accept_unconditional=self.accept_unconditional, by=self.by)
+        self.move(planned.prepared.plan, planned.proof)
+
+    def _run(self, plan: Plan, proof: Proof) -> None:
+        claim(plan, accept_unconditional=self.accept_unconditional, by=self.by)
+        self.move(plan, proof)
+        publish(plan, accept_unconditional=self.accept_unconditional)
+
+    def _round_before(self, plan: Plan) -> Round | None:
+        older = [number for number in rounds_there(self.target) if number < plan.checkpoint_id]
+        return read_round(self.target, older[-1]) if older else None
+
+    def _complete_newest(self) -> None:
+        """Write the document of the newest round, if the process that made it was killed before it did."""
+        for number in rounds_there(self.target)[-1:]:
+            if read_round(self.target, number) is None:
+                target = round_target(self.target, number)
+                certificate = read_certificate(target)
+                plan = load_plan(Places(target, certificate.plan or "").plan)
+                write_round(self.target, describe_round(plan, certificate, self._round_before(plan)))
+
+    def _prune(self, newest: Round) -> None:
+        """Remove rounds that no later one can continue, then pins that these alone needed."""
+        kept = {newest.checkpoint, newest.root}
+        remove_rounds(self.target, keep=kept)
+        with self._pins_lock:
+            newer = [number for number in self._pins.between() if number > newest.checkpoint]
+            self._pins.remove_all_but(kept, newer)
+
+    def _publish_due(self, limits: Limits) -> None:
+        """Publish a copy of the newest round, if it is its turn and nobody did."""
+        newest = self.newest_round()
+        if limits.publish_every is None or newest is None or not newest.number or newest.number % limits.publish_every:
+            return
+        source = round_target(self.target, newest.checkpoint)
+        request = request_of_values(source, f"{self.target}-{newest.checkpoint}", _values({}))
+        plan = prepare(request).plan
+        if not was_published(plan):
+            by_files = any(operator.databases for operator in plan.operators)
+            self._run(plan, Proof.FILES if by_files else Proof.RECORDS)
+            self.say(f"checkpoint {newest.checkpoint} is published: {plan.target}")
+
+    def _discard_older(self, plan: Plan) -> None:
+        """Discard an unpublished finish from an older checkpoint of the job, which has run on since."""
+        if state_of(self.target, plan.digest) is not State.TAKEN:
+            return
+        holder = claimed_by(self.target)
+        if self._may_be_discarded(holder):
+            self.say("an unpublished result of an older checkpoint is discarded")
+            discard(self.target, keeps_follower=True)
+
+    def _may_be_discarded(self, digest: str | None) -> bool:
+        """Whether the plan that has claimed the target is one of the followed job's checkpoints, and not published."""
+        place = Places(self.target, digest or "").plan
+        if digest is None or open_store(place).stat(place) is None:
+            return False
+        return (
+            contains(self.job.checkpoints, load_plan(place).source)
+            and Transition.DISCARD in TRANSITIONS[state_of(self.target, digest)]
+        )
+
+
+def finished_plan(target: str) -> Plan | None:
+    """Return the plan of the target's published result, or None if it is not published."""
+    digest = claimed_by(target)
+    if digest is None or state_of(target, digest) not in (State.PUBLISHED, State.GONE, State.EMPTIED):
+        return None
+    return load_plan(Places(target, digest).plan)
+
+
+def _values(options: Values) -> Values:
+    return {**{row.name: row.unset for row in OPTIONS}, **options}
+
+
+def pause_after(made: Round, most: int | None) -> float:
+    """Seconds until the bytes of a round, read and written, are no more than `most` a second."""
+    if most is None or made.seconds is None:
+        return 0.0
+    return max(0.0, (made.bytes_read + made.bytes_changed) / most - made.seconds)
+
+
+def _wait(made: Round, pause: float) -> str:
+    checkpoint = f"a checkpoint after {made.checkpoint}"
+    return checkpoint if pause < 1 else f"{pause:.0f} seconds to pass (--pause-above), then {checkpoint}"

@@ -1,0 +1,58 @@
+"""The description of a round that is there: what changed since the one before, and what it took."""
+
+from __future__ import annotations
+
+from rescale.plan.plan import Plan
+from rescale.runstate.certificate import Certificate
+from rescale.runstate.rounds import Round, RoundKind
+from rescale.snapshot.discovery import METADATA
+from rescale.storage.locations import join, name
+from rescale.storage.store import open_store
+
+
+def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -> Round:
+    """Describe a round by its plan and certificate, `before` the round that was there before it.
+
+    Only the process that made the round knows the seconds that it took.
+    """
+    kind = _kind(plan, before)
+    rekeyings = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
+    continuations = [rekeying.continued for rekeying in rekeyings if rekeying.continued is not None]
+    copied = sum(continuation.base_bytes for continuation in continuations)
+    changes = [operator.changes for operator in certificate.operators if operator.changes is not None]
+    metadata = open_store(plan.target).stat(join(plan.target, METADATA))
+    total = sum(file.size for file in certificate.files) + (metadata.size if metadata else 0)
+    written = max(0, total - copied)
+    taken = _taken(plan)
+    rate = None
+    if before is not None and taken is not None and before.taken is not None and taken > before.taken:
+        rate = written / (taken - before.taken)
+    return Round(
+        number=0 if before is None else before.number + 1,
+        checkpoint=plan.checkpoint_id,
+        kind=kind,
+        root=plan.checkpoint_id if kind is RoundKind.BASE or before is None else before.root,
+        reason=None,
+        rows_left=sum(change.left for change in changes) if changes else None,
+        rows_came=sum(change.came for change in changes) if changes else None,
+        bytes_changed=written,
+        bytes_read=sum(file.pin.size for file in plan.files) if kind is RoundKind.BASE else plan.bytes_compared,
+        change_rate=rate if kind is not RoundKind.BASE else None,
+        taken=taken,
+        seconds=None,
+        last_round_seconds=None if before is None else before.last_round_seconds,
+    )
+
+
+def _kind(plan: Plan, before: Round | None) -> RoundKind:
+    if plan.continued is None:
+        return RoundKind.BASE
+    newest = before is None or name(plan.continued.target) == str(before.checkpoint)
+    return RoundKind.ROUND if newest else RoundKind.JOINED
+
+
+def _taken(plan: Plan) -> float | None:
+    """Time of the checkpoint's `_metadata`, in seconds since 1970."""
+    uri = join(plan.source, METADATA)
+    modified = open_store(uri).modified(uri)
+    return None if modified is None else modified.timestamp()

@@ -1,0 +1,76 @@
+"""The plan of a round: the changes since an earlier one where that can be continued, else a full run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.planning.continuing import continued_plan, rounds_left
+from rescale.planning.prepare import Prepared, prepare
+from rescale.planning.request.request import Request
+from rescale.runstate.base_result import open_base
+from rescale.runstate.rounds import RoundKind
+from rescale.snapshot.model import Snapshot
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
+
+LIGHT_BYTES = 100_000_000
+"""Most bytes that are written in about a second."""
+
+_NO_LEVEL = "no level of the databases is left above its files"
+
+
+class RoundPlan(NamedTuple):
+    """A plan, how it makes the round, and the reason why the first of the rounds to continue was not.
+
+    `begun` is when planning began, by `time.monotonic`.
+    """
+
+    prepared: Prepared
+    kind: RoundKind
+    reason: str | None
+    begun: float
+
+    @property
+    def proof(self) -> Proof:
+        """The proof of the round: the changed rows, and of a full run all records, or files that it refers to."""
+        if self.kind is not RoundKind.BASE:
+            return Proof.CHANGES
+        return Proof.FILES if self.is_light else Proof.RECORDS
+
+    @property
+    def is_light(self) -> bool:
+        """Whether little is written, although this is a full run."""
+        return is_light(self.prepared.plan)
+
+
+def is_light(plan: Plan) -> bool:
+    """Return whether a plan rehashes no record and writes little: its result refers to the source's files."""
+    return not plan.key_hashes and plan.bytes_moved <= LIGHT_BYTES
+
+
+def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapshot], *, reserve: int) -> RoundPlan:
+    """Plan to continue the first of `bases` that can be: the newest round, then the one that it goes back to.
+
+    `between` are checkpoints that the job made since the newest round. `reserve` levels of the databases stay free for
+    rounds after this one.
+    """
+    begun = time.monotonic()
+    full = prepare(request)
+    reasons = []
+    for kind, target in zip((RoundKind.ROUND, RoundKind.JOINED), bases, strict=False):
+        try:
+            base = open_base(target, request.allow_prefixes)
+            if rounds_left(base) <= reserve:
+                reasons.append(_NO_LEVEL)
+                continue
+            plan = continued_plan(full.plan, full.snapshot, base, between)
+        except (RequestError, UnsupportedError, SnapshotError, IntegrityError) as error:
+            where = f" (operator {error.operator!r})" if error.operator else ""
+            but = f": {error.found}" if error.found else ""
+            reasons.append(f"{error.what}{where}{but}")
+            continue
+        return RoundPlan(full._replace(plan=plan), kind, next(iter(reasons), None), begun)
+    return RoundPlan(full, RoundKind.BASE, next(iter(reasons), None), begun)

@@ -1,0 +1,136 @@
+"""A process that carries out one run after another, so that Spark, once it has started, stays for the next run.
+
+It has standard input as every step's process has, and takes orders over a socket: a line of JSON for each run. When the
+run's result document is there, it answers with an empty line.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.process import GRACE_SECONDS, end, listening, read_result, refuse_without_spark, start
+from rescale.runstate.places import places_of
+from rescale.runstate.step import Step
+from rescale.storage.scratch import ScratchKind, scratch_folder, temporary_directory
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import StoreError
+from rescale.ticks import Tick
+
+Say = Callable[[str], None]
+Draw = Callable[[Tick], None]
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A run to carry out: the place of its plan, how deep to prove it, and the place for the result document."""
+
+    plan: str
+    proof: Proof
+    result: str
+
+
+class LastingProcess:
+    """The process, which starts with the first order and ends with the block.
+
+    `say` gets the lines of the process, with nothing in them that a terminal would obey. `drawn` asks it for ticks.
+    `environment` is that of the process; None for this process' own.
+    """
+
+    def __init__(
+        self, master: str, say: Say, *, drawn: bool = False, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._arguments = ["--master", master, *(["--drawn"] if drawn else [])]
+        self._environment = environment
+        self._default_say = self._say = say
+        self._draw: Draw | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._ending = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ending.close()
+
+    def move(self, plan: Plan, proof: Proof, say: Say | None = None, draw: Draw | None = None) -> None:
+        """Move and validate a claimed plan, as `carry_out` does."""
+        with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
+            # A subdirectory, because the store writes files beside the directory of a file.
+            self.carry_out(Order(places_of(plan).plan, proof, str(directory / "step" / "result.json")), say, draw)
+
+    def end(self) -> None:
+        """End the process, and with it the run that it carries out; the next run starts it again."""
+        if self._process is not None:
+            end(self._process)
+
+    def carry_out(self, order: Order, say: Say | None = None, draw: Draw | None = None) -> None:
+        """Carry out a run; meanwhile `say` gets the lines, and `draw` the ticks.
+
+        Raises the error that the run ended with, or `StoreError` if the process dies before it has answered.
+        """
+        if self._process is None or self._socket is None:
+            self._process, self._socket = self._started()
+        self._say, self._draw = say or self._default_say, draw
+        try:
+            answered = self._answered(self._socket, order)
+        except BaseException:
+            end(self._process)
+            raise
+        finally:
+            self._say, self._draw = self._default_say, None
+        if not answered:
+            code = self._process.wait()
+            raise StoreError(
+                f"the process of the step {Step.ROUNDS.value!r} ended without a result",
+                found=f"exit code {code}",
+                advice=Advice("look at its output above (out of memory?), then ", SAME_COMMAND, ": it resumes"),
+            )
+        read_result(order.result)
+
+    def _answered(self, connection: socket.socket, order: Order) -> bool:
+        """Whether the process has answered, and not ended."""
+        try:
+            connection.sendall(msgspec.json.encode(order) + b"\n")
+            return bool(connection.recv(1))
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        refuse_without_spark()
+        ours, theirs = socket.socketpair()
+        self._ending.enter_context(ours)
+        with theirs:
+            main = [Step.ROUNDS.value, "--orders", str(theirs.fileno()), *self._arguments]
+            environment = os.environ if self._environment is None else self._environment
+            process = start(main, environment, is_heard=True, pass_fds=[theirs.fileno()])
+        self._ending.enter_context(listening(process, lambda line: self._say(line), self._drawn))
+        self._ending.callback(_let_end, process, ours)
+        return process, ours
+
+    def _drawn(self, tick: Tick) -> None:
+        if self._draw is not None:
+            self._draw(tick)
+
+
+def _let_end(process: subprocess.Popen[bytes], orders: socket.socket) -> None:
+    """Let the process stop Spark, as no more orders come; end it if that takes long."""
+    orders.close()
+    try:
+        process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        end(process)
+    if process.stdin is not None:
+        process.stdin.close()

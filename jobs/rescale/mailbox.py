@@ -1,0 +1,96 @@
+"""Orders for a process on another machine, as documents at a place in the store that both can reach.
+
+The sender puts an order, and the process puts its result. As long as the sender lives, it puts a sign of life from time
+to time. Without one for a while, the process ends: its sender is gone, and another one would start another process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+import msgspec
+
+from rescale.lasting_process import Order
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.documents import read_document
+from rescale.runstate.places import orders_place, places_of
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from rescale.text.errors import StoreError
+
+_POLL_SECONDS = 0.25
+_SIGN_SECONDS = 30.0
+_PATIENCE_SECONDS = 300.0
+"""Time without a sign of life after which a process ends."""
+
+
+class Sender:
+    """Sender of orders beside `target`, at a `place` of its own, which is removed at the end of the block."""
+
+    def __init__(self, target: str) -> None:
+        self.place = join(orders_place(target), uuid4().hex)
+        self._number = 0
+        self._ended = threading.Event()
+        self._signs = threading.Thread(target=self._live, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._signs.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._signs.join()
+        store = open_store(self.place)
+        store.delete([entry.uri for entry in store.list(self.place)])
+
+    def send(self, plan: Plan, proof: Proof) -> str:
+        """Put an order to move and validate a claimed plan; return the place where its result document will be."""
+        self._number += 1
+        result = join(self.place, f"result-{self._number}.json")
+        order = Order(places_of(plan).plan, proof, result)
+        open_store(self.place).put(_order(self.place, self._number), msgspec.json.encode(order))
+        return result
+
+    def _live(self) -> None:
+        sign = 0
+        while not self._ended.is_set():
+            sign += 1
+            with suppress(StoreError):  # the next one comes long before the process loses its patience
+                open_store(self.place).put(_sign(self.place), str(sign).encode())
+            self._ended.wait(_SIGN_SECONDS)
+
+
+def orders_at(place: str) -> Iterator[Order]:
+    """Yield the orders that are put at a place, in turn, until the sender has given no sign of life for a while."""
+    number, sign, looked, seen = 1, b"", 0.0, time.monotonic()
+    while True:
+        uri, store = _order(place, number), open_store(place)
+        if store.stat(uri) is not None:
+            yield msgspec.json.decode(read_document(uri), type=Order)
+            number, seen = number + 1, time.monotonic()
+            continue
+        if time.monotonic() > looked + _SIGN_SECONDS:
+            looked = time.monotonic()
+            newest = read_document(_sign(place)) if store.stat(_sign(place)) is not None else b""
+            if newest != sign:
+                sign, seen = newest, looked
+        if time.monotonic() > seen + _PATIENCE_SECONDS:
+            return
+        time.sleep(_POLL_SECONDS)
+
+
+def _order(place: str, number: int) -> str:
+    return join(place, f"order-{number}.json")
+
+
+def _sign(place: str) -> str:
+    return join(place, "sign-of-life")

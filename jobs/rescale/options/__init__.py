@@ -1,0 +1,1 @@
+"""The options of commands, forms and steps."""

@@ -1,0 +1,74 @@
+"""Options on a command line: of commands, and of the steps that `validate` and `diff` start and hand theirs on to."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rescale.options.asked import Values, refuse_no_offsets, surgery_of
+from rescale.options.option import Group, Option, OptionKind
+from rescale.options.rows import option, options_of
+from rescale.options.text_files import read_text
+
+Added = Callable[[Option, argparse.Action], None]
+
+
+def add_options(
+    parser: argparse.ArgumentParser,
+    command: str,
+    groups: Mapping[Group, str] | None = None,
+    added: Added = lambda *_: None,
+) -> None:
+    """Add every option that a command takes; `groups` has descriptions of groups, `added` sees each action."""
+    of_groups = {name: parser.add_argument_group(name, text) for name, text in (groups or {}).items()}
+    for row in options_of(command):
+        added(row, add_option(of_groups.get(row.group, parser), row))
+
+
+def add_option(parser: argparse._ActionsContainer, row: Option) -> argparse.Action:
+    """Without a value the argument is [] for lines, False for a flag, None for a file or a choice."""
+    if row.kind is OptionKind.LINES:
+        return parser.add_argument(row.flag, metavar=row.metavar, action="append", default=[], help=row.help)
+    if row.kind is OptionKind.FLAG:
+        return parser.add_argument(row.flag, action="store_true", help=row.help)
+    if row.kind is OptionKind.CHOICE:
+        return parser.add_argument(row.flag, choices=[*row.choices], help=f"{row.help} (default: {row.default})")
+    return parser.add_argument(row.flag, metavar=row.metavar, help=row.help)
+
+
+def values_of(arguments: argparse.Namespace, command: str) -> Values:
+    """The values of a command's options, with the text of files in the place of their paths.
+
+    `RequestError` if a file cannot be read, or makes no sense.
+    """
+    return {row.name: _value(row, vars(arguments)[row.attribute]) for row in options_of(command)}
+
+
+def _value(row: Option, given: Any) -> Any:
+    if row.kind is OptionKind.CHOICE:
+        return given or row.default
+    if row.kind is not OptionKind.FILE or not given:
+        return given
+    text = read_text(given, row.file)
+    if row is option("kafka-offsets"):
+        refuse_no_offsets(text, given)
+    return text
+
+
+def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
+    """The options of a command once more, for the step that it starts; `RequestError` if they make no sense."""
+    surgery = surgery_of(values_of(arguments, command))
+    surgery.kafka.with_renames(surgery.renames)
+    return [word for row in options_of(command) for word in _words(row, vars(arguments)[row.attribute])]
+
+
+def _words(row: Option, given: Any) -> list[str]:
+    if row.kind is OptionKind.LINES:
+        return [f"{row.flag}={value}" for value in given]
+    if row.kind is OptionKind.FLAG:
+        return [row.flag] if given else []
+    if row.kind is OptionKind.FILE and given:
+        given = Path(given).absolute()
+    return [f"{row.flag}={given}"] if given else []

@@ -1,0 +1,118 @@
+"""An option of a request: everything that a surface needs to offer it.
+
+The rows are in `rows`. Command line, steps, trigger form, windows, the chart's schema, the tables in the READMEs and
+the advice in errors are made from them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+
+class OptionKind(Enum):
+    """Kind of value of an option."""
+
+    LINES = "lines"
+    """Several texts: the option is repeatable, and its field has a line for each."""
+
+    FILE = "file"
+    """A text that the command line reads from a file, and that the form has in a field."""
+
+    CHOICE = "choice"
+    """A value from a list; the first is the default."""
+
+    FLAG = "flag"
+
+    VALUE = "value"
+    """A single text."""
+
+
+class FormSection(StrEnum):
+    """The sections of the form, in their order. The first has no title: it is always open."""
+
+    OPEN = ""
+    OPERATORS = "Single operators"
+    CHANGED_JOB = "Renamed or dropped operators"
+    KAFKA = "Kafka"
+    RESULT = "Files and proof"
+    STORAGE = "Storage"
+    NOWHERE = "nowhere"
+    """Section of options that the form does not have."""
+
+
+class Group(StrEnum):
+    """The groups of a command's help."""
+
+    NONE = ""
+    SHAPE = "the new shape"
+    CHANGED_JOB = "a job that has changed"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of the trigger form; `help` is Markdown, `pattern` a regular expression that each line must match.
+
+    A field of lines with `is_number` only takes the number for all operators.
+    """
+
+    name: str
+    title: str
+    help: str
+    section: FormSection
+    pattern: str = "."
+    is_number: bool = False
+    examples: tuple[str, ...] = ()
+    is_text: bool = False
+
+
+NO_FIELD = Field("", "", "", FormSection.NOWHERE)
+"""Field of an option that only the command line has."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A row of the table.
+
+    `name` is the flag without dashes. `commands` are the commands that have it; `validate` and `diff` pass it on to the
+    step that they start. `choices` maps the values of a choice to their labels in the form; a value without a label is
+    for the command line only. `file` names the contents of the file in errors. If values start with the name of an
+    operator, `after_operator` is the text that follows the name.
+    """
+
+    name: str
+    kind: OptionKind
+    help: str
+    commands: tuple[str, ...]
+    field: Field
+    example: str
+    metavar: str = ""
+    group: Group = Group.NONE
+    choices: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    file: str = ""
+    after_operator: str | None = None
+    changes_result: bool = False
+    """Whether a form that sets it asks for a change, and not for a copy."""
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.name}"
+
+    @property
+    def attribute(self) -> str:
+        """Name of the value in argparse's namespace."""
+        return self.name.replace("-", "_")
+
+    @property
+    def default(self) -> str:
+        """The default of a choice."""
+        return next(iter(self.choices))
+
+    @property
+    def unset(self) -> list[str] | str | bool | None:
+        """The value of an option that is not given."""
+        if self.kind is OptionKind.CHOICE:
+            return self.default
+        return [] if self.kind is OptionKind.LINES else False if self.kind is OptionKind.FLAG else None

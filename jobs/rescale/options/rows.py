@@ -1,0 +1,377 @@
+"""The table of options: a new option of a request is a row here, and a line in `asked`."""
+
+from __future__ import annotations
+
+from rescale.options.option import NO_FIELD, Field, FormSection, Group, Option, OptionKind
+from rescale.plan.proof import Proof
+from rescale.planning.request.result_files import Files, Format
+
+PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"
+"""Pattern of the address of a snapshot; it is simple, because Airflow's error for a wrong value shows it."""
+
+_MAKE = ("plan", "run")
+_COMPARE = ("validate", "diff")
+
+OPTIONS = (
+    Option(
+        "parallelism",
+        OptionKind.LINES,
+        "the new parallelism: N for every operator whose parallelism may change, UID=N for a single one (repeatable; "
+        "uid or operator id)",
+        (*_MAKE, "follow"),
+        Field(
+            "parallelism",
+            "Parallelism",
+            "The new parallelism of every operator whose parallelism may change, such as `6`. Empty: unchanged.",
+            FormSection.OPEN,
+            is_number=True,
+            examples=("6",),
+        ),
+        "--parallelism 6",
+        metavar="[UID=]N",
+        group=Group.SHAPE,
+        after_operator="=",
+        changes_result=True,
+    ),
+    Option(
+        "max-parallelism",
+        OptionKind.LINES,
+        "the new max parallelism (number of key groups): M for every operator except those with max parallelism 1, "
+        "UID=M for a single operator (repeatable). A divisor of the old one works for every type of key; any other "
+        "number needs the hash of the keys",
+        (*_MAKE, "follow"),
+        Field(
+            "max_parallelism",
+            "Max parallelism",
+            "The new number of key groups, such as `256`, of every operator except those with max parallelism 1. "
+            "Empty: unchanged.",
+            FormSection.OPEN,
+            is_number=True,
+            examples=("128", "256"),
+        ),
+        "--max-parallelism 256",
+        metavar="[UID=]M",
+        group=Group.SHAPE,
+        after_operator="=",
+        changes_result=True,
+    ),
+    Option(
+        "key-hash",
+        OptionKind.LINES,
+        "the hash of keys with a hashCode of your own: a formula such as 'objects-hash(a,b)'; or module:function, "
+        "which returns 32 bits for a key's bytes, and is installed where Spark runs (repeatable). Every record is "
+        "checked against it. Without it, common formulas are tried",
+        (*_MAKE, "follow", "validate"),
+        Field(
+            "key_hashes",
+            "How keys hash",
+            "Only for another max parallelism, and for keys with a `hashCode` of your own: lines `objects-hash(a,b)`, "
+            "`uid=objects-hash(a,b)`, or `module:function` if the operator of Airflow allows the module. Empty: common "
+            "formulas are tried.",
+            FormSection.OPERATORS,
+            pattern="^(.+=)?[^=]+$",
+        ),
+        "--key-hash 'objects-hash(a,b)'",
+        metavar="[UID=]HASH",
+        group=Group.SHAPE,
+        after_operator="=",
+    ),
+    Option(
+        "rename",
+        OptionKind.LINES,
+        "give all state of the operator OLD to the operator NEW: uids, or operator ids of 32 hex digits (repeatable)",
+        (*_MAKE, *_COMPARE),
+        Field(
+            "renames",
+            "Operators to rename",
+            "For a job whose uids have changed: lines `old=new`, with uids or operator ids. Operator `new` gets all "
+            "state of `old`. All other fields name operators as in the source.",
+            FormSection.CHANGED_JOB,
+            pattern="^[^=]+=.+$",
+        ),
+        "--rename visits=visitors",
+        metavar="OLD=NEW",
+        group=Group.CHANGED_JOB,
+        after_operator="=",
+        changes_result=True,
+    ),
+    Option(
+        "drop",
+        OptionKind.LINES,
+        "leave out the operator and all of its state (repeatable; uid or operator id)",
+        (*_MAKE, *_COMPARE),
+        Field(
+            "drops",
+            "Operators to drop",
+            "Operators to leave out with all of their state, by uid or operator id, one per line. The plan lists what "
+            "is lost, and somebody has to approve it.",
+            FormSection.CHANGED_JOB,
+        ),
+        "--drop visits",
+        metavar="UID",
+        group=Group.CHANGED_JOB,
+        after_operator="",
+        changes_result=True,
+    ),
+    Option(
+        "drop-state",
+        OptionKind.LINES,
+        "leave out one state of the operator: keyed state, timers or operator state (repeatable). If an operator loses "
+        "keyed state, its other records are rewritten, whatever the parallelism",
+        (*_MAKE, *_COMPARE),
+        Field(
+            "state_drops",
+            "States to drop",
+            "Lines `uid:name`, with a uid or an operator id: the operator loses this state. The plan lists what is "
+            "lost, and somebody has to approve it.",
+            FormSection.CHANGED_JOB,
+            pattern="^[^:].*:.*[^:]$",
+        ),
+        "--drop-state visits:count",
+        metavar="UID:NAME",
+        group=Group.CHANGED_JOB,
+        after_operator=":",
+        changes_result=True,
+    ),
+    Option(
+        "uids",
+        OptionKind.FILE,
+        "a file with lines `uid` or `operator-id name`: names of operators for a snapshot that has only their ids",
+        ("inspect", "match", *_MAKE, "follow", "report"),
+        Field(
+            "operator_names",
+            "Operator names",
+            "Lines `uid` or `operator-id name`: names of operators. Flink 1.x stores only their ids.",
+            FormSection.CHANGED_JOB,
+        ),
+        "--uids uids.txt",
+        metavar="FILE",
+        file="list of uids",
+    ),
+    Option(
+        "kafka-offsets",
+        OptionKind.FILE,
+        "new offsets of Kafka sources: rows of topic, partition and offset in CSV or JSON, as rescale inspect "
+        "--kafka-offsets prints them. The offset is that of the next record, or earliest, latest or committed; drop "
+        "leaves the partition out. Partitions that FILE does not name keep their offsets",
+        (*_MAKE, *_COMPARE),
+        Field(
+            "kafka_offsets",
+            "Kafka offsets",
+            "New offsets of Kafka sources: rows of topic, partition and the offset of the next record, in CSV or JSON, "
+            "as `rescale inspect --kafka-offsets csv` prints them. Instead of an offset: `earliest`, `latest`, "
+            "`committed`, or `drop` to leave the partition out. Other partitions keep their offsets.",
+            FormSection.KAFKA,
+            is_text=True,
+        ),
+        "--kafka-offsets offsets.csv",
+        metavar="FILE",
+        group=Group.CHANGED_JOB,
+        file="Kafka offsets",
+        changes_result=True,
+    ),
+    Option(
+        "kafka-topic",
+        OptionKind.LINES,
+        "give the offsets of the topic OLD to the topic NEW, which must have the same records at the same offsets "
+        "(repeatable)",
+        (*_MAKE, *_COMPARE),
+        Field(
+            "kafka_topics",
+            "Kafka topics to rename",
+            "Lines `old=new`: the topic `new` gets the offsets of `old`, and must have the same records at the same "
+            "offsets. All other fields name topics as in the source.",
+            FormSection.KAFKA,
+            pattern="^[a-zA-Z0-9._-]+=[a-zA-Z0-9._-]+$",
+        ),
+        "--kafka-topic orders=orders-v2",
+        metavar="OLD=NEW",
+        group=Group.CHANGED_JOB,
+        changes_result=True,
+    ),
+    Option(
+        "kafka-source",
+        OptionKind.LINES,
+        "convert the FlinkKafkaConsumer OLD of Flink 1.x into the KafkaSource NEW with the same offsets; without NEW "
+        "the name stays (repeatable; uids or operator ids)",
+        (*_MAKE, *_COMPARE),
+        Field(
+            "kafka_sources",
+            "Kafka consumers that become sources",
+            "Lines `old=new`, with uids or operator ids, or `old` if the name stays: the `KafkaSource` `new` gets the "
+            "offsets of the `FlinkKafkaConsumer` `old` of Flink 1.x.",
+            FormSection.KAFKA,
+            pattern="^[^=]+(=.+)?$",
+        ),
+        "--kafka-source orders",
+        metavar="OLD[=NEW]",
+        group=Group.CHANGED_JOB,
+        after_operator="=",
+        changes_result=True,
+    ),
+    Option(
+        "format",
+        OptionKind.CHOICE,
+        "the format of keyed state in the result. keep: as in the source. canonical: every state backend except ForSt "
+        "restores it, record by record. rocksdb: RocksDB opens it without a conversion",
+        _MAKE,
+        Field(
+            "format",
+            "Format of the result",
+            "When the job starts, its backend reads canonical state record by record. RocksDB opens its own files "
+            "without a conversion.",
+            FormSection.RESULT,
+        ),
+        "--format canonical",
+        group=Group.SHAPE,
+        choices={
+            Format.KEEP.value: "keep: as in the source",
+            Format.CANONICAL.value: "canonical: for every state backend except ForSt",
+            Format.ROCKSDB.value: "rocksdb: RocksDB's own files",
+        },
+        changes_result=True,
+    ),
+    Option(
+        "files",
+        OptionKind.CHOICE,
+        "RocksDB's files that the result contains unchanged. copy: copy them. refer: refer to the files of the source, "
+        "which must be kept until the job has made a full checkpoint of its own",
+        _MAKE,
+        Field(
+            "files",
+            "Files of RocksDB",
+            "The RocksDB files that the result contains unchanged. If it refers to them, the source must be kept until "
+            "the job has made a full checkpoint of its own, and the job must not be started in `CLAIM` mode.",
+            FormSection.RESULT,
+        ),
+        "--files refer",
+        group=Group.SHAPE,
+        choices={
+            Files.COPY.value: "copy: the result does not need the source",
+            Files.REFER.value: "refer: the result uses files of the source",
+        },
+    ),
+    Option(
+        "proof",
+        OptionKind.CHOICE,
+        "depth of the comparison of the result with its source. records: every record. files: RocksDB directories that "
+        "consist of the source's files by these files, without reading rows, key groups that were copied within S3 by "
+        "the store's checksums, and everything else by records. changes, with --base: the changed rows. The "
+        "certificate says what was compared",
+        ("run", "validate"),
+        Field(
+            "proof",
+            "Proof",
+            "Depth of the comparison of the result with its source. With `files`, RocksDB directories that consist of "
+            "the source's files are compared by these files, without reading rows, and key groups that were copied "
+            "within S3 by the store's checksums, if there are any. The certificate says what was compared, and what "
+            "that does not prove.",
+            FormSection.RESULT,
+        ),
+        "--proof files",
+        choices={
+            Proof.RECORDS.value: "records: compare every record",
+            Proof.FILES.value: "files: compare RocksDB's files and copies within S3 as a whole, all else by records",
+            Proof.CHANGES.value: "",
+        },
+    ),
+    Option(
+        "allow-prefix",
+        OptionKind.LINES,
+        "accept files of the snapshot below URI, too (repeatable)",
+        ("inspect", "match", *_MAKE, "follow", *_COMPARE, "report"),
+        Field(
+            "allowed_prefixes",
+            "More places of state",
+            "Directories, one per line, in which files of the snapshot may also be.",
+            FormSection.STORAGE,
+            pattern=PLACE,
+        ),
+        "--allow-prefix s3://flink/shared",
+        metavar="URI",
+    ),
+    Option(
+        "moved",
+        OptionKind.LINES,
+        "read the files that the snapshot has in the directory OLD from NEW (repeatable). Files that were moved with "
+        "SOURCE, or with its job's directory, are found without it, unless they still exist in OLD",
+        ("inspect", "match", *_MAKE, *_COMPARE, "report"),
+        Field(
+            "moved",
+            "Moved files",
+            "Lines `OLD=NEW`: files that the snapshot has in the directory OLD are read from NEW. Files that moved "
+            "with the source, or with its job's directory, are found without it, unless they still exist in `OLD`.",
+            FormSection.STORAGE,
+            pattern=r"^\s*\S.*=.*\S\s*$",
+        ),
+        "--moved s3://old/state=s3://new/state",
+        metavar="OLD=NEW",
+    ),
+    Option(
+        "accept-unconditional-publish",
+        OptionKind.FLAG,
+        "publish to a store that does not support put-if-absent; make sure that no other run has this target",
+        ("run", "follow"),
+        Field(
+            "accept_unconditional_publish",
+            "Publish without put-if-absent",
+            "For a store that does not support put-if-absent; make sure that no other run has this target.",
+            FormSection.STORAGE,
+        ),
+        "--accept-unconditional-publish",
+    ),
+    Option(
+        "finish",
+        OptionKind.FLAG,
+        "after the job was cancelled: make a last round from its newest checkpoint, validate and publish the result, "
+        "and remove the follower's files beside the target",
+        ("follow",),
+        NO_FIELD,
+        "--finish",
+    ),
+    Option(
+        "max-rounds",
+        OptionKind.VALUE,
+        "end after N rounds; 0 only makes the base. Without it, a follower runs until it is stopped",
+        ("follow",),
+        NO_FIELD,
+        "--max-rounds 20",
+        metavar="N",
+    ),
+    Option(
+        "publish-every",
+        OptionKind.VALUE,
+        "publish a copy of every N-th round as a snapshot of its own, for example TARGET-17 for checkpoint 17",
+        ("follow",),
+        NO_FIELD,
+        "--publish-every 10",
+        metavar="N",
+    ),
+    Option(
+        "pause-above",
+        OptionKind.VALUE,
+        "pause after a round until the average rate of bytes read and written is at most RATE, such as 500MB/s",
+        ("follow",),
+        NO_FIELD,
+        "--pause-above 500MB/s",
+        metavar="RATE",
+    ),
+)
+"""All options, in the order of their sections in the form."""
+
+
+FOLLOWED = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix")
+"""Names of the options that a follower keeps for all of its rounds."""
+
+
+def option(name: str) -> Option:
+    """Return the row with this name. Raises `KeyError` if there is none."""
+    return _BY_NAME[name]
+
+
+def options_of(command: str) -> tuple[Option, ...]:
+    """Return the options of a command."""
+    return tuple(row for row in OPTIONS if command in row.commands)
+
+
+_BY_NAME = {row.name: row for row in OPTIONS}

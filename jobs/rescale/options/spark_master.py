@@ -1,0 +1,42 @@
+"""Spark master URLs, classified as by Spark's `SparkMasterRegex` and `SparkSubmit`."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+_LOCAL = re.compile(r"local(?:\[([1-9][0-9]{0,4}|\*)(?:\s*,\s*([1-9][0-9]{0,4}))?\])?")
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[.*\]")
+_CLUSTER = re.compile(r"yarn|(spark|k8s)://.+")
+
+MASTERS = "local[N], local[*], k8s://https://HOST:PORT, yarn or spark://HOST:PORT"
+"""The kinds of masters, as errors list them."""
+
+
+class LocalMaster(NamedTuple):
+    """Spark that runs in the driver: its number of `threads`, or `*`, and of `attempts` at a task if given."""
+
+    threads: str
+    attempts: str | None
+
+    @property
+    def cores(self) -> int:
+        """Number of tasks that run at once."""
+        return os.cpu_count() or 1 if self.threads == "*" else int(self.threads)
+
+
+def local_master(master: str | None) -> LocalMaster | None:
+    """Return the local master of a URL; None for any other, and for None, which leaves it to Spark's configuration."""
+    match = _LOCAL.fullmatch(master or "")
+    return None if match is None else LocalMaster(match[1] or "1", match[2])
+
+
+def is_on_this_machine(master: str | None) -> bool:
+    """Return whether all of Spark runs on this machine: in the driver, or in executors that are its children."""
+    return local_master(master) is not None or _LOCAL_CLUSTER.fullmatch(master or "") is not None
+
+
+def is_master(text: str) -> bool:
+    """Return whether a text is a Spark master URL."""
+    return is_on_this_machine(text) or _CLUSTER.fullmatch(text) is not None

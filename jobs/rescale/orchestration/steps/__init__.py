@@ -1,1 +1,0 @@
-"""A task that moves or reads state: a process of this machine, or a pod."""

@@ -1,1 +1,0 @@
-"""Rescales by the clock: windows that are written down in one file, each of which becomes a DAG."""

@@ -1,0 +1,267 @@
+"""Types of new state streams; the type determines how a stream is made.
+
+    copied key groups       runs of source bytes, end to end; many tasks can copy parts of them
+    translated key groups   the same with other state ids; one task reads and writes them from end to end
+    copied elements         elements of operator state; many tasks can copy parts of them
+    checked elements        compressed elements, which are decompressed and checked while they are copied
+    rekeyed key groups      canonical key groups of records with new key groups; the plan knows only the header
+    rekeyed rows            the same in a RocksDB directory
+    rekeyed heap groups     the same in the heap's format
+    rekeyed timers          the same in raw keyed state, for timers on the heap beside RocksDB
+    compacted rows          a RocksDB directory made of the files of others, some of which RocksDB rewrites
+    copied file             a file of a RocksDB directory; many tasks can copy parts of it
+
+Sizes are in bytes. The size of a translated stream is that of its source. All types have a `slot`, a `subtask`, a
+`size`, and a `local_name`, which is the name of a file in its directory, and "" for other streams. Each says whether it
+is `inline` in `_metadata`, whether it `is_canonical`, and which key groups it `covers`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import msgspec
+
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.metadata.handles import DistributionMode, HandleTag
+from rescale.flink.slot import Slot
+from rescale.plan.pieces import Piece
+
+META_STREAM = "METADATA"
+"""Local name of the stream with a database's header, which is not a file of the database."""
+
+
+class StateElements(NamedTuple):
+    """A state of an operator stream: the lengths of its elements in bytes, in order."""
+
+    name: str
+    mode: DistributionMode
+    lengths: tuple[int, ...]
+
+
+class _MadeOfPieces(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream that consists of its pieces, end to end. The first ones are the header, if the slot has one."""
+
+    subtask: int
+    pieces: tuple[Piece, ...]
+    inline: bool
+
+    @property
+    def size(self) -> int:
+        return sum(piece.length for piece in self.pieces)
+
+
+class _KeyGroups(_MadeOfPieces, frozen=True, kw_only=True):
+    """Key groups; `key_groups` has their lengths from `first_key_group` on, -1 for an absent key group."""
+
+    first_key_group: int
+    key_groups: tuple[int, ...]
+
+    local_name: ClassVar[str] = ""
+
+    @property
+    def header_size(self) -> int:
+        """Bytes before the first key group."""
+        return self.size - sum(length for length in self.key_groups if length > 0)
+
+    @property
+    def covers(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + len(self.key_groups) - 1)
+
+
+class CopiedKeyGroups(_KeyGroups, frozen=True, kw_only=True, tag="copied key groups"):
+    """Key groups copied from the source; `handle_tag` is the tag of the stream's handle (`HandleTag`)."""
+
+    slot: Slot
+    handle_tag: int
+
+    @property
+    def is_canonical(self) -> bool:
+        return self.handle_tag == HandleTag.SAVEPOINT_KEY_GROUPS
+
+
+class TranslatedKeyGroups(_KeyGroups, frozen=True, kw_only=True, tag="translated key groups"):
+    """Canonical key groups with translated state ids; `ids` of a piece is the number of its table."""
+
+    slot: ClassVar[Slot] = Slot.KEYED
+    handle_tag: ClassVar[int] = HandleTag.SAVEPOINT_KEY_GROUPS
+    is_canonical: ClassVar[bool] = True
+
+    compressed: bool
+
+
+class _Elements(_MadeOfPieces, frozen=True, kw_only=True):
+    """Elements of operator state; `states` has their lengths."""
+
+    states: tuple[StateElements, ...]
+
+    key_groups: ClassVar[tuple[int, ...]] = ()
+    is_canonical: ClassVar[bool] = False
+    covers: ClassVar[None] = None
+    local_name: ClassVar[str] = ""
+
+    @property
+    def header_size(self) -> int:
+        """Bytes before the first element."""
+        return self.size - sum(sum(state.lengths) for state in self.states)
+
+
+class CopiedElements(_Elements, frozen=True, kw_only=True, tag="copied elements"):
+    """Elements copied from the source."""
+
+    slot: Slot
+
+
+class CheckedElements(_Elements, frozen=True, kw_only=True, tag="checked elements"):
+    """Compressed elements, checked because some releases of Flink wrote wrong offsets (FLINK-34063)."""
+
+    slot: ClassVar[Slot] = Slot.OPERATOR
+
+
+class CopiedFile(_MadeOfPieces, frozen=True, kw_only=True, tag="copied file"):
+    """A copied file of a subtask's RocksDB directory (`NewDatabase`); `local_name` is its name there."""
+
+    local_name: str
+
+    key_groups: ClassVar[tuple[int, ...]] = ()
+    slot: ClassVar[Slot] = Slot.KEYED
+    is_canonical: ClassVar[bool] = False
+    covers: ClassVar[None] = None
+
+
+class _KeyGroupStream(msgspec.Struct, frozen=True, kw_only=True):
+    """A stream of `key_groups` key groups from `first_key_group` on; `header` describes their states."""
+
+    subtask: int
+    header: Piece
+    first_key_group: int
+    key_groups: int
+
+    local_name: ClassVar[str] = ""
+
+    @property
+    def covers(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
+
+
+class _RekeyedGroups(_KeyGroupStream, frozen=True, kw_only=True):
+    """A header, then key groups with records from anywhere in the source."""
+
+    slot: ClassVar[Slot] = Slot.KEYED
+    inline: ClassVar[bool] = False
+    """Decided after the plan, when the size is known."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that the plan knows: those of the header."""
+        return self.header.length
+
+    @property
+    def header_size(self) -> int:
+        return self.header.length
+
+
+class RekeyedKeyGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed key groups"):
+    """Canonical key groups; `compressed` applies to them, not to the header."""
+
+    compressed: bool
+
+    handle_tag: ClassVar[int] = HandleTag.SAVEPOINT_KEY_GROUPS
+    is_canonical: ClassVar[bool] = True
+
+
+class RekeyedHeapGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed heap groups"):
+    """Key groups in the heap's format; `handle_tag` is the tag of the stream's handle (`HandleTag`)."""
+
+    handle_tag: int
+
+    is_canonical: ClassVar[bool] = False
+
+
+class _Directory(_KeyGroupStream, frozen=True, kw_only=True):
+    """A RocksDB directory."""
+
+    slot: ClassVar[Slot] = Slot.KEYED
+    is_canonical: ClassVar[bool] = False
+
+
+class RekeyedRows(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
+    """A RocksDB directory of new files, with records from anywhere in the source.
+
+    `created` is the creation time of the files (seconds since 1970): RocksDB compacts files again when they are old.
+    """
+
+    created: int
+
+    inline: ClassVar[bool] = False
+    """Decided for each file after the plan, when its size is known."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that the plan knows: those of the header."""
+        return self.header.length
+
+
+class RekeyedTimers(_KeyGroupStream, frozen=True, kw_only=True, tag="rekeyed timers"):
+    """Raw keyed timers from anywhere in the source.
+
+    `header` is not part of the stream: it lists the timer services by their states (`timer_header`). `handle_tag` is
+    the tag of the stream's handle (`HandleTag`).
+    """
+
+    handle_tag: int
+
+    slot: ClassVar[Slot] = Slot.RAW_KEYED
+    is_canonical: ClassVar[bool] = False
+    inline: ClassVar[bool] = False
+    header_size: ClassVar[int] = 0
+    size: ClassVar[int] = 0
+    """Bytes that the plan knows."""
+
+
+class SourceFiles(NamedTuple):
+    """A RocksDB directory of the source: the first and last key group to use, the header, and the files by name."""
+
+    key_groups: tuple[int, int]
+    header: Piece
+    files: tuple[tuple[str, Piece], ...]
+
+    @property
+    def size(self) -> int:
+        return sum(piece.length for _, piece in self.files)
+
+
+class CompactedRows(_Directory, frozen=True, kw_only=True, tag="compacted rows"):
+    """A RocksDB directory made of the files of `sources`, about `size` bytes.
+
+    RocksDB rewrites the files with rows of other key groups.
+    """
+
+    sources: tuple[SourceFiles, ...]
+    size: int
+    inline: bool
+
+
+PlannedStream = CopiedKeyGroups | TranslatedKeyGroups | CopiedElements | CheckedElements | CopiedFile
+"""Streams whose bytes the plan locates in the source."""
+
+RekeyedStream = RekeyedKeyGroups | RekeyedRows | RekeyedTimers | RekeyedHeapGroups
+"""Streams for which the plan knows only which records of the source they may contain."""
+
+NewStream = PlannedStream | RekeyedStream | CompactedRows
+
+
+class NewDatabase(NamedTuple):
+    """RocksDB directory of a new subtask, which consists of copied files, and of whole files of the source.
+
+    `referred` has the files of the source by their names in the directory; they are not copied.
+    """
+
+    subtask: int
+    first_key_group: int
+    key_groups: int
+    referred: tuple[tuple[str, Piece], ...] = ()
+
+    @property
+    def covers(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)

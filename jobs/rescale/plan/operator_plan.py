@@ -1,0 +1,128 @@
+"""Plan of an operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from rescale.flink.key_groups import subtask_of_key_group
+from rescale.flink.keyed.header import LEFT_OUT
+from rescale.flink.slot import Slot
+from rescale.plan.new_streams import (
+    CompactedRows,
+    NewDatabase,
+    NewStream,
+    PlannedStream,
+    RekeyedRows,
+    RekeyedStream,
+)
+from rescale.plan.rekeying import Rekeying
+from rescale.plan.work_class import WorkClass
+
+
+@dataclass(frozen=True)
+class OperatorPlan:
+    """Plan of an operator: its old and new shape, and its new streams.
+
+    `old_keyed_bytes` are the keyed bytes of each old subtask, to compare evenness. `rekeying` is set if records get new
+    key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the heap.
+    """
+
+    operator_id: str
+    label: str
+    parallelism: int
+    new_parallelism: int
+    max_parallelism: int
+    new_max_parallelism: int
+    work: WorkClass
+    states: tuple[str, ...]
+    id_tables: tuple[tuple[int, ...], ...]
+    streams: tuple[PlannedStream, ...]
+    old_keyed_bytes: tuple[int, ...]
+    rekeying: Rekeying | None = None
+    heap_timers: Rekeying | None = None
+    databases: tuple[NewDatabase, ...] = ()
+    compacted: tuple[CompactedRows, ...] = ()
+
+    @property
+    def rekeyings(self) -> tuple[Rekeying, ...]:
+        """The rekeyings of records and of timers on the heap, as far as there are any."""
+        return tuple(rekeying for rekeying in (self.rekeying, self.heap_timers) if rekeying is not None)
+
+    def rekeying_to(self, kind: type[RekeyedStream]) -> Rekeying | None:
+        """Return the rekeying whose new streams are of this type; None if there is none."""
+        return next((rekeying for rekeying in self.rekeyings if rekeying.stream_type is kind), None)
+
+    @cached_property
+    def rekeyed(self) -> tuple[RekeyedStream, ...]:
+        """New streams of records with new key groups, those of `rekeying` first."""
+        return tuple(stream for rekeying in self.rekeyings for stream in rekeying.streams)
+
+    @property
+    def rekeyed_bytes(self) -> int:
+        """Bytes of the source whose records get new key groups."""
+        return sum(rekeying.bytes for rekeying in self.rekeyings)
+
+    @property
+    def new_streams(self) -> tuple[NewStream, ...]:
+        """All new streams."""
+        return (*self.rekeyed, *self.compacted, *self.streams)
+
+    @property
+    def new_keyed_bytes(self) -> tuple[int, ...]:
+        """Keyed bytes of each new subtask, headers included; those of rekeyed state are estimated."""
+        per_subtask = [0] * self.new_parallelism
+        for stream in self.new_streams:
+            if stream.slot.is_keyed:
+                per_subtask[stream.subtask] += stream.size
+        for database in self.databases:
+            per_subtask[database.subtask] += sum(piece.length for _, piece in database.referred)
+        for key_group, size in enumerate(self.new_key_group_bytes):
+            per_subtask[subtask_of_key_group(self.new_max_parallelism, self.new_parallelism, key_group)] += size
+        return tuple(per_subtask)
+
+    @property
+    def in_rocksdb(self) -> bool:
+        """Whether the new keyed state consists of RocksDB directories."""
+        made = any(isinstance(stream, RekeyedRows) for stream in self.rekeyed)
+        return made or bool(self.databases or self.compacted)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the key groups of rekeyed records are compressed."""
+        return self.rekeying is not None and self.rekeying.compressed
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether the records of canonical streams can be read from databases in order, without sorting."""
+        if self.rekeying is None or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
+            return False
+        some_are_left_out = any(LEFT_OUT in table for table in self.id_tables)
+        return not (self.rekeying.sources or self.rekeying.changelogs or some_are_left_out)
+
+    @cached_property
+    def expected_key_groups(self) -> tuple[int, ...]:
+        """Estimated bytes of rekeyed state by new key group; empty without rekeyed state."""
+        of_each = [
+            rekeying.expected_key_groups(self.max_parallelism, self.new_max_parallelism) for rekeying in self.rekeyings
+        ]
+        return tuple(map(sum, zip(*of_each, strict=True)))
+
+    @cached_property
+    def new_key_group_bytes(self) -> tuple[int, ...]:
+        """Estimated bytes of the result's rekeyed state by new key group, with the files of a base that is continued.
+
+        The key groups of a base's directory count as equally large.
+        """
+        sizes = list(self.expected_key_groups)
+        for rekeying in self.rekeyings:
+            bases = rekeying.continued.bases if rekeying.continued is not None else ()
+            for stream, base in zip(rekeying.streams, bases, strict=bool(bases)):
+                for key_group in range(stream.first_key_group, stream.first_key_group + stream.key_groups):
+                    sizes[key_group] += base.files.size // stream.key_groups
+        return tuple(sizes)
+
+    def bytes_of(self, *slots: Slot) -> int:
+        """Return the bytes of new streams in `slots`, without files of the source to which the result refers."""
+        rekeyed = sum(rekeying.bytes for rekeying in self.rekeyings if rekeying.slot in slots)
+        return rekeyed + sum(stream.size for stream in self.new_streams if stream.slot in slots)

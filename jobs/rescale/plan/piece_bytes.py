@@ -1,0 +1,29 @@
+"""Bytes of a plan's pieces: read from the source, or literals in the plan itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rescale.plan.pieces import Piece, extent_of
+from rescale.plan.plan import Plan
+
+
+def piece_chunks(plan: Plan, pieces: Iterable[Piece], at_once: int | None = None) -> Iterator[bytes]:
+    """Yield the bytes of the pieces in chunks of at most `at_once` bytes (default: the plan's chunk size)."""
+    for piece in pieces:
+        if piece.file is None:
+            yield _literal(plan, piece)
+        else:
+            yield from plan.contents.chunks(extent_of(piece), at_once or plan.chunk_size)
+
+
+def read_piece(plan: Plan, piece: Piece) -> tuple[str, bytes]:
+    """Return the URI of a small piece, such as a header, and all its bytes."""
+    if piece.file is None:
+        return plan.target, _literal(plan, piece)
+    extent = extent_of(piece)
+    return plan.contents.uri(extent), plan.contents.read(extent)
+
+
+def _literal(plan: Plan, piece: Piece) -> bytes:
+    return plan.literals[piece.start : piece.start + piece.length]

@@ -1,0 +1,88 @@
+"""Pieces of new streams: runs of bytes of the source, or literals in the plan itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from rescale.snapshot.locate import WRITTEN, Extent
+
+
+class Piece(NamedTuple):
+    """`length` bytes at `start` of source file number `file` (None: of the plan's `literals`).
+
+    `ids` is the number of the operator's table that translates state ids, None if they stay.
+    """
+
+    file: int | None
+    start: int
+    length: int
+    ids: int | None = None
+
+
+class Literals:
+    """Collects the literals of the plan, such as merged headers and blocks of empty key groups; equal ones are shared.
+
+    They begin with `Snapshot.written`, so that extents of these bytes are pieces of the literals.
+    """
+
+    def __init__(self, written: bytes = b"") -> None:
+        self._data = bytearray(written)
+        self._places: dict[bytes, int] = {}
+
+    def piece(self, data: bytes) -> Piece:
+        """Return a piece with these bytes, which are added if they are new."""
+        if data not in self._places:
+            self._places[data] = len(self._data)
+            self._data += data
+        return Piece(None, self._places[data], len(data))
+
+    def bytes(self) -> bytes:
+        """Return all literals."""
+        return bytes(self._data)
+
+
+def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """Return pieces with the same bytes, with adjacent pieces merged and without empty ones."""
+    result: list[Piece] = []
+    for piece in pieces:
+        last = result[-1] if result else None
+        if not piece.length:
+            continue
+        if (
+            last is not None
+            and (last.file, last.ids) == (piece.file, piece.ids)
+            and last.start + last.length == piece.start
+        ):
+            result[-1] = Piece(last.file, last.start, last.length + piece.length, last.ids)
+        else:
+            result.append(piece)
+    return tuple(result)
+
+
+def piece_of(extent: Extent, ids: int | None = None) -> Piece:
+    """Return the piece for an extent of the snapshot; `ids` as in `Piece`."""
+    return Piece(None if extent.file == WRITTEN else extent.file, extent.start, extent.length, ids)
+
+
+def extent_of(piece: Piece) -> Extent:
+    """Return the extent of a piece of a source file; `ValueError` for a piece of literals."""
+    if piece.file is None:
+        raise ValueError("a piece of the plan's literals is not in a file")
+    return Extent(piece.file, piece.start, piece.length)
+
+
+def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Piece, ...]]:
+    """Yield the pieces of consecutive runs of bytes, a tuple for each of `lengths`."""
+    queue = iter(pieces)
+    rest: Piece | None = None
+    for length in lengths:
+        run = []
+        while length > 0:
+            piece = rest or next(queue)
+            taken = min(length, piece.length)
+            run.append(piece._replace(length=taken))
+            left = piece.length - taken
+            rest = piece._replace(start=piece.start + taken, length=left) if left else None
+            length -= taken
+        yield tuple(run)

@@ -1,0 +1,145 @@
+"""The plan: a value that assigns bytes of source files to new state streams.
+
+The same snapshot and request give the same plan and the same digest. All later steps only execute the plan, so the
+bytes of the result depend on nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from rescale.flink.serializers.user_serializer import UserSerializer
+from rescale.flink.slot import Slot
+from rescale.flink.start import Start, start_of
+from rescale.plan.continuation import ContinuedResult
+from rescale.plan.new_streams import NewStream
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.snapshot.moves import Move
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
+from rescale.storage.contract import Pin
+from rescale.text.errors import SnapshotError
+
+FORMAT = 13
+
+
+class SourceFile(NamedTuple):
+    """A file of the source, pinned to the version that the planner read."""
+
+    uri: str
+    pin: Pin
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a run needs besides the source; `source` is the directory of `_metadata`.
+
+    `serializers` are the users' own serializers that the source needs; a plan without them does not have the field. A
+    task writes `part_size` bytes and reads `chunk_size` bytes at once. `operators` are those of the source after the
+    `surgery`. `moves` maps places in handles to the places where those files are now. If an earlier result is
+    `continued`, its files and those of its source are among `files`.
+    """
+
+    format: int
+    source: str
+    target: str
+    metadata_sha256: str
+    checkpoint_id: int
+    files: tuple[SourceFile, ...]
+    allow_prefixes: tuple[str, ...]
+    literals: bytes
+    part_size: int
+    chunk_size: int
+    operators: tuple[OperatorPlan, ...]
+    warnings: tuple[str, ...]
+    serializers: tuple[UserSerializer, ...] | UnsetType = UNSET
+    surgery: Surgery = NO_SURGERY
+    moves: tuple[Move, ...] = ()
+    continued: ContinuedResult | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the plan's JSON, in hex."""
+        return hashlib.sha256(plan_to_json(self)).hexdigest()
+
+    @property
+    def key_hashes(self) -> dict[str, str]:
+        """Names of the key hashes of operators whose records get new key groups, by operator id."""
+        rekeyed = [
+            (operator.operator_id, rekeying.key_hash) for operator in self.operators for rekeying in operator.rekeyings
+        ]
+        return {operator_id: name for operator_id, name in rekeyed if name is not None}
+
+    @property
+    def start(self) -> Start:
+        """Start of the job from the result."""
+        return start_of(
+            self.target,
+            [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
+            [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],
+        )
+
+    @property
+    def refers(self) -> bool:
+        """Whether the result refers to files of the source."""
+        return any(database.referred for operator in self.operators for database in operator.databases)
+
+    @cached_property
+    def contents(self) -> SnapshotFiles:
+        """Reader of the source's files."""
+        return SnapshotFiles(tuple((file.uri, file.pin) for file in self.files))
+
+    def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
+        """Return the name of a new stream's file in the target; its digest keeps plans apart."""
+        name = f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{self.digest[:8]}"
+        return f"{name}-{stream.local_name}" if stream.local_name else name
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of all new streams."""
+        return self.bytes_of(*Slot)
+
+    @property
+    def bytes_compared(self) -> int:
+        """Bytes of files that are read for changed keys, where operators continue an earlier result."""
+        rekeyings = (operator.rekeying for operator in self.operators)
+        continued = (rekeying.continued for rekeying in rekeyings if rekeying is not None)
+        return sum(change.size for continuation in continued if continuation for change in continuation.changes)
+
+    def bytes_of(self, *slots: Slot) -> int:
+        """Return the bytes of new streams in `slots`, of all operators."""
+        return sum(operator.bytes_of(*slots) for operator in self.operators)
+
+
+def plan_to_json(plan: Plan) -> bytes:
+    """Return the plan's document; equal plans give equal bytes."""
+    return msgspec.json.encode(plan, order="deterministic")
+
+
+class _Form(msgspec.Struct):
+    """The part of the document that all versions of plans share."""
+
+    format: int
+
+
+def plan_from_json(document: bytes, path: str) -> Plan:
+    """Return the plan in a document. Raises `SnapshotError`, with `path`, if it is not a plan of this version."""
+    try:
+        form = msgspec.json.decode(document, type=_Form).format
+        if form != FORMAT:
+            raise SnapshotError(
+                "the plan was made by another version of Rescale",
+                path=path,
+                expected=FORMAT,
+                found=form,
+                advice="plan and run with the same version of Rescale in all images, or plan again",
+            )
+        return msgspec.json.decode(document, type=Plan)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise SnapshotError(f"this file is not a plan: {error}", path=path) from None

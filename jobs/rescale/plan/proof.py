@@ -1,0 +1,35 @@
+"""Depth of the comparison of a result with its source. It is chosen for the comparison, and is not part of the plan."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError
+
+
+class Proof(StrEnum):
+    """Depth of the comparison."""
+
+    RECORDS = "records"
+    """Compare all records and all elements."""
+
+    FILES = "files"
+    """Compare RocksDB directories that consist of the source's files by these files, copied key groups by the store's
+    checksums, and everything else by its records and elements."""
+
+    CHANGES = "changes"
+    """Compare the rows that changed since the continued result, check that all other files are those of that result,
+    and compare everything else by its records."""
+
+
+def refuse_files_in_vain(*, possible: bool) -> None:
+    """Raise `RequestError` if no state can be proven by files."""
+    if not possible:
+        raise RequestError(
+            "no state of this plan can be proven by files",
+            expected="an operator whose state is and remains in RocksDB directories with the same max parallelism; or "
+            "key groups that are copied within the same S3",
+            found="none",
+            advice=Advice("leave ", mention("proof"), " out, and all records are compared"),
+        )

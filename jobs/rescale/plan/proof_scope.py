@@ -1,0 +1,50 @@
+"""The scope of a proof: what it compares, for a given plan."""
+
+from __future__ import annotations
+
+from rescale.plan.new_streams import CopiedKeyGroups
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof, refuse_files_in_vain
+from rescale.storage.locations import is_s3
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError
+
+
+def how_proven(plan: Plan, proof: Proof) -> str | None:
+    """Return a sentence for the user on what the proof covers; None for a proof by records.
+
+    Raises `RequestError` if the proof is impossible in principle. If RocksDB must rewrite files in every directory, or
+    if all copied state is small enough for `_metadata`, the proof is just deeper than requested.
+    """
+    if proof is Proof.RECORDS:
+        return None
+    if proof is Proof.CHANGES:
+        if plan.continued is None:
+            raise RequestError(
+                "a proof by changes needs the certificate of an earlier result, and this plan continues none",
+                expected="a run with --base",
+                advice=Advice("leave ", mention("proof"), " out, and all records are compared"),
+            )
+        return (
+            "proof: changed rows are compared; unchanged rows rely on the certificate of the earlier result "
+            f"{plan.continued.target}"
+        )
+    whole = sum(len(operator.databases) for operator in plan.operators)
+    rewritten = sum(len(operator.compacted) for operator in plan.operators)
+    in_s3 = is_s3(plan.target) and is_s3(plan.source)
+    copied = [stream for operator in plan.operators for stream in _copied(operator)] if in_s3 else []
+    refuse_files_in_vain(possible=whole + rewritten > 0 or bool(copied))
+    if not whole + rewritten:
+        if all(stream.inline for stream in copied):
+            return "proof: all copied state is small enough for `_metadata`, so every record is compared"
+        return "proof: copied state is compared by the store's checksums, and read where there are none"
+    if not whole:
+        return "proof: RocksDB rewrites some files of every directory, so every record is compared, not only files"
+    many, its = (f"{whole} RocksDB directories are", "their") if whole > 1 else ("1 RocksDB directory is", "its")
+    more = f"; {rewritten} with files that RocksDB rewrites, by all records" if rewritten else ""
+    return f"proof: {many} compared by {its} files, without reading {its} rows{more}"
+
+
+def _copied(operator: OperatorPlan) -> list[CopiedKeyGroups]:
+    return [stream for stream in operator.streams if isinstance(stream, CopiedKeyGroups)]

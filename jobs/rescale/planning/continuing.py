@@ -1,0 +1,397 @@
+"""A plan that continues an earlier result: of the operators that can be continued, only what changed is moved.
+
+The earlier result, the base, came from another checkpoint of the same job, in the shape that is asked for. The plan of
+a full run is made first; then the rekeying of an operator is replaced by one that reads changed files alone
+(`Continuation`). What is not kept in RocksDB directories that are written row by row is taken whole, as in a full run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from rescale.flink.keyed.header import LEFT_OUT, understood
+from rescale.flink.metadata.handles import IncrementalHandle
+from rescale.flink.serializers.subclasses import all_put_together
+from rescale.plan.continuation import (
+    BaseDatabase,
+    ChangedDatabase,
+    ChangedSide,
+    Continuation,
+    PassedFile,
+)
+from rescale.plan.new_streams import RekeyedRows, SourceFiles
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.pieces import Piece
+from rescale.plan.plan import Plan, SourceFile
+from rescale.plan.rekeying import Rekeying
+from rescale.planning.request.request import Request
+from rescale.planning.request.result_files import Files, Format
+from rescale.rocksdb.assembly.continued_database import place_of_changes
+from rescale.rocksdb.database_layout import LEVELS
+from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
+from rescale.snapshot.databases.own_tables import OwnTables, own_tables, tables_in_between
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.storage.contract import Pin
+from rescale.storage.side_by_side import side_by_side
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError, UnsupportedError
+from rescale.text.names import quoted
+
+
+def refuse_format(request: Request) -> None:
+    """`RequestError` if the request asks for a result that cannot continue another one."""
+    if request.format is Format.CANONICAL:
+        raise RequestError(
+            "a result can only be continued in RocksDB directories",
+            expected="format rocksdb, or keep",
+            found=request.format.value,
+            advice=FULL_RUN,
+        )
+    if request.files is Files.REFER:
+        raise RequestError(
+            "a result that continues another one has copies of its files, and cannot refer to them",
+            expected="files copy",
+            found=request.files.value,
+            advice=Advice("leave ", mention("files"), " out"),
+        )
+
+
+def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = ()) -> Plan:
+    """The plan of a full run from `later`, changed to continue `base`.
+
+    `between` are checkpoints of the job from before `later`. With those since the base's source, files that compactions
+    have rewritten need not be read.
+
+    `RequestError` if the base belongs to another job, shape or request, and `UnsupportedError` if no operator can be
+    continued. An operator that cannot be continued while others can is moved whole, which a warning says.
+    """
+    refuse_surgery(plan, base.result.target)
+    _refuse_another_job(plan, base)
+    files = _Files(plan)
+    numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source, base.snapshot)]
+    operators: list[OperatorPlan] = []
+    notes: list[str] = []
+    reasons: list[tuple[str, str]] = []
+    for number, operator in enumerate(plan.operators):
+        sides = _Sides(operator, later.operators[number], later, base, between, files, *numbers)
+        if operator.rekeying is None or not _makes_rows(operator.rekeying):
+            operators.append(operator)
+            reasons += sides.why_not_by_rows()
+            continue
+        sides.refuse_rescaled()
+        if reason := sides.obstacle():
+            notes.append(f"operator {operator.label!r} is moved whole, not continued from the base: {reason}")
+            reasons.append((operator.label, reason))
+            operators.append(operator)
+            continue
+        continued = sides.continued()
+        operators.append(replace(operator, rekeying=replace(operator.rekeying, databases=(), continued=continued)))
+        notes.append(sides.note(continued))
+    if all(operator.rekeying is None or operator.rekeying.continued is None for operator in operators):
+        label, reason = reasons[0] if reasons else (None, "it has no keyed state in RocksDB directories")
+        raise UnsupportedError(
+            "no operator of the base can be continued",
+            path=base.result.target,
+            operator=label,
+            expected="an operator whose rows are written anew into RocksDB directories, because its max parallelism "
+            "changes",
+            found=reason,
+            advice=FULL_RUN,
+        )
+    return replace(
+        plan,
+        files=files.listed(),
+        operators=tuple(operators),
+        warnings=(*plan.warnings, *notes),
+        continued=base.result,
+    )
+
+
+def rounds_left(base: Base) -> int:
+    """How many rounds of changes can still be laid above the directories of a base that were written row by row."""
+    by_rows = {
+        operator.operator_id
+        for operator in base.plan.operators
+        if operator.rekeying is not None and _makes_rows(operator.rekeying)
+    }
+    places = [
+        place_of_changes(database.source.manifest)
+        for operator in base.snapshot.operators
+        for database in operator.databases
+        if operator.operator_id in by_rows and database.source is not None
+    ]
+    return min((0 if place is None else place.level for place in places), default=LEVELS)
+
+
+def _refuse_another_job(plan: Plan, base: Base) -> None:
+    ours = {operator.operator_id: operator.label for operator in plan.operators}
+    theirs = {operator.operator_id: operator.label for operator in base.plan.operators}
+    if ours.keys() != theirs.keys():
+        odd = next(iter(ours.keys() ^ theirs.keys()))
+        raise RequestError(
+            "the base is the result of another job, or of another version of the job's graph",
+            path=base.result.target,
+            operator=ours.get(odd) or theirs[odd],
+            expected=f"the {len(ours)} operators of {plan.source}",
+            found=f"{len(theirs)} operators" + ("" if odd in theirs else ", this one not among them"),
+            advice=FULL_RUN,
+        )
+    before = {operator.operator_id: operator for operator in base.plan.operators}
+    for operator in plan.operators:
+        other = before[operator.operator_id]
+        wanted, present = ((plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, other))
+        if wanted != present:
+            raise RequestError(
+                "the base has another shape",
+                path=base.result.target,
+                operator=operator.label,
+                expected=f"parallelism {wanted[0]}, max parallelism {wanted[1]}, as asked for",
+                found=f"parallelism {present[0]}, max parallelism {present[1]}",
+                advice=f"ask for the base's shape, or {FULL_RUN}",
+            )
+
+
+class _Files:
+    """The files of a plan, and those of the snapshots that it reads besides."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._files = list(plan.files)
+        self._numbers = {file.uri: number for number, file in enumerate(plan.files)}
+
+    def numbers_of(self, snapshot: Snapshot) -> list[int]:
+        """By the number of a file in the snapshot, its number in the plan."""
+        return [self.number_of(uri, pin) for uri, pin in snapshot.files]
+
+    def number_of(self, uri: str, pin: Pin) -> int:
+        """Return the number of a file in the plan."""
+        if uri not in self._numbers:
+            self._numbers[uri] = len(self._files)
+            self._files.append(SourceFile(uri, pin))
+        elif not pin.is_of(self._files[self._numbers[uri]].pin):
+            raise RequestError(
+                "a file changed while the plan was made",
+                path=uri,
+                expected=self._files[self._numbers[uri]].pin,
+                found=pin,
+                advice="make sure that nothing writes to the source, and plan again",
+            )
+        return self._numbers[uri]
+
+    def listed(self) -> tuple[SourceFile, ...]:
+        return tuple(self._files)
+
+
+class _Kept(NamedTuple):
+    """A file of a checkpoint in between: an extent of `uri` in the version `pin`."""
+
+    uri: str
+    pin: Pin
+    extent: Extent
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """An operator in the plan and in the later snapshot, and what the base has of it; files are numbered anew."""
+
+    planned: OperatorPlan
+    later: Operator
+    later_snapshot: Snapshot
+    base: Base
+    between: Sequence[Snapshot]
+    plan_files: _Files
+    later_numbers: Sequence[int]
+    source_numbers: Sequence[int]
+    result_numbers: Sequence[int]
+
+    @property
+    def earlier(self) -> Operator:
+        """The operator in the checkpoint that the base came from."""
+        return _of(self.base.source, self.planned.operator_id)
+
+    @property
+    def result(self) -> Operator:
+        """The operator in the base."""
+        return _of(self.base.snapshot, self.planned.operator_id)
+
+    def why_not_by_rows(self) -> Iterator[tuple[str, str]]:
+        """(label, reason) if there is keyed state, in another form than rows that are written anew."""
+        if self.later.databases:
+            yield (
+                self.planned.label,
+                (
+                    "its max parallelism stays, so a full run neither reads nor writes rows: files are copied, or not "
+                    "even that (--files refer)"
+                ),
+            )
+        elif self.later.managed_keyed:
+            yield self.planned.label, f"its keyed state is kept in {', '.join(self.later.kinds)}"
+
+    def refuse_rescaled(self) -> None:
+        """`RequestError` if backends are not the ones that they were when the base was made."""
+        shapes = [(operator.parallelism, operator.max_parallelism) for operator in (self.earlier, self.later)]
+        if shapes[0] != shapes[1]:
+            raise RequestError(
+                "the job was rescaled after the base was made",
+                path=self.base.result.target,
+                operator=self.planned.label,
+                expected=f"parallelism {shapes[0][0]}, max parallelism {shapes[0][1]}, as in {self.base.result.source}",
+                found=f"parallelism {shapes[1][0]}, max parallelism {shapes[1][1]}",
+                advice=FULL_RUN,
+            )
+        before, after = _backends(self.earlier), _backends(self.later)
+        for subtask in sorted(before.keys() & after.keys()):
+            if before[subtask] != after[subtask]:
+                raise RequestError(
+                    "the job's state backends are others than when the base was made: it was restored in another way "
+                    "in between, or this is another job",
+                    path=self.base.result.target,
+                    operator=self.planned.label,
+                    expected=f"backend {before[subtask]} in subtask {subtask}",
+                    found=f"backend {after[subtask]}",
+                    advice=FULL_RUN,
+                )
+
+    def obstacle(self) -> str | None:
+        """Why the operator cannot be continued; None if it can."""
+        rekeying = self.planned.rekeying
+        assert rekeying is not None
+        base_plan = next(plan for plan in self.base.plan.operators if plan.operator_id == self.planned.operator_id)
+        before = base_plan.rekeying
+        for operator, which in ((self.later, "the later"), (self.earlier, "the earlier")):
+            if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
+                return f"{which} checkpoint does not keep all of its keyed state in RocksDB directories"
+        if rekeying.sources or any(LEFT_OUT in table for table in self.planned.id_tables):
+            return "its timers become state in the result, and are kept elsewhere in the source"
+        if before is None or not _makes_rows(before):
+            return "the base does not keep it in RocksDB directories of its own"
+        if before.key_hash != rekeying.key_hash:
+            return f"its keys hash by {rekeying.key_hash}, and in the base by {before.key_hash}"
+        keys = [
+            understood(database.parsed).key_serializer for database in (*self.earlier.databases, *self.later.databases)
+        ]
+        if all_put_together(keys) is None:
+            return "the serializer of its keys has changed"
+        states = {name for database in self.later.databases for name in understood(database.parsed).names}
+        bases = {base.key_groups: base for base in self.result.databases}
+        for stream in rekeying.streams:
+            database = bases.get(stream.covers)
+            if database is None or database.source is None:
+                return f"the base has no directory for the key groups {stream.covers}"
+            if gone := sorted(_states(database) - states):
+                return f"the base has a state that the later checkpoint has not: {gone[0]}"
+            if place_of_changes(database.source.manifest) is None:
+                return "the base has no level left for more changes"
+        return None
+
+    def continued(self) -> Continuation:
+        """Return the files that may hold changes, and the base's directories in the order of the new streams."""
+        before = {database.key_groups: database for database in self.earlier.databases}
+        after = {database.key_groups: database for database in self.later.databases}
+        pairs = [(before.get(own), after.get(own)) for own in sorted(before.keys() | after.keys())]
+        tables = side_by_side(lambda pair: self._own_tables(*pair), pairs)
+        changes = [self._changed(*pair, *own) for pair, own in zip(pairs, tables, strict=True)]
+        assert self.planned.rekeying is not None
+        bases = {database.key_groups: database for database in self.result.databases}
+        return Continuation(
+            changes=tuple(change for change in changes if change is not None),
+            bases=tuple(self._base(bases[stream.covers]) for stream in self.planned.rekeying.streams),
+        )
+
+    def note(self, continued: Continuation) -> str:
+        """Return the plan's sentence about an operator that is continued."""
+        read, total = sum(part.size for part in continued.changes), sum(part.size for part in self.later.databases)
+        return (
+            f"operator {self.planned.label!r} continues {quoted(self.base.result.target)}: {read} bytes of files are "
+            f"read for changed keys: rows of theirs, and of no others, may be new; the later checkpoint has {total} "
+            f"bytes, and {continued.base_bytes} bytes of the base get a second name or are copied by their store"
+        )
+
+    def _own_tables(self, before: Database | None, after: Database | None) -> tuple[OwnTables, dict[str, _Kept]]:
+        """Return what may have changed in a directory, and the files of checkpoints in between by name."""
+        checkpoints = [
+            (snapshot, database)
+            for snapshot in self.between
+            for operator in snapshot.operators
+            if operator.operator_id == self.planned.operator_id
+            for database in operator.databases
+            if before is not None and database.key_groups == before.key_groups
+        ]
+        kept = {
+            name: _Kept(*snapshot.files[extent.file], extent)
+            for name, snapshot, extent in tables_in_between(checkpoints, self.later_snapshot, after)
+        }
+        sizes = {name: file.extent.length for name, file in kept.items()}
+        return own_tables(self.base.source, before, self.later_snapshot, after, sizes), kept
+
+    def _changed(
+        self, before: Database | None, after: Database | None, tables: OwnTables, kept: Mapping[str, _Kept]
+    ) -> ChangedDatabase | None:
+        """None if both have the same files and states."""
+        if not any(tables) and _states(before) == _states(after):
+            return None
+        passed = tuple(PassedFile(state, name, self._piece(kept[name])) for state, name in sorted(tables.passed))
+        old, new = (
+            ChangedSide(_files_of(database, numbers), tuple(sorted(own))) if database is not None else None
+            for database, numbers, own in (
+                (before, self.source_numbers, tables.gone),
+                (after, self.later_numbers, tables.added),
+            )
+        )
+        either = after or before
+        assert either is not None
+        own = either.key_groups
+        changed = ChangedDatabase((own.first, own.last), (), old, new, passed)
+        return changed._replace(key_group_sizes=_scaled(either.key_group_sizes, changed.size))
+
+    def _piece(self, kept: _Kept) -> Piece:
+        return Piece(self.plan_files.number_of(kept.uri, kept.pin), kept.extent.start, kept.extent.length)
+
+    def _base(self, database: Database) -> BaseDatabase:
+        assert database.source is not None
+        place = place_of_changes(database.source.manifest)
+        assert place is not None
+        return BaseDatabase(_files_of(database, self.result_numbers), place)
+
+
+def _makes_rows(rekeying: Rekeying) -> bool:
+    return rekeying.stream_type is RekeyedRows
+
+
+def _of(snapshot: Snapshot, operator_id: str) -> Operator:
+    return next(operator for operator in snapshot.operators if operator.operator_id == operator_id)
+
+
+def _backends(operator: Operator) -> dict[int, str]:
+    """The ids of its backends, with their key groups, by subtask."""
+    handles = {
+        subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state is not None
+    }
+    return {
+        subtask: f"{handle.backend_id} of {handle.key_groups} key groups from {handle.first_key_group} on"
+        for subtask, handle in handles.items()
+        if isinstance(handle, IncrementalHandle)
+    }
+
+
+def _states(database: Database | None) -> frozenset[str]:
+    return (
+        frozenset(state.name for state in understood(database.parsed).states) if database is not None else frozenset()
+    )
+
+
+def _files_of(database: Database, numbers: Sequence[int]) -> SourceFiles:
+    def piece(extent: Extent) -> Piece:
+        return Piece(numbers[extent.file], extent.start, extent.length)
+
+    own = database.key_groups
+    files = tuple((file.name, piece(file.extent)) for file in database.files)
+    return SourceFiles((own.first, own.last), piece(database.header_extent), files)
+
+
+def _scaled(sizes: Sequence[int], total: int) -> tuple[int, ...]:
+    """Numbers in proportion to `sizes` that add up to about `total`."""
+    of = max(sum(sizes), 1)
+    return tuple(size * total // of for size in sizes)

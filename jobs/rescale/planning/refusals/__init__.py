@@ -1,0 +1,1 @@
+"""Refusals: snapshots and requests that planning rejects, before anything is written."""

@@ -1,0 +1,95 @@
+"""Refusal of new shapes for operators of which some subtasks have finished, and others have not.
+
+In another shape it is undefined which subtasks have finished, and finished subtasks have no records that could move to
+new key groups or into another format. At another parallelism Flink itself treats all subtasks as unfinished
+(`StateAssignmentOperation`). That is harmless for a source that is assigned its splits, because none are left, but a
+source that starts by itself reads everything again. Only somebody who knows the job can decide that. The operators of
+a chain finish together (`VertexFinishedStateChecker`), so a snapshot holds all operators that must stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.request.operator_shapes import Shape
+from rescale.planning.request.request import Request
+from rescale.planning.request.result_files import Format
+from rescale.planning.request.result_kind import goes_by_record
+from rescale.snapshot.model import Operator
+from rescale.text.advice import Advice, Mention, joined, mention
+from rescale.text.errors import UnsupportedError
+
+
+def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request) -> None:
+    """Raise `UnsupportedError` if a partially finished operator would change, and advise a request that avoids it."""
+    refused = [op for op in operators if op.partially_finished and _changes(op, _new(op, shapes), request.format)]
+    if not refused:
+        return
+    first, new = refused[0], _new(refused[0], shapes)
+    more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
+    kept, no_format = _kept(first, new), "" if request.format is Format.KEEP else ", the format of the source"
+    raise UnsupportedError(
+        "some subtasks of this operator have finished: it is undefined which new subtasks would count as finished",
+        operator=f"{first.label}{more}",
+        expected=f"parallelism {kept.parallelism}, max parallelism {kept.max_parallelism}{no_format}",
+        found=f"parallelism {new.parallelism} and max parallelism {new.max_parallelism}",
+        advice=_advice(operators, shapes, request, refused),
+    )
+
+
+def _new(operator: Operator, shapes: Mapping[str, Shape]) -> Shape:
+    return shapes[operator.operator_id]
+
+
+def _changes(operator: Operator, shape: Shape, wanted: Format) -> bool:
+    """Tell whether the operator gets another parallelism, or its records are read."""
+    if shape.parallelism != operator.parallelism:
+        return True
+    return bool(operator.keyed_headers) and goes_by_record(operator, shape, wanted)
+
+
+def _advice(
+    operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request, refused: Sequence[Operator]
+) -> Advice:
+    finished = [operator for operator in operators if operator.partially_finished]
+    kept = {operator.operator_id: _kept(operator, _new(operator, shapes)) for operator in finished}
+    allowed = {**shapes, **kept}
+    options = joined(" ", _options(operators, allowed))
+    no_format = any(_changes(operator, allowed[operator.operator_id], request.format) for operator in refused)
+    name = Advice("name only the other operators: ", options) if options else Advice("ask for no other shape")
+    also = Advice("; leave ", mention("format"), " out, too") if no_format else Advice()
+    by_flink = (
+        "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "
+        "which is right for a source that is assigned its splits"
+    )
+    same_maxima = all(_new(operator, shapes).max_parallelism == operator.max_parallelism for operator in operators)
+    can_flink = same_maxima and request.format is Format.KEEP
+    return Advice(name, also, "; or take a savepoint before subtasks finish", by_flink if can_flink else "")
+
+
+def _kept(operator: Operator, shape: Shape) -> Shape:
+    """Return the shape that leaves the operator as it is; without key groups, any max parallelism does."""
+    return Shape(operator.parallelism, operator.max_parallelism if operator.keyed_headers else shape.max_parallelism)
+
+
+def _options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[Mention]:
+    """Yield the options that ask for the shapes."""
+    for operator in operators:
+        parallelism = shapes[operator.operator_id].parallelism
+        if parallelism != operator.parallelism:
+            yield mention("parallelism", f"{_selector(operator)}={parallelism}")
+    maxima = {shapes[op.operator_id].max_parallelism for op in operators if op.max_parallelism != 1}
+    changed = [op for op in operators if shapes[op.operator_id].max_parallelism != op.max_parallelism]
+    if changed and len(maxima) == 1:
+        yield mention("max-parallelism", maxima.pop())
+        return
+    for operator in changed:
+        yield mention("max-parallelism", f"{_selector(operator)}={shapes[operator.operator_id].max_parallelism}")
+
+
+def _selector(operator: Operator) -> str:
+    """Return the name of the operator in a request, which works with and without a file of uids."""
+    entry = operator.entry
+    uid = entry.uid or operator.label
+    return uid if operator_id_of_uid(uid) == entry.operator_id else entry.operator_id

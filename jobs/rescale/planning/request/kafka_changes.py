@@ -1,0 +1,189 @@
+"""The changes of Kafka offsets that a request asks for, partition by partition.
+
+Every topic and partition that a request names must be in the snapshot: no source would read the offset of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from rescale.flink.kafka.position import StartAt, TopicPartition
+from rescale.planning.request.kafka_migration import becoming_sources
+from rescale.planning.request.kafka_offsets import KafkaRequest, OffsetRow
+from rescale.planning.request.operator_shapes import by_operator
+from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import Surgery
+from rescale.text.advice import Advice, command, mention
+from rescale.text.errors import RequestError, UnsupportedError
+from rescale.text.names import did_you_mean, first_of
+
+_SHOWN = 8
+"""Largest number of partitions that an error names."""
+
+_Offsets = Mapping[TopicPartition, int | StartAt | None]
+"""The stored offset of each partition of a source; None for a partition without one."""
+
+
+def with_kafka(surgery: Surgery, snapshot: Snapshot, request: KafkaRequest) -> Surgery:
+    """Return the surgery with the requested changes of Kafka sources; `snapshot` is the one before the surgery.
+
+    Raises `RequestError` if the request names something that is not there, and `UnsupportedError` if the offsets of a
+    source cannot be read.
+    """
+    if not request:
+        return surgery
+    dropped = {operator.operator_id for operator in surgery.dropped}
+    sources = [
+        source
+        for source in kafka_offsets(snapshot)
+        if source.operator.operator_id not in dropped and source.kind is not KafkaKind.DYNAMIC
+    ]
+    if not sources:
+        raise RequestError(
+            "the request changes Kafka sources, but the snapshot holds no Kafka offsets",
+            expected="a KafkaSource or a FlinkKafkaConsumer with offsets",
+            advice=Advice(command("inspect"), " lists the operators and their state"),
+        )
+    for source in sources:
+        _refuse_unread(source)
+    rows = _rows_by_source(request.offsets, snapshot, sources)
+    _refuse_unknown_topics(request.topics, sources)
+    changes = [_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
+    migrated = becoming_sources(request.sources, snapshot, sources, changes)
+    kafka = (replace(change, becomes_source=change.operator_id in migrated) for change in changes)
+    return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
+
+
+def _refuse_unread(source: KafkaOffsets) -> None:
+    if why := source.unread or source.unread_enumerator:
+        raise UnsupportedError(
+            "the request changes Kafka offsets, but those of this source cannot be read",
+            operator=source.label,
+            found=why,
+            advice=Advice("leave the offsets as they are, or leave the operator out (", mention("drop", "UID"), ")"),
+        )
+
+
+def _rows_by_source(
+    rows: Sequence[OffsetRow], snapshot: Snapshot, sources: Sequence[KafkaOffsets]
+) -> dict[str, list[OffsetRow]]:
+    """Return the rows that apply to each source, by operator id; `RequestError` for a row that applies to none."""
+    named = {row.operator for row in rows if row.operator}
+    ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named}
+    known = {source.operator.operator_id: _stored_offsets(source) for source in sources}
+    by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
+    for row in rows:
+        asked = [ids[row.operator]] if row.operator else list(known)
+        takers = [operator_id for operator_id in asked if _partitions_of(row, known.get(operator_id, {}))]
+        if not takers:
+            raise RequestError(
+                "the request sets the offset of a partition that no Kafka source holds"
+                if row.offset is not None
+                else "the request drops a partition that no Kafka source has",
+                operator=row.operator or None,
+                expected=f"one of {_list(known[operator_id] for operator_id in asked if operator_id in known)}",
+                found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
+                advice=Advice(command("inspect"), " lists what Kafka sources hold"),
+            )
+        for operator_id in takers:
+            by_source[operator_id].append(row)
+    return by_source
+
+
+def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOffsets]) -> None:
+    there = sorted({partition.topic for source in sources for partition in _stored_offsets(source)})
+    for topic in topics:
+        if topic not in there:
+            raise RequestError(
+                "the request renames a topic of which no Kafka source has a partition",
+                expected=f"one of {', '.join(there)}",
+                found=topic,
+                advice=did_you_mean(topic, there),
+            )
+
+
+def _change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
+    stored = _stored_offsets(source)
+    asked: dict[TopicPartition, OffsetRow] = {}
+    for row in rows:
+        for partition in _partitions_of(row, stored):
+            if partition in asked:
+                raise RequestError(
+                    "a partition is given two offsets",
+                    operator=source.label,
+                    found=f"{partition}: {_offset_text(asked[partition])} and {_offset_text(row)}",
+                    advice="leave one of the rows out",
+                )
+            asked[partition] = row
+    partitions = [_changed(source, partition, asked.get(partition), topics) for partition in sorted(stored)]
+    dropped = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
+    _refuse_common_topics(source, topics, {partition.topic for partition in stored.keys() - dropped})
+    changed = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
+    return KafkaChange(source.operator.operator_id, source.label, source.kind.value, changed)
+
+
+def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], left: Iterable[str]) -> None:
+    """Refuse new names that two topics of a source would share; `left` are the topics that are not dropped."""
+    names: dict[str, str] = {}
+    for topic in sorted(left):
+        new = topics.get(topic, topic)
+        if new in names:
+            raise RequestError(
+                "two topics would get the same name",
+                operator=source.label,
+                expected="a name that no other topic of the source has",
+                found=f"{new} for {names[new]} and {topic}",
+                advice="give another name, or drop the offsets of one of the two",
+            )
+        names[new] = topic
+
+
+def _changed(
+    source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
+) -> ChangedPartition:
+    """Return the change of a partition: the row's offset, unless it is stored already, and the topic's new name."""
+    held = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
+    stored = min(held, key=str) if held else None
+    name = topics.get(partition.topic)
+    if row is None or held == {row.offset}:
+        return ChangedPartition(*partition, stored, None, new_topic=name)
+    if row.offset is None:
+        return ChangedPartition(*partition, stored, None, dropped=True)
+    if row.offset is StartAt.UNSET:
+        raise RequestError(
+            "an offset cannot be unset",
+            operator=source.label,
+            expected=f"a number, or {', '.join(start for start in StartAt if start is not StartAt.UNSET)}",
+            found=f"{row.offset} for {partition}",
+        )
+    return ChangedPartition(*partition, stored, row.offset, new_topic=name)
+
+
+def _stored_offsets(source: KafkaOffsets) -> _Offsets:
+    assigned = source.enumerator.known if source.enumerator is not None else set()
+    held = {position.partition: position.next for position in (*source.waiting, *source.held)}
+    return {**dict.fromkeys(sorted(assigned)), **held}
+
+
+def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
+    """Return the partitions that a row applies to: those with an offset, or any known one if the row drops it."""
+    return [
+        partition
+        for partition, offset in stored.items()
+        if partition.topic == row.topic
+        and row.partition in (None, partition.partition)
+        and (row.offset is None or offset is not None)
+    ]
+
+
+def _list(sources: Iterable[_Offsets]) -> str:
+    """Return the names of the partitions with an offset, shortened if there are many."""
+    names = sorted({str(partition) for stored in sources for partition, offset in stored.items() if offset is not None})
+    return first_of(names, _SHOWN) or "none: it holds no offsets"
+
+
+def _offset_text(row: OffsetRow) -> str:
+    return "drop" if row.offset is None else str(row.offset)

@@ -1,0 +1,88 @@
+"""The migration of a `FlinkKafkaConsumer` to a `KafkaSource`: possible if it holds its offsets and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rescale.flink.kafka.consumer import OFFSETS_STATE
+from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_COORDINATORS
+from rescale.planning.request.operator_shapes import by_operator
+from rescale.snapshot.kafka.changes import KafkaChange
+from rescale.snapshot.kafka.migrated import splits_of
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError, UnsupportedError
+from rescale.text.names import did_you_mean
+
+
+def becoming_sources(
+    new_names: Mapping[str, str],
+    snapshot: Snapshot,
+    sources: Sequence[KafkaOffsets],
+    changes: Iterable[KafkaChange],
+) -> set[str]:
+    """Return the ids of the operators that become a `KafkaSource`: those that `new_names` names.
+
+    `changes` has the other changes of each of the `sources`. Raises `RequestError` if an operator is not a
+    `FlinkKafkaConsumer`, and `UnsupportedError` if it cannot be migrated.
+    """
+    consumers = {
+        source.operator.operator_id: (source, change)
+        for source, change in zip(sources, changes, strict=True)
+        if source.kind is KafkaKind.CONSUMER
+    }
+    asked = by_operator(snapshot.operators, {old: old for old in new_names})
+    for operator_id, old in asked.items():
+        if operator_id not in consumers:
+            labels = [source.label for source, _ in consumers.values()]
+            raise RequestError(
+                "an operator cannot become a KafkaSource: it is not a FlinkKafkaConsumer, or it is dropped",
+                expected=f"one of {', '.join(labels)}" if labels else "none: the snapshot has no FlinkKafkaConsumer",
+                found=old,
+                advice=did_you_mean(old, labels),
+            )
+        source, change = consumers[operator_id]
+        _refuse_foreign(source.operator, snapshot.metadata.version)
+        _refuse_no_splits(source, change)
+    return set(asked)
+
+
+def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
+    stored = ((0, new) for position in source.held if (new := change.applied(position)) is not None)
+    try:
+        splits = splits_of(stored)
+    except UnsupportedError as error:
+        raise error.located(operator=source.label) from None
+    if not splits:
+        raise UnsupportedError(
+            "a FlinkKafkaConsumer without offsets cannot become a KafkaSource: it is not known where to read on",
+            operator=source.label,
+            advice=Advice(
+                "take a savepoint and then cancel the job, because a savepoint that stops it may hold no offsets; or "
+                "leave the operator out (",
+                mention("drop", "UID"),
+                "), so that the KafkaSource starts where the job's code says",
+            ),
+        )
+
+
+def _refuse_foreign(operator: Operator, version: int) -> None:
+    """Refuse state that a `KafkaSource` would not restore, and metadata versions without coordinator state."""
+    states = {state.name for stream in operator.operator for state in stream.states if state.elements}
+    others = sorted(states - {OFFSETS_STATE})
+    if others or operator.raw_operator or operator.keyed_headers or operator.raw_keyed or operator.other_keyed:
+        raise UnsupportedError(
+            "an operator with other state than Kafka offsets cannot become a KafkaSource, which would not restore it",
+            operator=operator.label,
+            expected=OFFSETS_STATE,
+            found=", ".join(others) or "keyed or raw state",
+        )
+    if version < FIRST_VERSION_WITH_COORDINATORS:
+        raise UnsupportedError(
+            "a snapshot of this version cannot hold the state of a KafkaSource's enumerator",
+            operator=operator.label,
+            expected=f"metadata version {FIRST_VERSION_WITH_COORDINATORS} or newer",
+            found=version,
+            advice="restore the job with Flink 1.11 or newer, and take a savepoint there",
+        )

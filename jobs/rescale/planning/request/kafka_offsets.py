@@ -1,0 +1,258 @@
+"""The Kafka part of a request: new names of topics and sources, and a file of offsets as `rescale inspect` prints it.
+
+The file is CSV or JSON, with a row for each partition.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import structs
+
+from rescale.flink.kafka.position import StartAt, is_topic
+from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.text.advice import Advice, command, mention
+from rescale.text.errors import RequestError
+
+DROP = "drop"
+"""Value of an offset that leaves the partition out."""
+ALL = "*"
+"""Value of a partition's number that stands for all partitions of the topic."""
+
+COLUMNS = ("operator", "topic", "partition", "offset")
+FORMS = ("csv", "json")
+_EXPECTED_OFFSET = f"an offset, {', '.join(StartAt)}, or {DROP}"
+_MOST = (1 << 63) - 1
+
+
+class OffsetRow(NamedTuple):
+    """A row of a file of offsets.
+
+    `operator` is "" for every Kafka source that has the partition, `partition` is None for all partitions of the
+    topic. `offset` is that of the next record to read, None if the partition is left out.
+    """
+
+    operator: str
+    topic: str
+    partition: int | None
+    offset: int | StartAt | None
+
+
+class PrintedOffset(msgspec.Struct, frozen=True):
+    """A row that `inspect --kafka-offsets` prints."""
+
+    operator: str
+    topic: str
+    partition: int
+    offset: int | str
+
+
+@dataclass(frozen=True)
+class KafkaRequest:
+    """Requested changes of the Kafka sources of a snapshot; `topics` maps topics to their new names.
+
+    `sources` maps each `FlinkKafkaConsumer` that becomes a `KafkaSource` to its new uid or id, "" if that stays.
+    """
+
+    offsets: tuple[OffsetRow, ...] = ()
+    topics: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.offsets or self.topics or self.sources)
+
+    def with_renames(self, renames: Mapping[str, str]) -> dict[str, str]:
+        """Return the new names of operators, `sources` included; `RequestError` if an operator gets two."""
+        if both := sorted(renames.keys() & self.sources.keys()):
+            raise RequestError(
+                "an operator becomes a KafkaSource, and is also renamed by another option",
+                found=both[0],
+                advice=Advice("give its new name once: ", mention("kafka-source", "OLD=NEW")),
+            )
+        return {**renames, **{old: new for old, new in self.sources.items() if new}}
+
+
+NO_KAFKA_REQUEST = KafkaRequest()
+
+
+def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
+    """Return the rows of a file of offsets, none if it is empty; `RequestError` names the first invalid row."""
+    if not text.strip():
+        return ()
+    rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))
+    parsed = tuple(_row(place, row) for place, row in rows)
+    seen: set[OffsetRow] = set()
+    for (place, _), row in zip(rows, parsed, strict=True):
+        partition = row._replace(offset=None)
+        if partition in seen:
+            raise RequestError(
+                f"{place} of the Kafka offsets names a partition a second time",
+                found=f"{row.topic} {ALL if row.partition is None else row.partition}",
+                advice="give each partition one row",
+            )
+        seen.add(partition)
+    return parsed
+
+
+def parse_topics(values: Iterable[str]) -> dict[str, str]:
+    """Parse values `OLD=NEW` into a mapping from topics to their new names."""
+    topics: dict[str, str] = {}
+    for value in values:
+        old, _, new = value.partition("=")
+        if not is_topic(old) or not is_topic(new) or old == new:
+            raise RequestError(
+                f"not a new name of a topic: {value!r}",
+                expected="OLD=NEW, two different names of 1 to 249 letters, digits, dots, dashes or underscores",
+                found=value,
+            )
+        if old in topics:
+            raise RequestError(f"the new name of the topic {old!r} is given twice", found=value)
+        topics[old] = new
+    return topics
+
+
+def parse_sources(values: Iterable[str]) -> dict[str, str]:
+    """Parse `OLD=NEW`, or `OLD` if the name stays, into a mapping from operators to new names, "" if it stays."""
+    sources: dict[str, str] = {}
+    for value in values:
+        old, equals, new = value.partition("=")
+        if not old or (equals and not new):
+            raise RequestError(
+                f"not an operator that becomes a KafkaSource: {value!r}",
+                expected="OLD=NEW, each a uid or an operator id, or OLD if the name stays",
+                found=value,
+            )
+        if old in sources:
+            raise RequestError(f"the operator {old!r} becomes a KafkaSource twice", found=value)
+        sources[old] = "" if new == old else new
+    return sources
+
+
+def offsets_text(kafka: Iterable[KafkaOffsets], form: str) -> str:
+    """Return every position as a row, in `csv` or `json`, as `parse_offsets` reads it.
+
+    Raises `RequestError` if the offsets of a source could not be read.
+    """
+    rows = [row for offsets in kafka for row in _rows_of(offsets)]
+    if form == "json":
+        return json.dumps([structs.asdict(row) for row in rows], indent=2)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows([COLUMNS, *map(structs.astuple, rows)])
+    return out.getvalue().rstrip("\n")
+
+
+def _rows_of(offsets: KafkaOffsets) -> list[PrintedOffset]:
+    if why := offsets.unread or offsets.unread_enumerator:
+        raise RequestError(
+            "the offsets of a Kafka source cannot be printed, because they could not be read",
+            operator=offsets.label,
+            found=why,
+            advice=Advice(command("inspect"), " lists the offsets of the other sources"),
+        )
+    positions = dict.fromkeys([*offsets.held, *offsets.waiting])
+    ordered = sorted(positions, key=lambda position: position.partition)
+    return [PrintedOffset(offsets.label, *position.partition, position.next) for position in ordered]
+
+
+def _json_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        rows = json.loads(text, object_pairs_hook=_named_once)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"the Kafka offsets are not valid JSON: {error}", advice=_advice()) from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise RequestError("the Kafka offsets are not a list of objects", found=type(rows).__name__, advice=_advice())
+    for number, row in enumerate(rows, 1):
+        yield f"row {number}", row
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of an object; `RequestError` if two have the same name, which JSON allows."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise RequestError("a row of the Kafka offsets has a field twice", found=name, advice=_advice())
+        fields[name] = value
+    return fields
+
+
+def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    reader = csv.DictReader(io.StringIO(text.strip()), skipinitialspace=True)
+    try:
+        yield from _full_rows(reader)
+    except csv.Error as error:
+        raise RequestError(f"the Kafka offsets are not valid CSV: {error}", advice=_advice()) from None
+
+
+def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the rows below a line of column names; without that line, the first row would be lost."""
+    _check_fields("the first line", reader.fieldnames or ())
+    for row in reader:
+        if None in row or None in row.values():
+            raise RequestError(
+                f"line {reader.line_num} of the Kafka offsets has more or fewer fields than the first line",
+                expected=", ".join(reader.fieldnames or ()),
+                advice=_advice(),
+            )
+        yield f"line {reader.line_num}", row
+
+
+def _check_fields(place: str, names: Collection[str]) -> None:
+    if len({*names}) < len(names) or not {*COLUMNS[1:]} <= {*names} <= {*COLUMNS}:
+        raise RequestError(
+            f"{place} of the Kafka offsets has other fields than expected",
+            expected=f"{', '.join(COLUMNS[1:])}, and optionally operator",
+            found=", ".join(map(str, names)),
+            advice=_advice(),
+        )
+
+
+def _row(place: str, row: dict[str, Any]) -> OffsetRow:
+    _check_fields(place, row.keys())
+    values = [row.get("operator") or "", *(row[name] for name in COLUMNS[1:])]
+    if any(isinstance(value, bool) or not isinstance(value, int | str) for value in values):
+        raise RequestError(
+            f"{place} of the Kafka offsets has a value that is neither text nor a number", found=row, advice=_advice()
+        )
+    operator, topic, partition, offset = (str(value).strip() for value in values)
+    number = None if partition == ALL else _number(partition)
+    if not topic or (number is None and partition != ALL):
+        raise RequestError(
+            f"{place} of the Kafka offsets names no partition",
+            expected=f"a topic, and the number of a partition, or {ALL} for all",
+            found=f"{topic!r}, {partition!r}",
+        )
+    start = _offset(offset)
+    if offset != DROP and start is None:
+        raise RequestError(f"{place} of the Kafka offsets has no offset", expected=_EXPECTED_OFFSET, found=repr(offset))
+    if number is None and isinstance(start, int):
+        raise RequestError(
+            f"{place} of the Kafka offsets gives all partitions of a topic the same offset",
+            expected=f"{', '.join(StartAt)} or {DROP}",
+            found=start,
+            advice="give each partition a row of its own, because partitions have different records",
+        )
+    return OffsetRow(operator, topic, number, start)
+
+
+def _offset(text: str) -> int | StartAt | None:
+    return StartAt(text) if text in [*StartAt] else _number(text)
+
+
+def _number(text: str) -> int | None:
+    if not text.isascii() or not text.isdigit() or len(text) > len(str(_MOST)) or int(text) > _MOST:
+        return None
+    return int(text)
+
+
+def _advice() -> str:
+    return (
+        "give a first line such as topic,partition,offset, and a line such as orders,3,1500 for each partition to "
+        'change; or a list such as [{"topic": "orders", "partition": 3, "offset": 1500}]'
+    )

@@ -1,0 +1,94 @@
+"""The choice of a key hash for each operator whose records get new key groups.
+
+The hash of Java's and Flink's own types is known. For a class of the user's, formulas are tried on a sample of its
+keys: the right formula yields the key group that each key lies in. Or the user names a formula or a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rescale.flink.advice import DIVISORS
+from rescale.flink.keyed.composite_key import check_key_ends
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keys.key_function import names_function
+from rescale.flink.keys.key_hash import choose_hash, count_distinct_keys, known_hash, named_hash
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.plan.work_class import WorkClass, work_class
+from rescale.planning.request.operator_shapes import by_operator
+from rescale.snapshot.key_sample import sample_keys
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.text.errors import RequestError, RescaleError, UnsupportedError
+
+FromSample = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
+"""A function that infers a key hash from a sample of an operator's keys; the last argument is the keys' serializer."""
+
+
+def _inferred(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> str:
+    sample = sample_keys(operator, snapshot.contents)
+    return choose_hash(serializer, *sample, operator.entry.max_parallelism).name
+
+
+def choose_key_hashes(
+    snapshot: Snapshot, maxima: Mapping[str, int], wanted: Mapping[str, str], from_sample: FromSample = _inferred
+) -> dict[str, str]:
+    """Return the names of the key hashes that are known, by operator id.
+
+    `maxima` maps the ids of the operators whose records are read to their new max parallelism. `wanted` maps operators
+    to the hashes that the request names, and "" to that of all others whose hash is not known. Raises
+    `UnsupportedError` if a hash is needed and not known.
+    """
+    named = by_operator(snapshot.operators, wanted)
+    chosen = {}
+    for operator in snapshot.operators:
+        operator_id = operator.entry.operator_id
+        if not operator.keyed_headers or operator_id not in maxima:
+            continue
+        work = work_class(operator.entry.max_parallelism, maxima[operator_id])
+        try:
+            header = operator.keyed_headers[0]
+            if header is not None and operator.max_parallelism == 1 and work is WorkClass.REHASH:
+                _refuse_one_key(snapshot, operator, header.key_serializer)
+            name = _named(header, work, named.get(operator_id), wanted.get(""))
+            if name is None and header is not None and work is WorkClass.REHASH:
+                name = from_sample(snapshot, operator, header.key_serializer)
+            if name is not None:
+                _check_key_ends(operator)
+                chosen[operator_id] = name
+        except RescaleError as error:
+            raise error.located(operator=operator.label) from None
+    return chosen
+
+
+def _named(header: KeyedHeader | None, work: WorkClass, named: str | None, for_others: str | None) -> str | None:
+    """Return the name of the hash if it follows without a look at keys; None if not, or if no hash is needed."""
+    if header is None:
+        if work is not WorkClass.REHASH and named is None:
+            return None
+        raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS)
+    known = known_hash(header.key_serializer)
+    name = named or (for_others if known is None else None)
+    if name is not None:
+        return name if names_function(name) else named_hash(header.key_serializer, name).name
+    return None if known is None else known.name
+
+
+def _refuse_one_key(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> None:
+    """Raise `RequestError` if all keys of a sample are equal, as those of `windowAll` and of SQL singletons.
+
+    Their key is that of `NullByteKeySelector`, or none.
+    """
+    sample = sample_keys(operator, snapshot.contents)
+    if count_distinct_keys(serializer, sample.data, sample.starts, sample.limits) == 1:
+        raise RequestError(
+            "this operator can probably only run with one subtask, because all of its keys are equal",
+            expected="at least two different keys, to change max parallelism 1",
+            found=f"one key in {len(sample.starts)} records",
+            advice="leave it out of the request",
+        )
+
+
+def _check_key_ends(operator: Operator) -> None:
+    """Check all states, also those that are left out: validation reads their records, too."""
+    for header in dict.fromkeys(filter(None, operator.keyed_headers)):
+        check_key_ends(header)

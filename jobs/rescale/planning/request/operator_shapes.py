@@ -1,0 +1,148 @@
+"""The new shape of every operator under a request.
+
+Operators with max parallelism 1 keep it unless the request names them. A snapshot does not say who set it: the job's
+author, or Flink because the operator can only run with one subtask (`windowAll` and SQL singletons, by
+`Transformation.forceNonParallel`). All other operators get a new maximum together, because Flink compares the max
+parallelism of every operator with the job's, whether it has state or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.planning.request.good_maximum import good_max_parallelism
+from rescale.planning.request.request import Request
+from rescale.snapshot.model import Operator
+from rescale.text.advice import Advice, command, mention
+from rescale.text.errors import RequestError
+from rescale.text.names import did_you_mean
+
+T = TypeVar("T")
+
+
+class Shape(NamedTuple):
+    """The parallelism and the max parallelism of an operator."""
+
+    parallelism: int
+    max_parallelism: int
+
+    def key_groups_of(self, subtask: int) -> KeyGroupRange:
+        """Return the key groups that Flink assigns to a subtask in this shape."""
+        return key_group_range(self.max_parallelism, self.parallelism, subtask)
+
+
+def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Shape]:
+    """Return the new shape of every operator, by operator id.
+
+    Raises `RequestError` for an operator that cannot have the requested shape, and for a request that would change no
+    operator because all have max parallelism 1.
+    """
+    of_all = max(request.parallelism.get("", 1), request.max_parallelism.get("", 1))
+    if of_all > 1 and operators and all(operator.max_parallelism == 1 for operator in operators):
+        raise RequestError(
+            "every operator has max parallelism 1, and operators keep that unless the request names them",
+            expected="at least one operator with another max parallelism",
+            found=f"{len(operators)} operators, all with max parallelism 1",
+            advice=Advice(
+                "if the job's code set it, name each operator that may run with more subtasks: ",
+                mention("max-parallelism", f"{operators[0].label}=128"),
+            ),
+        )
+    parallelisms = by_operator(operators, request.parallelism)
+    maxima = by_operator(operators, request.max_parallelism)
+    shapes = {}
+    for operator in operators:
+        operator_id, stays = operator.operator_id, operator.max_parallelism == 1
+        wanted = parallelisms.get(operator_id) or (not stays and request.parallelism.get("")) or operator.parallelism
+        maximum = maxima.get(operator_id) or (not stays and request.max_parallelism.get("")) or operator.max_parallelism
+        _refuse_shape(operator, wanted, maximum)
+        shapes[operator.operator_id] = Shape(wanted, maximum)
+    return shapes
+
+
+def _refuse_shape(operator: Operator, parallelism: int, maximum: int) -> None:
+    if maximum == 1 != operator.max_parallelism:
+        raise RequestError(
+            "an operator cannot get max parallelism 1, by which Flink marks those that can only run with one subtask",
+            operator=operator.label,
+            expected="at least 2",
+            advice=Advice("ask for ", mention("parallelism", 1), ", and for a max parallelism that leaves room"),
+        )
+    if parallelism > maximum:
+        raise _above_maximum(operator, parallelism, maximum)
+
+
+def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
+    """Return a request's values for single operators by operator id; "" is left out.
+
+    Raises `RequestError` for a selector that names no operator, and for two that name the same.
+    """
+    by_id = {operator.operator_id: operator for operator in operators}
+    selected: dict[str, str] = {}
+    for selector in filter(None, values):
+        operator_id = _find(by_id, selector)
+        if operator_id in selected:
+            raise RequestError(
+                "the same operator is named twice",
+                operator=by_id[operator_id].label,
+                found=f"{selected[operator_id]!r} and {selector!r}",
+            )
+        selected[operator_id] = selector
+    return {operator_id: values[selector] for operator_id, selector in selected.items()}
+
+
+def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestError:
+    if operator.max_parallelism == 1:
+        advice = Advice(
+            "leave the operator out of the request if it can only run with one subtask (windowAll, an SQL singleton); "
+            "if the job's code set its max parallelism to 1, ask for another one, too: ",
+            mention("max-parallelism", f"{operator.label}={good_max_parallelism(wanted, maximum)}"),
+        )
+    else:
+        changed = wanted != operator.parallelism
+        less = ["ask for less"] if changed else ["also ask for ", mention("parallelism"), f", at most {maximum}"]
+        advice = Advice(
+            *less,
+            "; or ask for another maximum: ",
+            mention("max-parallelism", good_max_parallelism(wanted, maximum)),
+            f" is a good one: a multiple of {wanted}, so that all subtasks own as many key groups, with many divisors, "
+            "which are other such parallelisms",
+        )
+    return RequestError(
+        "the parallelism is above the operator's max parallelism",
+        operator=operator.label,
+        expected=f"at most {maximum}",
+        found=wanted,
+        advice=advice,
+    )
+
+
+def _find(by_id: Mapping[str, Operator], selector: str) -> str:
+    """Return the operator id that a selector stands for: a uid, a name given by `--uids`, or an operator id."""
+    operator_id = find_operator(by_id, selector)
+    if operator_id is not None:
+        return operator_id
+    labels = [operator.label for operator in by_id.values()]
+    question = did_you_mean(selector, labels)
+    raise RequestError(
+        f"no operator {selector!r} in the snapshot",
+        expected=f"the uid or the id of one of: {', '.join(sorted(labels))}",
+        found=selector,
+        advice=Advice(f"{question} " if question else "", command("inspect"), " lists the operators"),
+    )
+
+
+def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
+    """Return the operator id that a selector stands for, None if there is none; `RequestError` if it is ambiguous."""
+    named = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
+    if len(named) > 1:
+        raise RequestError(
+            f"{selector!r} is the name of {len(named)} operators",
+            found=", ".join(sorted(named)),
+            advice="name the operator by its id",
+        )
+    ids = [*named, *([selector.lower()] if is_operator_id(selector) else []), operator_id_of_uid(selector)]
+    return next((operator_id for operator_id in ids if operator_id in by_id), None)

@@ -1,0 +1,182 @@
+"""The request: a source, a target, a new shape, and how the result shall be made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
+from rescale.flink.keys.formulas import CASE_CLASS, FOLDS, KNOWN, parse_formula
+from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.planning.request.result_files import Files, Format
+from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest
+from rescale.runstate.territory import refuse_overlap
+from rescale.snapshot.moves import Move, parse_moves
+from rescale.storage.locations import is_s3, normalise, parent
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError, in_option
+from rescale.text.names import did_you_mean
+
+
+@dataclass(frozen=True)
+class Request:
+    """A parsed request, not yet compared with the snapshot.
+
+    `parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all others. So do
+    `max_parallelism` and `key_hash`, which has names of formulas or functions. `uids` has (operator id, name) pairs
+    with the names that the user knows operators by, for snapshots that hold only ids.
+    """
+
+    source: str
+    target: str
+    parallelism: dict[str, int]
+    allow_prefixes: tuple[str, ...] = ()
+    uids: tuple[tuple[str, str], ...] = ()
+    max_parallelism: dict[str, int] = field(default_factory=dict)
+    key_hash: dict[str, str] = field(default_factory=dict)
+    format: Format = Format.KEEP
+    files: Files = Files.COPY
+    surgery: SurgeryRequest = NO_SURGERY_REQUEST
+    moves: tuple[Move, ...] = ()
+
+
+_MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
+
+
+def make_request(
+    source: str,
+    target: str,
+    parallelism: Iterable[str] = (),
+    *,
+    max_parallelism: Iterable[str] = (),
+    key_hash: Iterable[str] = (),
+    format: Format = Format.KEEP,  # noqa: A002
+    files: Files = Files.COPY,
+    uids: Iterable[tuple[str, str]] = (),
+    allow_prefixes: Iterable[str] = (),
+    surgery: SurgeryRequest = NO_SURGERY_REQUEST,
+    moved: Iterable[str] = (),
+) -> Request:
+    """Parse the values of a command line or a form into a request; `RequestError` names the first invalid value."""
+    source, target = normalise(source), target_place(target)
+    _refuse_places(source, target, files)
+    with in_option("--parallelism"):
+        parallelisms = parse_numbers(parallelism, "parallelism")
+    with in_option("--max-parallelism"):
+        maxima = parse_numbers(max_parallelism, "max parallelism")
+    with in_option("--key-hash"):
+        hashes = parse_key_hashes(key_hash)
+    return Request(
+        source,
+        target,
+        parallelisms,
+        max_parallelism=maxima,
+        key_hash=hashes,
+        format=format,
+        files=files,
+        uids=tuple(uids),
+        allow_prefixes=tuple(map(normalise, allow_prefixes)),
+        surgery=surgery,
+        moves=parse_moves(moved),
+    )
+
+
+def _refuse_places(source: str, target: str, files: Files) -> None:
+    snapshot = source.removesuffix("/_metadata")
+    refuse_overlap(snapshot, target)
+    if files is Files.REFER and is_s3(target) and not is_s3(source):
+        raise RequestError(
+            "a result in S3 cannot refer to local files",
+            path=target,
+            expected="a source and a target in the same file system, to refer to files",
+            found=source,
+            advice=Advice("leave ", mention("files"), " out, so that files are copied"),
+        )
+
+
+def target_place(text: str) -> str:
+    """Return the normalised path of a target; `RequestError` if a result cannot be written there."""
+    target = normalise(text)
+    if parent(target) == target:
+        raise RequestError(
+            "the target must be a directory of its own",
+            path=target,
+            expected="a directory below a bucket or below the file system's root: Rescale's own files go beside it",
+            advice="name a directory that does not exist yet",
+        )
+    if "\\" in target:
+        raise RequestError(
+            "Flink would not find the target, because it reads a backslash as a slash",  # `Path.normalizePath`
+            path=target,
+            expected="a name without a backslash",
+            advice="name another target directory",
+        )
+    return target
+
+
+def parse_numbers(values: Iterable[str], quantity: str) -> dict[str, int]:
+    """Parse `N` for all operators and `UID=N` for one into a mapping from operator ("" for all) to number.
+
+    `quantity` names the option in errors.
+    """
+    numbers: dict[str, int] = {}
+    for value in values:
+        operator, equals, number = value.rpartition("=")
+        _refuse_no_name(operator, equals, quantity, value)
+        digits = number.lstrip("0")  # int() refuses thousands of digits with an error that does not help
+        is_number = number.isascii() and number.isdigit() and 1 <= len(digits) <= _MOST_DIGITS
+        if not is_number or int(digits) > UPPER_BOUND_MAX_PARALLELISM:
+            raise RequestError(
+                f"not a {quantity}: {value!r}",
+                expected=f"N or UID=N, where N is 1 to {UPPER_BOUND_MAX_PARALLELISM}",
+                found=number,
+            )
+        _refuse_twice(numbers, operator, quantity, value)
+        numbers[operator] = int(digits)
+    return numbers
+
+
+def parse_key_hashes(values: Iterable[str]) -> dict[str, str]:
+    """Parse `NAME` for all operators and `UID=NAME` for one into a mapping from operator ("" for all) to name."""
+    names: dict[str, str] = {}
+    for value in values:
+        operator, equals, name = value.rpartition("=")
+        _refuse_no_name(operator, equals, "hash of keys", value)
+        if ":" not in name and name != KNOWN and parse_formula(name) is None:
+            raise RequestError(
+                f"not a hash of keys: {value!r}",
+                expected="HASH or UID=HASH, where HASH is a formula such as objects-hash(a,b), or module:function",
+                advice=did_you_mean(name.partition("(")[0], FOLDS) or f"formulas are {', '.join((*FOLDS, CASE_CLASS))}",
+            )
+        _refuse_twice(names, operator, "hash of keys", value)
+        names[operator] = name
+    return names
+
+
+def _refuse_no_name(operator: str, equals: str, quantity: str, value: str) -> None:
+    """Refuse `=N`, which a shell makes of `$UID=N` if the variable is not set: it must not mean all operators."""
+    if equals and not operator:
+        raise RequestError(
+            f"the {quantity} is asked for an operator without a name",
+            expected="a uid or an operator id before the =, or only the value, for all operators",
+            found=value,
+        )
+
+
+def _refuse_twice(given: Mapping[str, object], operator: str, quantity: str, value: str) -> None:
+    if operator in given:
+        whose = f"operator {operator!r}" if operator else "all operators"
+        raise RequestError(f"the {quantity} of {whose} is given twice", found=value)
+
+
+def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return (operator id, name) of every line `uid` or `operator-id name`; `#` starts a comment."""
+    entries = []
+    for line in lines:
+        text = line.partition("#")[0].strip()
+        first, _, rest = text.partition(" ")
+        if is_operator_id(first) and rest.strip():
+            entries.append((first.lower(), rest.strip()))
+        elif text:
+            entries.append((operator_id_of_uid(text), text))
+    return tuple(entries)

@@ -1,0 +1,28 @@
+"""A request resolved against a snapshot: the surgery, and the new shape of every operator."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rescale.planning.request.operator_shapes import Shape, new_shapes
+from rescale.planning.request.request import Request
+from rescale.planning.request.surgery import request_after, resolve_surgery
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import Surgery, apply_surgery
+
+
+class Resolved(NamedTuple):
+    """A snapshot after the `surgery`, a `request` with the new names of operators, and `shapes` by operator id."""
+
+    snapshot: Snapshot
+    request: Request
+    surgery: Surgery
+    shapes: dict[str, Shape]
+
+
+def resolve_request(snapshot: Snapshot, request: Request) -> Resolved:
+    """Resolve a request; raise `RequestError` or `UnsupportedError` if it does not fit the snapshot."""
+    surgery = resolve_surgery(snapshot, request.surgery)
+    request = request_after(surgery, snapshot.operators, request)
+    snapshot = apply_surgery(snapshot, surgery)
+    return Resolved(snapshot, request, surgery, new_shapes(snapshot.operators, request))

@@ -1,0 +1,28 @@
+"""Choices of a request about the files of its result."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Format(StrEnum):
+    """The format of keyed state in the result."""
+
+    KEEP = "keep"
+    """The format of the source."""
+
+    CANONICAL = "canonical"
+    """The format that every state backend except ForSt restores."""
+
+    ROCKSDB = "rocksdb"
+    """Directories of RocksDB files, which the RocksDB state backend opens without conversion."""
+
+
+class Files(StrEnum):
+    """The treatment of files in RocksDB directories that the result needs unchanged."""
+
+    COPY = "copy"
+    """The files are copied, so the result does not depend on the source."""
+
+    REFER = "refer"
+    """The files stay where they are, and the result refers to them: the source must stay, too."""

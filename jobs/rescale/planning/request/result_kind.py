@@ -1,0 +1,73 @@
+"""The meaning of a format for one operator: how its keyed state is kept in the result, and whether records are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rescale.flink.givers import Givers
+from rescale.flink.keyed.heap.heap_entries import tells_entries
+from rescale.plan.work_class import WorkClass, work_class
+from rescale.planning.request.operator_shapes import Shape
+from rescale.planning.request.result_files import Format
+from rescale.snapshot.model import Database, KeyedStream, Operator
+
+
+def becomes_databases(operator: Operator, wanted: Format) -> bool:
+    """Tell whether the operator's keyed state is kept in RocksDB directories in the result."""
+    if wanted is not Format.KEEP:
+        return wanted is Format.ROCKSDB
+    return bool(operator.databases) or any(
+        isinstance(part, Database) for changelog in operator.changelogs for part in changelog.base
+    )
+
+
+def stays_on_heap(operator: Operator, wanted: Format) -> bool:
+    """Tell whether the operator's keyed state is kept in the heap's own format in the result."""
+    return wanted is Format.KEEP and bool(operator.heap_streams)
+
+
+def goes_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
+    """Tell whether records are read and written anew: for new key groups, a new header, or another kind of state."""
+    if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
+        return True
+    if operator.left_out or operator.changelogs:
+        return True
+    if wanted is Format.CANONICAL:
+        return operator.becomes_canonical
+    if wanted is Format.ROCKSDB:
+        return bool(operator.keyed)
+    return stays_on_heap(operator, wanted) and _joins_different_states(operator, shape)
+
+
+def _joins_different_states(operator: Operator, shape: Shape) -> bool:
+    """Tell whether a new heap stream would join key groups whose headers list different states, or another order.
+
+    Returns False if the entries cannot be read: planning their key groups refuses that.
+    """
+    streams = operator.heap_streams
+    if len({stream.header for stream in streams}) < 2 or not all(tells_entries(stream.parsed) for stream in streams):
+        return False
+    givers = Givers(streams)
+    return not all(_have_same_states(givers.of(shape.key_groups_of(i))) for i in range(shape.parallelism))
+
+
+def _have_same_states(streams: Sequence[KeyedStream]) -> bool:
+    """Tell whether streams with entries list the same states in the same order, and empty streams no other states."""
+    filled = {stream.state_names for stream in streams if not stream.has_no_entry}
+    known = {name for names in filled for name in names}
+    return len(filled) < 2 and (not filled or all(known.issuperset(stream.state_names) for stream in streams))
+
+
+def keeps_heap_timers(operator: Operator, wanted: Format) -> bool:
+    """Tell whether raw keyed timers stay raw keyed state if records are read.
+
+    Canonical state has no raw keyed timers, so beside canonical streams they become states.
+    """
+    return becomes_databases(operator, wanted) or (wanted is Format.KEEP and not operator.keyed)
+
+
+def joins_databases(operator: Operator, shape: Shape, wanted: Format) -> bool:
+    """Tell whether the operator's RocksDB directories are cut and joined by whole files."""
+    changed = shape != Shape(operator.parallelism, operator.max_parallelism)
+    stays = becomes_databases(operator, wanted) and not goes_by_record(operator, shape, wanted)
+    return changed and stays and bool(operator.databases)

@@ -1,0 +1,186 @@
+"""The surgery that a request asks for: new ids of operators, and operators, states and offsets to leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from rescale.flink.encoding.binary import encode_modified_utf8
+from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.planning.request.kafka_changes import with_kafka
+from rescale.planning.request.operator_shapes import by_operator, find_operator
+from rescale.planning.request.request import Request
+from rescale.planning.request.surgery_request import SurgeryRequest
+from rescale.snapshot.dropped_states import DroppedState, lost_states, state_names
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.surgery import Renamed, Surgery, as_dropped
+from rescale.text.errors import RequestError
+from rescale.text.names import did_you_mean
+
+T = TypeVar("T")
+
+_LONGEST_UID = 0xFFFF
+"""Bytes in Java's modified UTF-8: `MetadataV5Serializer` writes uids by `writeUTF`."""
+
+
+def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
+    """Return the surgery that a request means for a snapshot.
+
+    Raises `RequestError` if the request does not fit the snapshot, and `UnsupportedError` if Kafka offsets that it
+    changes cannot be read.
+    """
+    renames = request.kafka.with_renames(request.renames)
+    surgery = operator_surgery(snapshot.operators, renames, request.drops, request.state_drops)
+    return with_kafka(surgery, snapshot, request.kafka)
+
+
+def operator_surgery(
+    operators: Sequence[Operator],
+    renames: Mapping[str, str],
+    drops: Sequence[str] = (),
+    state_drops: Sequence[str] = (),
+) -> Surgery:
+    """Return the surgery of operators and their states.
+
+    A name of 32 hex digits is an operator id, any other a uid, whose hash is the id. Raises `RequestError` if an
+    operator or a state does not exist, or if two operators would get the same id.
+    """
+    new_names, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
+    _refuse_drops(operators, left_out, new_names.keys())
+    dropped = tuple(as_dropped(op) for op in operators if op.operator_id in left_out)
+    renamed = tuple(_renamed(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
+    staying = [op for op in operators if op.operator_id not in new_names.keys() | left_out]
+    _refuse_common_ids(staying, renamed)
+    return Surgery(renamed, dropped, dropped_states=tuple(_dropped_states(operators, state_drops, left_out)))
+
+
+def _refuse_drops(operators: Sequence[Operator], dropped: Collection[str], renamed: Collection[str]) -> None:
+    """Refuse an operator that is also renamed, and a request that drops all; both arguments hold operator ids."""
+    for operator in operators:
+        if operator.operator_id in dropped and operator.operator_id in renamed:
+            raise RequestError(
+                "an operator is both dropped and renamed", operator=operator.label, advice="ask for one of the two"
+            )
+    if dropped and len(dropped) == len(operators):
+        raise RequestError(
+            "every operator would be dropped",
+            expected="at least one operator that stays",
+            found=f"{len(dropped)} of {len(operators)}",
+            advice="start the job without a snapshot instead",
+        )
+
+
+def _refuse_common_ids(staying: Iterable[Operator], renamed: Iterable[Renamed]) -> None:
+    """Refuse a new id that another operator has; `staying` are the operators that keep their ids."""
+    holders = {operator.operator_id: operator.label for operator in staying}
+    for operator in renamed:
+        if operator.new_operator_id in holders:
+            raise RequestError(
+                "two operators would get the same id",
+                operator=operator.label,
+                expected="a uid or an id that no other operator of the result has",
+                found=f"{operator.new_label}, which {holders[operator.new_operator_id]} has",
+                advice="choose another name, or rename the other operator, too",
+            )
+        holders[operator.new_operator_id] = f"{operator.label}, renamed,"
+
+
+def _dropped_states(
+    operators: Sequence[Operator], state_drops: Sequence[str], dropped: Collection[str]
+) -> Iterator[DroppedState]:
+    """Yield the states that `UID:NAME` name; `dropped` are the ids of operators that are left out.
+
+    Both may contain colons, so the snapshot decides where the uid ends.
+    """
+    by_id = {operator.operator_id: operator for operator in operators}
+    known: set[tuple[str, str]] = set()
+    for value in state_drops:
+        named = states_meant(by_id, value)
+        if not named:
+            by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
+        holding = [(operator, lost) for operator, name in named if (lost := lost_states(operator, name))]
+        if not holding:
+            operator, name = named[0]
+            raise RequestError(
+                f"no state {name!r} in the operator",
+                operator=operator.label,
+                expected=", ".join(state_names(operator)) or "none: the operator has no state with a name",
+                found=name,
+                advice=did_you_mean(name, state_names(operator)),
+            )
+        if len(holding) > 1:
+            raise RequestError(
+                f"{value!r} may name states of {len(holding)} operators",
+                found=", ".join(operator.label for operator, _ in holding),
+                advice="name the operator by its id",
+            )
+        operator, lost = holding[0]
+        state = (operator.operator_id, lost[0].name)
+        if state in known:
+            raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=value)
+        if state[0] in dropped:
+            raise RequestError(
+                "an operator is dropped, and one of its states as well",
+                operator=operator.label,
+                found=value,
+                advice="ask for one of the two",
+            )
+        known.add(state)
+        yield from lost
+
+
+def states_meant(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
+    """Return every operator that `UID:NAME` may name, each with the name that its state then has."""
+    colons = [i for i, character in enumerate(value) if character == ":"]
+    return [(by_id[found_id], value[i + 1 :]) for i in colons if (found_id := find_operator(by_id, value[:i]))]
+
+
+def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:
+    """Return the request with the ids that operators have after the surgery; `operators` are those before it."""
+    if not surgery:
+        return request
+    return replace(
+        request,
+        parallelism=values_after(surgery, operators, request.parallelism),
+        max_parallelism=values_after(surgery, operators, request.max_parallelism),
+        key_hash=values_after(surgery, operators, request.key_hash),
+    )
+
+
+def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
+    """Return a request's values of single operators by the ids after the surgery; "" stands for all others.
+
+    Raises `RequestError` if there is a value for an operator that the surgery drops.
+    """
+    dropped = {operator.operator_id for operator in surgery.dropped}
+    by_id = {operator.operator_id: operator for operator in operators}
+    after: dict[str, T] = {}
+    for selector, value in values.items():
+        operator_id = (find_operator(by_id, selector) if selector else None) or ""
+        if operator_id in dropped:
+            raise RequestError(
+                "an operator is dropped, but the request asks something else of it as well",
+                operator=by_id[operator_id].label,
+                found=f"{selector}={value}",
+                advice="ask for one of the two",
+            )
+        after[surgery.new_ids.get(operator_id, selector)] = value
+    return after
+
+
+def _renamed(operator: Operator, new: str) -> Renamed:
+    entry = operator.entry
+    uid = "" if is_operator_id(new) else new
+    if len(encode_modified_utf8(uid)) > _LONGEST_UID:
+        raise RequestError(
+            "the new uid is too long for a snapshot",
+            operator=operator.label,
+            expected=f"at most {_LONGEST_UID} bytes",
+            found=f"{len(uid)} characters",
+        )
+    operator_id = operator_id_of_uid(uid) if uid else new.lower()
+    if operator_id == entry.operator_id:
+        raise RequestError("an operator is renamed to the name that it has", operator=operator.label, found=new)
+    label = uid or (f"{entry.name} ({operator_id})" if entry.name else operator_id)
+    return Renamed(entry.operator_id, operator.label, operator_id, label, uid)

@@ -1,0 +1,108 @@
+"""The part of a request that changes more than shapes: renamed and dropped operators, dropped states, Kafka offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from rescale.planning.request.kafka_offsets import (
+    NO_KAFKA_REQUEST,
+    KafkaRequest,
+    parse_offsets,
+    parse_sources,
+    parse_topics,
+)
+from rescale.text.errors import RequestError, in_option
+
+
+@dataclass(frozen=True)
+class SurgeryRequest:
+    """A parsed request for surgery, not yet compared with the snapshot.
+
+    `renames` maps operators to their new uids or operator ids, and `drops` names the operators to leave out.
+    `state_drops` names single states of other operators, as `UID:NAME`.
+    """
+
+    renames: dict[str, str] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
+    state_drops: tuple[str, ...] = ()
+    kafka: KafkaRequest = NO_KAFKA_REQUEST
+
+    def __bool__(self) -> bool:
+        return bool(self.renames or self.drops or self.state_drops or self.kafka)
+
+
+NO_SURGERY_REQUEST = SurgeryRequest()
+
+
+def parse_surgery(
+    *,
+    renames: Iterable[str] = (),
+    drops: Iterable[str] = (),
+    state_drops: Iterable[str] = (),
+    kafka_offsets: str = "",
+    kafka_topics: Iterable[str] = (),
+    kafka_sources: Iterable[str] = (),
+) -> SurgeryRequest:
+    """Parse the values of a command line or a form; `RequestError` names the first invalid value.
+
+    `kafka_offsets` is the content of a file.
+    """
+    with in_option("--kafka-offsets"):
+        offsets = parse_offsets(kafka_offsets)
+    with in_option("--kafka-topic"):
+        topics = parse_topics(kafka_topics)
+    with in_option("--kafka-source"):
+        sources = parse_sources(kafka_sources)
+    with in_option("--rename"):
+        new_names = parse_renames(renames)
+    with in_option("--drop"):
+        dropped = parse_drops(drops)
+    with in_option("--drop-state"):
+        dropped_states = parse_state_drops(state_drops)
+    return SurgeryRequest(new_names, dropped, dropped_states, KafkaRequest(offsets, topics, sources))
+
+
+def parse_renames(values: Iterable[str]) -> dict[str, str]:
+    """Parse `OLD=NEW` into a mapping from the operator to its new uid or operator id, which may contain `=`."""
+    renames: dict[str, str] = {}
+    for value in values:
+        old, _, new = value.partition("=")
+        if not old or not new:
+            raise RequestError(
+                f"not a new name of an operator: {value!r}",
+                expected="OLD=NEW, each a uid or an operator id",
+                found=value,
+                advice="name an operator by its id if its uid contains a =" if value.count("=") > 1 else None,
+            )
+        if old in renames:
+            raise RequestError(f"the new name of operator {old!r} is given twice", found=value)
+        renames[old] = new
+    return renames
+
+
+def parse_drops(values: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of operators; `RequestError` if one is empty or given twice."""
+    operators: dict[str, None] = {}
+    for value in values:
+        if not value:
+            raise RequestError("an operator to drop has no name", expected="a uid or an operator id", found=value)
+        if value in operators:
+            raise RequestError(f"operator {value!r} is dropped twice", found=value)
+        operators[value] = None
+    return tuple(operators)
+
+
+def parse_state_drops(values: Iterable[str]) -> tuple[str, ...]:
+    """Return `UID:NAME` values; `RequestError` if one is malformed or given twice.
+
+    NAME may be empty, and both may contain colons, so only a snapshot tells which state is meant.
+    """
+    states: dict[str, None] = {}
+    for value in values:
+        if not value.strip(":") or ":" not in value[1:]:
+            raise RequestError(f"not a state of an operator: {value!r}", expected="UID:NAME", found=value)
+        if value in states:
+            raise RequestError(f"the state {value!r} is dropped twice", found=value)
+        states[value] = None
+    return tuple(states)

@@ -1,1 +1,0 @@
-"""A plan as values, which a document holds."""

@@ -1,0 +1,57 @@
+"""Warnings about RocksDB directories that are made from the source's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rescale.plan.new_streams import CompactedRows, NewDatabase
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.rocksdb.assembly.assembled_database import SLOWS_DOWN
+
+
+def assembly_warnings(
+    label: str, databases: Sequence[NewDatabase], compacted: Sequence[CompactedRows], level_0_files: int
+) -> Iterator[str]:
+    """Yield what the user should know about an operator whose directories are cut and joined.
+
+    `level_0_files` is the largest number of level-0 files in one of its new directories.
+    """
+    whole = (
+        f"{label}: RocksDB opens the files of {len(databases)} subtasks as they are, under a MANIFEST of their own"
+        if databases
+        else ""
+    )
+    rewritten = (
+        f"in the directories of {len(compacted)} subtasks RocksDB rewrites files that two subtasks would fetch, or "
+        "that hide rows of another subtask"
+        if compacted
+        else ""
+    )
+    yield f"{whole}; {rewritten}" if whole and rewritten else whole or f"{label}: {rewritten}"
+    if level_0_files >= SLOWS_DOWN:
+        yield (
+            f"{label}: a directory has {level_0_files} files in level 0; from {SLOWS_DOWN} on RocksDB delays writes "
+            "until it has compacted them"
+        )
+
+
+def reference_warnings(source: str, operators: Sequence[OperatorPlan]) -> Iterator[str]:
+    """Yield what the user should know about a result that is asked to refer to files of the source."""
+    files = {piece.file for operator in operators for db in operator.databases for _, piece in db.referred}
+    if files:
+        keyed = [operator for operator in operators if any(operator.new_keyed_bytes)]
+        written = [
+            operator.label for operator in keyed if not any(database.referred for database in operator.databases)
+        ]
+        if written:
+            yield f"{', '.join(written)}: no file can be referred to, and all keyed state is written"
+        yield (
+            f"the result refers to {len(files)} files of {source} and does not copy them: keep them until the job has "
+            "taken a full checkpoint of its own, and do not start the job in CLAIM mode, in which Flink would delete "
+            "them"
+        )
+    else:
+        yield (
+            "no file can be referred to, and all state is written: a result can only refer to RocksDB's own files, and "
+            "only if the max parallelism stays. The result does not depend on the source"
+        )

@@ -1,0 +1,61 @@
+"""Warnings about sinks of which only a part is renamed or dropped: Flink makes several operators from one sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.request.request import Request
+from rescale.snapshot.model import Operator
+from rescale.snapshot.surgery import Surgery
+
+_BESIDE_THE_WRITER = (
+    "Sink Committer: {}",
+    "Sink {} Global Committer",
+    "{}: FileSinkCompactorCoordinator",
+    "{}: FileSinkCompactorOperator",
+)
+"""Uids of a sink's operators beside its writer, which has the sink's own uid (`SinkTransformationTranslator`)."""
+
+
+def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Request) -> Iterator[str]:
+    """Yield a sentence for each sink whose other operators keep their names; `operators` are those after the surgery.
+
+    Snapshots of Flink 1 hold no uids, so they are taken from the request.
+    """
+    staying = {operator.operator_id for operator in operators if operator.operator}
+    for renamed in surgery.renamed:
+        uid = _uid(renamed.operator_id, (renamed.label, *request.surgery.renames))
+        if left := _left(uid, staying):
+            new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
+            advice = _renames(left, new_uids) if renamed.uid else "rename them, too"
+            yield (
+                f"{renamed.label}: it is renamed, but the other operators that Flink makes from the sink keep their "
+                f"names: {', '.join(left)}. A job whose sink has the new uid refuses their state; if it is allowed to "
+                f"leave that behind, it loses what is still to be committed: {advice}"
+            )
+    for dropped in surgery.dropped:
+        if left := _left(_uid(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying):
+            yield (
+                f"{dropped.label}: it is dropped, but the other operators that Flink makes from the sink are not: "
+                f"{', '.join(left)}. A job without the sink refuses their state: drop them, too"
+            )
+
+
+def _uid(operator_id: str, names: Sequence[str]) -> str:
+    """Return the one of `names` that the operator id is the hash of, "" if there is none."""
+    return next((name for name in names if operator_id_of_uid(name) == operator_id), "")
+
+
+def _left(uid: str, staying: set[str]) -> list[str]:
+    """Return the uids of the sink's other operators that are still in the snapshot."""
+    return [beside for beside in _uids_beside_writer(uid) if uid and operator_id_of_uid(beside) in staying]
+
+
+def _uids_beside_writer(uid: str) -> tuple[str, ...]:
+    """Return the uids of the operators that a sink may have beside its writer, in a fixed order."""
+    return tuple(form.format(uid) for form in _BESIDE_THE_WRITER)
+
+
+def _renames(left: Sequence[str], new_uids: Mapping[str, str]) -> str:
+    return f"rename {' and '.join(f'{uid} to {new_uids[uid]}' for uid in left)}"

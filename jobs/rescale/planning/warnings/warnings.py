@@ -1,0 +1,222 @@
+"""Warnings about a request; `snapshot.findings` has those about the snapshot itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rescale.flink.keys.formulas import KNOWN
+from rescale.flink.start import common_parallelism
+from rescale.planning.request.operator_shapes import Shape, by_operator
+from rescale.planning.request.request import Request
+from rescale.planning.request.result_files import Files, Format
+from rescale.snapshot.discovery import METADATA
+from rescale.snapshot.kafka.audit import discovery, spread
+from rescale.snapshot.kafka.offsets import KafkaOffsets
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.surgery import Surgery
+from rescale.storage.locations import name
+from rescale.text.names import first_of
+
+_SHOWN = 5
+"""Largest number of operators or partitions that a warning names."""
+
+_EXPIRED_FILES = "expired-files"
+"""List state of `CompactOperator` (a SQL table in files with `auto-compaction`), which reads its first element without
+checking that there is one."""
+
+
+def request_warnings(
+    snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request, kafka: Sequence[KafkaOffsets] = ()
+) -> Iterator[str]:
+    """Yield what the user should know about the new shapes, the format and the files of the result."""
+    if snapshot.directory != request.source.removesuffix(f"/{METADATA}"):
+        yield f"the newest complete checkpoint in {request.source} is taken: {name(snapshot.directory)}"
+    if any(database.measured for operator in snapshot.operators for database in operator.databases):
+        yield (
+            "the bytes of RocksDB state in each key group are estimates, from the first and last keys of SST files and "
+            "from the indexes of the largest that span key groups; overwritten and deleted rows count too"
+        )
+    timers = [operator.label for operator in snapshot.operators if _puts_timers_into_rocksdb(operator, request)]
+    if timers:
+        yield (
+            f"{', '.join(timers)}: the timers are written into RocksDB. A job that keeps its timers on the heap "
+            "(state.backend.rocksdb.timer-service.factory: HEAP) would start without them: ask for a canonical result "
+            "for such a job"
+        )
+    changed = [o for o in snapshot.operators if shapes[o.operator_id] != _shape(o)]
+    for operator in snapshot.operators:
+        if operator.max_parallelism == 1 and changed and operator not in changed:
+            yield f"{operator.label} has max parallelism 1, as operators that can only run with one subtask: it stays"
+    named = [operator.label for operator in changed if operator.max_parallelism == 1]
+    if named:
+        yield (
+            f"{first_of(named, _SHOWN)}: max parallelism 1 is changed because the request says so. If Flink itself set "
+            "it (windowAll, SQL singletons), the job refuses the result. All keys are in one key group, so nothing in "
+            "the snapshot confirms how they hash: the hash of their type is used without proof"
+        )
+    yield from _parallelism_warnings(snapshot.operators, changed, shapes)
+    yield from _chain_warnings(snapshot.operators, changed, shapes)
+    maxima = [o for o in changed if shapes[o.operator_id].max_parallelism != o.max_parallelism]
+    if maxima:
+        yield from _max_parallelism_warnings(maxima, shapes, request)
+    elif changed and not request.surgery and all(map(_aligned, changed)):
+        copy = "" if request.files is Files.REFER else "a self-contained copy, "
+        yield (
+            "only the parallelism changes, which Flink can do itself at restore. This run adds a certificate, "
+            f"{copy}and a start of the job without redistribution"
+        )
+    for offsets in kafka:
+        parallelism = shapes[offsets.operator.operator_id].parallelism
+        yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
+
+
+def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
+    """Yield a sentence for each operator that cannot start with the elements that redistribution gives it.
+
+    The same happens if Flink redistributes them.
+    """
+    for operator in operators:
+        parallelism = shapes[operator.operator_id].parallelism
+        held = [state for stream in operator.operator for state in stream.states if state.name == _EXPIRED_FILES]
+        elements = sum(len(state.elements) for state in held)
+        if held and operator.parallelism < parallelism > elements:
+            yield (
+                f"{operator.label}: the operator that compacts the files of a SQL table (CompactOperator) needs an "
+                f"element of {_EXPIRED_FILES} in every subtask, and there are {elements} for {parallelism}. The job "
+                "would fail as soon as it starts, also if Flink itself changed the parallelism. Keep the sink at "
+                f"parallelism {operator.parallelism}, in the request and in the table (sink.parallelism)"
+            )
+
+
+def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
+    """Yield what the request changes besides shapes, because the user may have meant it differently.
+
+    `stopped` tells whether the snapshot is a savepoint that stopped the job.
+    """
+    if surgery.dropped:
+        labels = ", ".join(operator.label for operator in surgery.dropped)
+        lost = sum(operator.bytes for operator in surgery.dropped)
+        yield f"{labels}: dropped, as requested; {lost:,} bytes of state are not in the result"
+    for change in surgery.kafka:
+        if change.becomes_source:
+            yield (
+                f"{change.label}: its offsets become those of a KafkaSource, as requested. The job to start must have "
+                "a KafkaSource in its place, under the new name, that reads the same topics"
+            )
+        if change.becomes_source and stopped:
+            yield (
+                f"{change.label}: the savepoint stopped the job, and a FlinkKafkaConsumer stores no offsets when it is "
+                "stopped. Its offsets are those of the checkpoint before, so later records are read twice"
+            )
+        topics = {part.topic: part.new_topic for part in change.partitions if part.new_topic is not None}
+        for topic, new in topics.items():
+            yield (
+                f"{change.label}: its offsets in {topic} become offsets in {new}, as requested. This is only right if "
+                "both topics have the same records at the same offsets"
+            )
+        dropped = [f"{part.topic}-{part.partition}" for part in change.partitions if part.dropped]
+        if dropped:
+            yield (
+                f"{change.label}: the offsets of {first_of(dropped, _SHOWN)} are dropped, as requested. A job that "
+                "still reads such a partition treats it as a new one, and reads it from its earliest record"
+            )
+    for state in surgery.dropped_states:
+        keyed = "; for this, all records are read one by one and written anew" if state.elements is None else ""
+        yield f"{state.label}: the state {state.name} is dropped, as requested, and is not in the result{keyed}"
+
+
+def key_hash_warnings(
+    operators: Sequence[Operator], asked: Mapping[str, str], chosen: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a sentence for each requested key hash that is not needed.
+
+    `asked` is the request's mapping; `chosen` maps operator ids to the hashes by which keys go to new key groups.
+    Raises `RequestError` if `asked` names an operator that is not in the snapshot.
+    """
+    named = by_operator(operators, asked)
+    for operator in operators:
+        operator_id = operator.operator_id
+        if operator_id in named and operator_id not in chosen:
+            yield f"{operator.label}: its keys are not hashed, so the hash {named[operator_id]} is not needed"
+    for_others = asked.get("", KNOWN)
+    if for_others != KNOWN and all(name == KNOWN for operator_id, name in chosen.items() if operator_id not in named):
+        yield f"every key that is hashed has a known hash, so the hash {for_others} is not needed"
+
+
+def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
+    """Tell whether timers move from canonical state into RocksDB: canonical state does not say where a job keeps them.
+
+    Timers in raw keyed state stay there.
+    """
+    headers = [stream.parsed for stream in operator.keyed if stream.parsed is not None]
+    listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
+    return request.format is Format.ROCKSDB and listed and not operator.doubled_timers
+
+
+def _parallelism_warnings(
+    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
+) -> Iterator[str]:
+    """Yield the operators whose parallelism is not the one that the job is started with (`start_of`)."""
+    common = common_parallelism(list(shapes.values()))
+    others = [
+        f"{operator.label} has {shape.parallelism}"
+        for operator, shape in ((operator, shapes[operator.operator_id]) for operator in operators)
+        if shape.parallelism != common and shape.max_parallelism != 1
+    ]
+    if others and any(shapes[operator.operator_id].parallelism != operator.parallelism for operator in changed):
+        yield (
+            f"the job is started with parallelism {common}, which not all operators have: {first_of(others, _SHOWN)}. "
+            "Set theirs in the job's code, or Flink redistributes their state at restore"
+        )
+
+
+def _chain_warnings(
+    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
+) -> Iterator[str]:
+    """Warn of operators that may be chained to one with max parallelism 1.
+
+    A chain gets the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`).
+    """
+    alone = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
+    if alone and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
+        yield (
+            "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
+            f"({first_of(alone, _SHOWN)}). Both then get max parallelism 1, and Flink refuses the state of the one "
+            "that had another, in this result as in any snapshot. If the job has such a chain, keep the operators "
+            "apart (disableChaining), or ask for two subtasks"
+        )
+
+
+def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
+    old = sorted({operator.max_parallelism for operator in changed})
+    new = sorted({shapes[operator.operator_id].max_parallelism for operator in changed})
+    all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
+    start = (
+        f"start it with pipeline.max-parallelism {_either(new)}"
+        if len(all_new) == 1
+        else f"do not set pipeline.max-parallelism: operators have different ones ({_either(sorted(all_new))}), which "
+        "Flink reads from the result"
+    )
+    yield (
+        f"a job that sets its max parallelism ({_either(old)}) in its code or configuration refuses the result: remove "
+        f"setMaxParallelism, and {start}"
+    )
+    if any(request.max_parallelism):  # by name
+        yield (
+            "chained operators need the same max parallelism, and a snapshot does not say which operators are chained: "
+            "the same max parallelism for all of them is safe"
+        )
+
+
+def _either(numbers: list[int]) -> str:
+    return " or ".join(map(str, numbers))
+
+
+def _shape(operator: Operator) -> Shape:
+    return Shape(operator.parallelism, operator.max_parallelism)
+
+
+def _aligned(operator: Operator) -> bool:
+    """Tell whether every subtask holds exactly the keyed state of its key groups."""
+    holders = (*operator.managed_keyed, *operator.raw_keyed)
+    return all(holder.key_groups == operator.key_groups_of(holder.subtask) for holder in holders)

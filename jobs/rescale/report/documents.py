@@ -1,0 +1,250 @@
+"""The documents that commands answer with and that reports are made from, as typed values.
+
+Their JSON has the names of the fields. A field that is UNSET is left out of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from rescale.insight.cluster_estimate import OnPaper
+from rescale.insight.insight import Insight
+from rescale.runstate.certificate import Certificate
+from rescale.runstate.rounds import Round
+from rescale.snapshot.surgery import Surgery
+from rescale.text.error_document import ErrorDocument
+
+
+class DealtState(msgspec.Struct, frozen=True):
+    """Elements of an operator state: their number by subtask, and by new subtask if there is a plan.
+
+    Copies of broadcast states count like elements. `mode` is the name of a `DistributionMode`.
+    """
+
+    state: str
+    mode: str
+    raw: bool
+    elements: int
+    bytes: int
+    per_subtask: tuple[int, ...]
+    new_per_subtask: tuple[int, ...] | UnsetType = UNSET
+
+
+class KafkaPartition(msgspec.Struct, frozen=True):
+    """Position of a Kafka source in a partition: the next record, and the first that is not read (None for no end)."""
+
+    topic: str
+    partition: int
+    next: int | str
+    stop: int | str | None
+    subtask: int
+    new_subtask: int | UnsetType = UNSET
+
+
+class KafkaFinding(msgspec.Struct, frozen=True):
+    """A remark about the offsets of a Kafka source."""
+
+    name: str
+    sentence: str
+
+
+class KafkaSource(msgspec.Struct, frozen=True):
+    """Offsets of a Kafka source by partition and subtask; with a plan also by new subtask.
+
+    `not_read` says why the offsets could not be read.
+    """
+
+    operator_id: str
+    operator: str
+    kind: str
+    partitions: tuple[KafkaPartition, ...]
+    unassigned: tuple[str, ...]
+    not_read: str | None
+    findings: tuple[KafkaFinding, ...]
+    per_subtask: tuple[int, ...]
+    new_per_subtask: tuple[int, ...] | UnsetType = UNSET
+
+
+class RestoreReason(msgspec.Struct, frozen=True):
+    """Why another release of Flink does not restore something, with the Flink class of the rule, and what to do."""
+
+    why: str
+    flink_class: str
+    way: str
+
+
+class StateProspect(msgspec.Struct, frozen=True):
+    """Whether another release of Flink restores a state; `restores` is a value of `Restores`."""
+
+    name: str
+    restores: str
+    reason: RestoreReason | None
+
+
+class OperatorProspect(msgspec.Struct, frozen=True):
+    """Whether another release of Flink restores the states of an operator."""
+
+    operator_id: str
+    label: str
+    restores: str
+    states: tuple[StateProspect, ...]
+
+
+class ReleaseProspects(msgspec.Struct, frozen=True):
+    """State that another release of Flink would restore; `reason` is why it cannot read the snapshot at all."""
+
+    release: str
+    restores: str
+    reason: RestoreReason | None
+    operators: tuple[OperatorProspect, ...]
+
+
+class InspectedState(msgspec.Struct, frozen=True):
+    """A keyed state, or an operator state with its bytes; `content` has types, or the number of elements."""
+
+    name: str
+    type: str
+    content: str
+    bytes: int | UnsetType = UNSET
+
+
+class InspectedOperator(msgspec.Struct, frozen=True):
+    """An operator of a snapshot; `key` is the type of its keys."""
+
+    operator_id: str
+    label: str
+    uid: str | None
+    name: str | None
+    parallelism: int
+    max_parallelism: int
+    key: str | None
+    keyed_bytes: int
+    operator_bytes: int
+    states: tuple[InspectedState, ...]
+    elements: tuple[DealtState, ...]
+    remark: str
+
+
+class Inspection(msgspec.Struct, frozen=True):
+    """A snapshot at a glance: the answer of `inspect`.
+
+    `taken` is when `_metadata` was written, `missing` are files that are gone, and `unread` has the errors of operators
+    whose state cannot be read.
+    """
+
+    snapshot: str
+    kind: str
+    written_by: str
+    metadata_version: int
+    checkpoint_id: int
+    taken: str | None
+    files: int
+    bytes: int
+    missing: tuple[str, ...]
+    operators: tuple[InspectedOperator, ...]
+    unread: tuple[ErrorDocument, ...]
+    kafka: tuple[KafkaSource, ...]
+    warnings: tuple[str, ...]
+    insight: Insight
+    for_flink: ReleaseProspects | None
+
+
+class SubtaskShare(msgspec.Struct, frozen=True):
+    """Key groups and bytes of a new subtask."""
+
+    subtask: int
+    key_groups: str
+    bytes: int
+
+
+class PlannedOperator(msgspec.Struct, frozen=True):
+    """An operator of a plan: its old and new shape, the class of work, and bytes.
+
+    `evenness` is worst ÷ mean of the keyed bytes of subtasks.
+    """
+
+    operator_id: str
+    label: str
+    parallelism: int
+    new_parallelism: int
+    max_parallelism: int
+    new_max_parallelism: int
+    work: str
+    key_hash: str | None
+    keyed_bytes: int
+    operator_bytes: int
+    evenness: float
+    new_evenness: float
+    states: tuple[str, ...]
+    elements: tuple[DealtState, ...]
+    subtasks: tuple[SubtaskShare, ...]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the operator gets a new shape."""
+        return (self.parallelism, self.max_parallelism) != (self.new_parallelism, self.new_max_parallelism)
+
+
+class PlanDocument(msgspec.Struct, frozen=True):
+    """A plan without byte ranges, and the insight into it: the answer of `plan`.
+
+    `start` is the line that starts the job; None if no run may carry out the plan. `refused` is the error of a run in
+    the target as it is now. `rounds` are the last ones that a follower of the target made before this plan.
+    """
+
+    plan: str
+    source: str
+    taken: str | None
+    target: str
+    bytes_moved: int
+    operators: tuple[PlannedOperator, ...]
+    kafka: tuple[KafkaSource, ...]
+    surgery: Surgery
+    warnings: tuple[str, ...]
+    start: str | None
+    insight: Insight
+    cluster: OnPaper | None
+    refused: ErrorDocument | UnsetType | None = UNSET
+    rounds: tuple[Round, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The answer of `run`: what is published, and where its certificate and report are."""
+
+    target: str
+    metadata_sha256: str
+    already_published: bool
+    plan: str
+    bytes_moved: int
+    bytes_compared: int
+    certificate: str
+    report: str
+    proof: str
+    source: str
+    warnings: tuple[str, ...]
+    surgery: Surgery
+    start: str
+
+
+class ReportDocument(msgspec.Struct, frozen=True):
+    """All that is known about a snapshot, a plan or a run, which a report is made from.
+
+    Either `snapshot` or `plan` is given. `error` is the error that a run ended with, as JSON values, and `took` has the
+    seconds of steps that have ended.
+    """
+
+    snapshot: Inspection | None = None
+    plan: PlanDocument | None = None
+    certificate: Certificate | None = None
+    published: bool = False
+    error: dict[str, Any] | None = None
+    took: dict[str, float] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document as JSON values; the certificate has its own digest."""
+        values: dict[str, Any] = msgspec.to_builtins(self)
+        certificate = self.certificate.document() if self.certificate is not None else None
+        return {"report": 1, **values, "certificate": certificate}

@@ -1,0 +1,65 @@
+"""The answer of `match`: the operators of a snapshot and their counterparts in a job, as typed values."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class MatchedState(msgspec.Struct, frozen=True):
+    """A state by name and type."""
+
+    name: str
+    type: str
+
+
+class ListedOperator(msgspec.Struct, frozen=True):
+    """An operator; `states` is null if nothing is known about its states, as in a job's plan."""
+
+    operator_id: str
+    uid: str
+    label: str
+    states: tuple[MatchedState, ...] | None
+
+
+class MatchedOperator(ListedOperator, frozen=True):
+    """An operator of the snapshot, its counterpart in the job, and the evidence; "" if both have the same id."""
+
+    new_operator_id: str
+    new_label: str
+    because: str
+
+
+class ChainedOperator(MatchedOperator, frozen=True):
+    """An operator whose counterpart is not the first of its chain; `chain` is the name of the first."""
+
+    chain: str
+
+
+class UnsureOperator(ListedOperator, frozen=True):
+    """An operator of the snapshot that may be each of the `candidates`."""
+
+    candidates: tuple[ListedOperator, ...]
+
+
+class MatchDocument(msgspec.Struct, frozen=True):
+    """The answer of `match`; `Matching` explains the lists.
+
+    `job_is` is `plan` for an answer of Flink's REST API, and `snapshot` for a second snapshot. `options` are proposed
+    for `plan` and `run`. `certain` tells whether every operator with state has a counterpart whose id is known.
+    """
+
+    snapshot: str
+    job: str
+    job_is: Literal["plan", "snapshot"]
+    certain: bool
+    options: tuple[str, ...]
+    same: tuple[MatchedOperator, ...]
+    proposed: tuple[MatchedOperator, ...]
+    in_the_way: tuple[ListedOperator, ...]
+    chained: tuple[ChainedOperator, ...]
+    unsure: tuple[UnsureOperator, ...]
+    only_in_snapshot: tuple[ListedOperator, ...]
+    only_in_job: tuple[ListedOperator, ...]
+    remarks: tuple[str, ...]

@@ -1,0 +1,49 @@
+"""The rounds that a follower made: what changed, what was read and written, and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from rescale.report.page import Block, Section, paragraph, table
+from rescale.runstate.rounds import Round, RoundKind
+from rescale.text.units import counted, human_bytes
+
+_HEADERS = ("round", "checkpoint", "rows came", "rows left", "written", "read", "change", "foretold", "took")
+_KINDS = {RoundKind.BASE: " (base)", RoundKind.JOINED: " (joined)", RoundKind.ROUND: ""}
+_SHOWN = 20
+
+TITLE = "Rounds"
+
+
+def rounds_section(rounds: Sequence[Round]) -> list[Section]:
+    """Return the section with the last rounds; nothing without any."""
+    return [Section(TITLE, tuple(rounds_blocks(rounds)))] if rounds else []
+
+
+def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
+    """Return a table of the last rounds, in order; nothing without any."""
+    if not rounds:
+        return []
+    foretold: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
+    rows = [_row(*of_round) for of_round in zip(rounds, foretold, strict=True)][-_SHOWN:]
+    made = f"{counted(rounds[-1].number, 'round')} behind the base, checkpoint after checkpoint while the job ran."
+    return [paragraph(made), table(_HEADERS, rows)]
+
+
+def _row(made: Round, foretold: float | None) -> tuple[str, ...]:
+    return (
+        f"{made.number}{_KINDS[made.kind]}",
+        str(made.checkpoint),
+        _or_dash(made.rows_came, "{:,}"),
+        _or_dash(made.rows_left, "{:,}"),
+        human_bytes(made.bytes_changed),
+        human_bytes(made.bytes_read),
+        "-" if made.change_rate is None else f"{human_bytes(made.change_rate)}/s",
+        "-" if made.kind is RoundKind.BASE else _or_dash(foretold, "{:.1f} s"),
+        _or_dash(made.seconds, "{:.1f} s"),
+    )
+
+
+def _or_dash(number: float | None, form: str) -> str:
+    return "-" if number is None else form.format(number)

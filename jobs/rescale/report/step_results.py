@@ -1,0 +1,92 @@
+"""Result documents of steps: what the process of a step leaves at its `--result`, with its seconds and counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from rescale.report.differences import DiffDocument
+from rescale.runstate.certificate import CertificateDocument
+from rescale.text.error_document import ErrorDocument
+
+
+class StageMetrics(msgspec.Struct, frozen=True):
+    """A part of a step that read or wrote `bytes`."""
+
+    stage: str
+    bytes: int
+    seconds: float
+    mb_per_second: float
+
+
+class Retries(msgspec.Struct, frozen=True):
+    """Requests to the store that were repeated, and failed attempts of Spark's tasks."""
+
+    requests: int
+    tasks: int
+
+
+class WorstMemory(msgspec.Struct, frozen=True):
+    """Peak memory of the driver and of the largest worker, in bytes; 0 without workers."""
+
+    driver: int
+    workers: int
+
+
+class StepMetrics(msgspec.Struct, frozen=True):
+    """Counts of a step, its workers included; `bytes` sums what all stages read or wrote."""
+
+    bytes: int
+    bytes_copied_by_store: int
+    records: int
+    mb_per_second: float
+    stages: tuple[StageMetrics, ...]
+    store_requests: dict[str, int]
+    retries: Retries
+    worst_memory_bytes: WorstMemory
+
+
+class MovedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of a step that moved state: the place of the new handles, the number of new streams, and their bytes."""
+
+    status: Literal["done"]
+    handles: str
+    streams: int
+    bytes: int
+    seconds: float
+    metrics: StepMetrics
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidatedResult(CertificateDocument):
+    """Result of the step that validates: the certificate."""
+
+    status: Literal["done"]
+    seconds: float
+    metrics: StepMetrics
+
+
+class DiffResult(DiffDocument, frozen=True, kw_only=True):
+    """Result of the step that compares two snapshots."""
+
+    status: Literal["done"]
+    seconds: float
+    metrics: StepMetrics
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of the process that moves and validates: each of its steps has a result of its own beside the target."""
+
+    status: Literal["done"]
+    seconds: float
+    metrics: StepMetrics
+
+
+class FailedResult(ErrorDocument, frozen=True, kw_only=True):
+    """Result of a step that failed: its error."""
+
+    status: Literal["failed"]
+    seconds: float
+    metrics: StepMetrics

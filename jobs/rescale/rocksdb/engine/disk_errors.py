@@ -1,0 +1,25 @@
+"""Errors of the disk that databases are fetched to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rescale.text.errors import NO_ROOM, StoreError
+
+_PLACE = "name a directory that can be written to in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir)"
+ROOM = (
+    "name a directory with more room in SPARK_LOCAL_DIRS (with executors of their own: spark.local.dir, or a larger "
+    "volume): as many databases as tasks lie there at once"
+)
+
+
+@contextmanager
+def disk_errors(scratch: Path) -> Iterator[None]:
+    """Raise errors of the operating system in the block as `StoreError`."""
+    try:
+        yield
+    except OSError as error:
+        path, advice = error.filename or str(scratch), ROOM if error.errno in NO_ROOM else _PLACE
+        raise StoreError(f"the file system says: {error.strerror}", path=path, advice=advice) from None

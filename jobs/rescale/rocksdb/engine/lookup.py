@@ -1,0 +1,94 @@
+"""The rows of a database that have given keys: what a job would read for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.flink.key_groups import prefix_size
+from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
+from rescale.rocksdb.engine.keys import Keys
+from rescale.rocksdb.engine.open_database import OpenDatabase
+from rescale.rocksdb.engine.scan import buffer_for_row
+from rescale.rocksdb.engine.shared_arrays import SharedArrays
+from rescale.text.errors import SnapshotError
+
+
+class RowsOfKeys(NamedTuple):
+    """The living rows of `state` that have one of the keys, in order; the records have the id `state_id`.
+
+    The `keys` lie end to end, and `lengths` are theirs, so that a request is quickly packed. Lists come out joined,
+    deleted rows do not.
+    """
+
+    max_parallelism: int
+    state: str
+    state_id: int
+    keys: bytes
+    lengths: bytes
+
+    @property
+    def states(self) -> Collection[str]:
+        return (self.state,)
+
+    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
+        """`SnapshotError` where RocksDB meets damage. A batch is overwritten by the next one."""
+        from rescale.rocksdb.engine.row_loop import find_rows
+
+        ends = np.cumsum(np.frombuffer(self.lengths, np.int64))
+        prefix = prefix_size(self.max_parallelism)
+        data = arrays.data("data", BUFFER_SIZE)
+        columns = [arrays.longs(f"column {i}", RECORDS_AT_ONCE) for i in range(4)]
+        states = arrays.longs("column 4", RECORDS_AT_ONCE)
+        states[:] = self.state_id
+        keys, scratch = np.frombuffer(bytearray(self.keys), np.uint8), np.zeros(2, np.int64)
+        at = 0
+        with database.lookup(self.state) as lookup:
+            while at < len(ends):
+                count, at, needs = find_rows(*lookup.addresses, keys, ends, at, prefix, data, scratch, *columns)
+                lookup.check(int(scratch[1]))
+                if count:
+                    starts, limits, row_ends, groups = (column[:count] for column in columns)
+                    yield Records(data[: row_ends[-1]], starts, limits, row_ends, states[:count], groups)
+                elif needs:
+                    data = buffer_for_row(needs, arrays, database, self.state)
+
+
+def rows_of_keys(max_parallelism: int, state: str, state_id: int, keys: Keys) -> RowsOfKeys:
+    """Keys are in order, begin with their key group, and each occurs once."""
+    lengths = np.diff(keys.ends, prepend=0).tobytes()
+    return RowsOfKeys(max_parallelism, state, state_id, keys.data.tobytes(), lengths)
+
+
+class KeysOfRange(NamedTuple):
+    """The keys of all living rows of `state` in [begin, end), in order, some at a time."""
+
+    state: str
+    begin: bytes
+    end: bytes
+
+    @property
+    def states(self) -> Collection[str]:
+        return (self.state,)
+
+    def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[list[bytes], None, None]:
+        """`SnapshotError` where RocksDB meets damage: what came before is then not all."""
+        from rescale.rocksdb.engine.row_loop import copy_rows
+
+        data = arrays.data("data", BUFFER_SIZE)
+        length, *columns = (arrays.longs(f"column {i}", RECORDS_AT_ONCE) for i in range(5))
+        prefix = 1  # of the keys, which are taken whole
+        with database.rows(self.state, self.begin, self.end) as rows:
+            count, needs = 1, 0
+            while count or needs:
+                count, needs = copy_rows(rows.address, prefix, data, length, *columns)
+                if needs < 0:
+                    raise SnapshotError("a row without a key group", path=database.uri, state=self.state)
+                if count:
+                    starts, limits = columns[0][:count].tolist(), columns[1][:count].tolist()
+                    yield [data[start - prefix : limit].tobytes() for start, limit in zip(starts, limits, strict=True)]
+                elif needs:
+                    data = buffer_for_row(needs, arrays, database, self.state)
+            rows.check()

@@ -1,0 +1,152 @@
+"""SST files of which only the parts that are needed are fetched: their ends, and the blocks that keys may be in.
+
+A file has its full size on disk, with holes where nothing was fetched. RocksDB reads no hole unless a block is wrongly
+left out, and then the checksum of the block is wrong: an error, never another row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from rescale.flink.arrays import Flags, Longs
+from rescale.rocksdb.engine.disk_errors import disk_errors
+from rescale.rocksdb.engine.keys import Keys
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.sst.table import SstTable, read_at
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
+from rescale.rocksdb.stored_files import StoredFile
+from rescale.storage.files import owned
+from rescale.storage.store import open_store, read_in_chunks
+from rescale.text.errors import UnsupportedError
+
+WORTH_PARTS = 1024 * 1024
+"""Bytes from which on a file is fetched in parts: its end alone takes a few requests."""
+
+_AT_ONCE = 16
+_CLOSE = 128 * 1024
+"""Bytes between two parts that are fetched rather than left out: a request takes as long as they do."""
+
+_MOST_INDEXES = 64
+"""Files whose indexes are held in memory. Keys come in order, so few files are looked into at a time."""
+
+T = TypeVar("T")
+
+
+class _Range(NamedTuple):
+    file: StoredFile
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """The data blocks of a file; `is_there` tells which were fetched."""
+
+    separators: Keys
+    offsets: Longs
+    sizes: Longs
+    is_there: Flags
+
+    @property
+    def ends(self) -> Longs:
+        """Where each block ends, with its trailer."""
+        return self.offsets + self.sizes + TRAILER_SIZE
+
+
+class PartsOfFiles:
+    """The files that are fetched in parts, below `path`."""
+
+    def __init__(self, path: Path, files: Iterable[StoredFile]) -> None:
+        self._path = path
+        self._files = {file.name: file for file in files}
+        self._blocks: OrderedDict[str, _Blocks] = OrderedDict()
+
+    def begin(self) -> None:
+        """Make the files, each with all that lies behind its data blocks, and with its first and its last block."""
+        self._at_once(self._begin, list(self._files.values()))
+
+    def fetch(self, live: Sequence[LiveFile], keys: Keys) -> None:
+        """Fetch the blocks that RocksDB reads when it looks up sorted keys in these files (`BlockBasedTable::Get`)."""
+        if not len(keys.ends):
+            return
+        first, last = (next(iter(keys.part(i, i + 1))) for i in (0, len(keys.ends) - 1))
+        ranges: list[_Range] = []
+        for file in live:
+            if file.name in self._files and file.smallest <= last and first <= file.largest:
+                ranges += self._missing(file.name, keys)
+        self._at_once(self._fetch, ranges)
+
+    def fetch_all(self, names: Iterable[str]) -> None:
+        """Fetch all of these files."""
+        files = [self._files.pop(name) for name in names if name in self._files]
+        for file in files:
+            self._blocks.pop(file.name, None)
+        self._at_once(self._fetch, [_Range(file, 0, file.length) for file in files])
+
+    def _missing(self, name: str, keys: Keys) -> list[_Range]:
+        """Return the ranges of a file that keys need and that are not there, and count them as fetched."""
+        from rescale.rocksdb.engine.entry_loop import mark_blocks
+
+        blocks = self._blocks_of(name)
+        wanted = np.zeros(len(blocks.sizes), np.bool_)
+        mark_blocks(blocks.separators.data, blocks.separators.ends, keys.data, keys.ends, wanted)
+        missing = np.flatnonzero(wanted & ~blocks.is_there)
+        blocks.is_there[missing] = True
+        if not len(missing):
+            return []
+        starts, ends = blocks.offsets[missing], blocks.ends[missing]
+        is_first = np.append(True, starts[1:] - ends[:-1] > _CLOSE)
+        is_last = np.append(is_first[1:], True)
+        places = zip(starts[is_first].tolist(), ends[is_last].tolist(), strict=True)
+        return [_Range(self._files[name], start, end) for start, end in places]
+
+    def _blocks_of(self, name: str) -> _Blocks:
+        """Return the blocks of a file; of one that was not looked into for long, all but its ends count as missing."""
+        if name not in self._blocks:
+            with (self._path / name).open("rb") as opened:
+                table = SstTable(partial(read_at, opened.fileno()), self._files[name].length, self._files[name].uri)
+                offsets, sizes = table.data_blocks()
+                is_there = np.zeros(len(sizes), np.bool_)
+                is_there[:1] = is_there[-1:] = True  # there are none in a file of deleted ranges only
+                self._blocks[name] = _Blocks(Keys(*table.separators()), offsets, sizes, is_there)
+            if len(self._blocks) > _MOST_INDEXES:
+                self._blocks.popitem(last=False)
+        self._blocks.move_to_end(name)
+        return self._blocks[name]
+
+    def _begin(self, file: StoredFile) -> None:
+        def read(start: int, size: int) -> bytes:
+            return open_store(file.uri).read(file.uri, file.start + start, size, file.pin)
+
+        with disk_errors(self._path), os.fdopen(owned.new_file(self._path / file.name), "wb") as out:
+            out.truncate(file.length)
+        try:
+            offsets, sizes = SstTable(read, file.length, file.uri, file.start).data_blocks()
+        except UnsupportedError:  # only RocksDB can read it
+            self.fetch_all([file.name])
+            return
+        if len(sizes):
+            self._fetch(_Range(file, int(offsets[0]), int(offsets[0] + sizes[0]) + TRAILER_SIZE))
+        self._fetch(_Range(file, int(offsets[-1]) if len(sizes) else 0, file.length))
+
+    def _fetch(self, part: _Range) -> None:
+        """Fetch a part of a file to its place in the file on disk."""
+        file, start, end = part
+        with disk_errors(self._path), os.fdopen(owned.open_for_writing(self._path / file.name), "r+b") as out:
+            out.seek(start)
+            for chunk in read_in_chunks(file.uri, file.start + start, end - start, file.pin):
+                out.write(chunk)
+
+    def _at_once(self, work: Callable[[T], None], items: Iterable[T]) -> None:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            for _ in pool.map(work, items):
+                pass

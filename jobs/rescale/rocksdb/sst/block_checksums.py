@@ -1,0 +1,67 @@
+"""The checksums of all blocks of an SST file, checked while its bytes pass.
+
+RocksDB checks a block when it reads it (`ReadFooterFromFile`, `BlockFetcher::CheckBlockChecksum`), so a file that is
+only copied may be damaged for as long as nobody asks for its rows. Where blocks lie is read from the end of the file
+first; after that the file is read once, in whatever chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table_blocks import CHECKSUMS, LARGEST_BLOCK, TRAILER_SIZE, check_block
+from rescale.text.errors import SnapshotError, UnsupportedError
+
+
+class BlockChecksums:
+    """Where the blocks of a `table` begin and end: 16 bytes of memory for each.
+
+    Raises `SnapshotError` for a damaged file and `UnsupportedError` for a form that is not read here.
+    """
+
+    def __init__(self, table: SstTable) -> None:
+        self._table = table
+        self._starts, sizes = table.all_blocks()
+        self._ends = self._starts + sizes + TRAILER_SIZE
+        if int(sizes.max()) > LARGEST_BLOCK:
+            raise UnsupportedError("a block is larger than is read", path=table.path, found=f"{sizes.max()} bytes")
+        if overlaps := np.flatnonzero(self._starts[1:] < self._ends[:-1]).tolist():
+            raise SnapshotError(
+                "two blocks of an SST file overlap",
+                path=table.path,
+                offset=table.start + int(self._starts[overlaps[0] + 1]),
+                advice="take another snapshot",
+            )
+
+    def __len__(self) -> int:
+        """Number of blocks."""
+        return len(self._starts)
+
+    def checked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the chunks of the whole file as they are; `SnapshotError` names the first block with a wrong checksum.
+
+        Memory: one chunk and the beginning of one block.
+        """
+        checksum = CHECKSUMS[self._table.checksum]
+        begun, done, position = b"", 0, 0  # `begun`: what earlier chunks had of block number `done`
+        for chunk in chunks:
+            limit = position + len(chunk)
+            upto = int(np.searchsorted(self._ends, limit, "right"))
+            if begun and upto > done:
+                start, end = int(self._starts[done]), int(self._ends[done])
+                self._check(begun + chunk[: end - position], start)
+                begun, done = b"", done + 1
+            starts, ends = ((places[done:upto] - position).tolist() for places in (self._starts, self._ends))
+            for start, end in zip(starts, ends, strict=True):
+                if checksum(chunk[start : end - 4]) != int.from_bytes(chunk[end - 4 : end], "little"):
+                    self._check(chunk[start:end], position + start)
+            if upto < len(self._starts) and (start := int(self._starts[upto])) < limit:
+                begun += chunk[max(start - position, 0) :]
+            done, position = upto, limit
+            yield chunk
+
+    def _check(self, stored: bytes, start: int) -> None:
+        check_block(stored, self._table.checksum, self._table.path, self._table.start + start)

@@ -1,0 +1,110 @@
+"""Where the blocks lie that an index names, without its keys: there may be millions.
+
+RocksDB makes every entry of an index a restart (`index_block_restart_interval` 1), so the list of restarts at the end
+of the block tells where each begins, and all are decoded at once. Another interval is left to `index_entries`, which
+is the slow twin.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.rocksdb.sst.table_entries import KIND_SIZE, IndexFormat, index_entries
+
+_MORE = 0x80
+"""The bit of a varint's byte that says that another one follows."""
+
+_VARINT_BYTES = 9
+"""Most bytes of a variable-length number below 2^63; RocksDB's offsets are no larger."""
+
+
+def block_places(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:
+    """Return the offsets and sizes of all blocks that an index block names, which lies at `offset` of the file.
+
+    `SnapshotError` for a damaged index.
+    """
+    places = _of_restarts(index, form)
+    if places is not None:
+        return places.offsets, places.sizes
+    entries = [entry.block for entry in index_entries(index, form, path, offset)]
+    offsets, sizes = zip(*entries, strict=True) if entries else ((), ())
+    return np.array(offsets, np.int64), np.array(sizes, np.int64)
+
+
+def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str, offset: int) -> tuple[Longs, Longs]:
+    """Return the key group of the separator behind each block, and the size of the block; as `block_places`.
+
+    A key group is the first `prefix` bytes of a key; a shorter separator counts as if it ended with zeros.
+    """
+    places = _of_restarts(index, form)
+    if places is None:
+        entries = list(index_entries(index, form, path, offset))
+        groups = [int.from_bytes(entry.separator[:prefix].ljust(prefix, b"\0"), "big") for entry in entries]
+        return np.array(groups, np.int64), np.array([entry.block.size for entry in entries], np.int64)
+    data = np.frombuffer(index, np.uint8)
+    key_groups = np.zeros(len(places.sizes), np.int64)
+    for i in range(prefix):
+        key_groups = key_groups << 8 | np.where(i < places.key_lengths, data[places.keys + i], 0)
+    return key_groups, places.sizes
+
+
+def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Bytes, Longs]:
+    """Return the user keys of the separators behind all blocks end to end, and where each ends; as `block_places`."""
+    places = _of_restarts(index, form)
+    if places is None:
+        keys = [entry.separator for entry in index_entries(index, form, path, offset)]
+        return np.frombuffer(bytearray().join(keys), np.uint8), np.cumsum([len(key) for key in keys], dtype=np.int64)
+    ends = np.cumsum(places.key_lengths)
+    moved = np.repeat(places.keys - ends + places.key_lengths, places.key_lengths)
+    return np.frombuffer(index, np.uint8)[moved + np.arange(len(moved))], ends
+
+
+class _Places(NamedTuple):
+    """Where blocks lie, and where in the index the user keys of their separators lie."""
+
+    offsets: Longs
+    sizes: Longs
+    keys: Longs
+    key_lengths: Longs
+
+
+def _of_restarts(index: bytes, form: IndexFormat) -> _Places | None:
+    """None unless the index is one entry for each restart, each with all of its key."""
+    count = int.from_bytes(index[-4:], "little")
+    end = len(index) - 4 * (count + 1)
+    if end <= 0 or not count:
+        return None
+    data = np.frombuffer(index, np.uint8)
+    starts = np.frombuffer(index, "<u4", count, end).astype(np.int64)
+    padded = np.concatenate([data[:end], np.zeros(_VARINT_BYTES, np.uint8)])
+    shared, at = _varints(padded, np.minimum(starts, end))
+    unshared, at = _varints(padded, at)
+    if not form.by_difference:
+        _, at = _varints(padded, at)
+    keys, key_lengths = at, unshared if form.user_keys else unshared - KIND_SIZE
+    offsets, at = _varints(padded, np.clip(at + unshared, 0, end))
+    sizes, at = _varints(padded, at)
+    if form.first_keys:
+        length, at = _varints(padded, at)
+        at = at + length
+    is_plain = not shared.any() and bool((sizes > 0).all()) and bool((offsets >= 0).all())
+    is_plain = is_plain and np.array_equal(at, np.append(starts[1:], end))
+    return _Places(offsets, sizes, keys, key_lengths) if is_plain else None
+
+
+def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
+    """Return the number that begins at each place, and the place behind it."""
+    last = len(data) - 1
+    values, at = np.zeros(len(at), np.int64), at.copy()
+    unfinished = np.ones(len(at), np.bool_)
+    for shift in range(0, 7 * _VARINT_BYTES, 7):
+        byte = data[np.minimum(at, last)].astype(np.int64)
+        values += np.where(unfinished, (byte & _MORE - 1) << shift, 0)
+        at += unfinished
+        unfinished &= byte >= _MORE
+        if not unfinished.any():
+            break
+    return values, at

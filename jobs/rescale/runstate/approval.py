@@ -1,0 +1,72 @@
+"""Writers of the question and the decision about a plan; their documents are in `decisions`.
+
+A run puts the question before anybody sees it. From then on no run of the plan moves, validates or publishes anything
+until a decision approves the plan. The first answer is the decision; a later one changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from rescale.plan.plan import Plan
+from rescale.runstate.decisions import D, Decision, Question, approval_of, cut_over_decision
+from rescale.runstate.places import cut_over_place, places_of
+from rescale.runstate.states import Transition, permit
+from rescale.storage.store import open_store
+from rescale.text.errors import StoreError
+
+
+def ask(plan: Plan, by: Mapping[str, str], *, accept_unconditional: bool = False) -> Question:
+    """Put the question about a plan if there is none, and return the question; `by` names the run that asks.
+
+    Raises `RequestError` if the plan has not claimed its target.
+    """
+    permit(plan, Transition.ASK)
+    question = msgspec.json.encode(Question(by, _now()))
+    _put_first(places_of(plan).question, question, accept_unconditional=accept_unconditional)
+    return _standing(approval_of(places_of(plan)).question, places_of(plan).question)
+
+
+def decide(
+    plan: Plan, by: Mapping[str, str], answer: str, *, approved: bool, accept_unconditional: bool = False
+) -> Decision:
+    """Put the decision about a plan if there is none, and return the decision, which may be another run's.
+
+    `by` names the run that got the `answer`. Raises `RequestError` if the plan has not claimed its target.
+    """
+    permit(plan, Transition.ASK)
+    decision = msgspec.json.encode(Decision(approved, answer, by, _now()))
+    _put_first(places_of(plan).decision, decision, accept_unconditional=accept_unconditional)
+    return _standing(approval_of(places_of(plan)).decision, places_of(plan).decision)
+
+
+def decide_cut_over(
+    target: str, by: Mapping[str, str], answer: str, *, approved: bool, accept_unconditional: bool = False
+) -> Decision:
+    """Put the decision on the cut-over to a followed target if there is none, and return the decision."""
+    uri, decision = cut_over_place(target), msgspec.json.encode(Decision(approved, answer, by, _now()))
+    _put_first(uri, decision, accept_unconditional=accept_unconditional)
+    return _standing(cut_over_decision(target), uri)
+
+
+def _put_first(uri: str, document: bytes, *, accept_unconditional: bool) -> None:
+    store = open_store(uri)
+    if not accept_unconditional:
+        store.put_if_absent(uri, document)
+    elif store.stat(uri) is None:
+        store.put(uri, document)
+
+
+def _standing(document: D | None, uri: str) -> D:
+    if document is None:
+        raise StoreError(
+            "a document that this run has just written no longer exists: the target was discarded meanwhile", path=uri
+        )
+    return document
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"

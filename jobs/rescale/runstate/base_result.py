@@ -1,0 +1,96 @@
+"""Opening of a base, a result to be continued: its certificate, its plan, its state, and its source checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rescale.plan.continuation import ContinuedResult
+from rescale.plan.plan import Plan
+from rescale.runstate.certificate import read_certificate
+from rescale.runstate.certified_files import check_files
+from rescale.runstate.documents import load_plan
+from rescale.runstate.places import Places
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.storage.locations import normalise
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
+
+FULL_RUN = "run without --base, which is a full run"
+
+
+@dataclass(frozen=True)
+class Base:
+    """The result to be continued, its plan, and its source checkpoint; result and source have their tables."""
+
+    result: ContinuedResult
+    plan: Plan
+    snapshot: Snapshot
+    source: Snapshot
+
+
+def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
+    """Open the published result at `uri`, and what is needed to continue it.
+
+    Raises `RequestError` if it is not a published result with a certificate, or if files of its source checkpoint are
+    gone, `UnsupportedError` if state was dropped, added or edited in it, and `IntegrityError` if it is not the result
+    that was certified.
+    """
+    target = normalise(uri)
+    certificate = read_certificate(target)
+    if certificate.plan is None:
+        raise RequestError("the base's certificate names no plan", path=target, advice=FULL_RUN)
+    plan = load_plan(Places(target, certificate.plan).plan)
+    refuse_surgery(plan, target)
+    result = open_snapshot(target)
+    if result.metadata_sha256 != certificate.candidate_sha256:
+        raise IntegrityError(
+            "the base is not the result that its certificate is for",
+            path=result.metadata_uri,
+            expected=f"SHA-256 {certificate.candidate_sha256}",
+            found=result.metadata_sha256,
+            advice=FULL_RUN,
+        )
+    check_files(target, certificate.files, published=True)
+    source = _open_source(plan, target, allow_prefixes)
+    continued = ContinuedResult(target, plan.digest, result.metadata_sha256, plan.source)
+    return Base(continued, plan, with_tables(result), with_tables(source))
+
+
+def refuse_surgery(plan: Plan, base: str) -> None:
+    """Raise `UnsupportedError` if a plan, of a base or of its continuation, drops, adds or edits state."""
+    if plan.surgery:
+        raise UnsupportedError(
+            "a result of a job that has changed cannot be continued, nor can a job change while one is",
+            path=base,
+            expected="no option that drops, adds or edits state, neither here nor in the base",
+            advice=FULL_RUN,
+        )
+
+
+def _open_source(plan: Plan, target: str, allow_prefixes: Sequence[str]) -> Snapshot:
+    """Open the source checkpoint of the base. Raises `RequestError` unless all files are in the planned versions."""
+    try:
+        prefixes = [*plan.allow_prefixes, *allow_prefixes]
+        source = open_candidate(plan.files[0].uri, plan.source, prefixes, moves=plan.moves)
+    except SnapshotError as error:
+        raise _gone(target, error.path or plan.source, error.what) from None
+    if source.metadata_sha256 != plan.metadata_sha256:
+        raise _gone(target, source.metadata_uri, "another checkpoint")
+    planned = {file.uri: file.pin for file in plan.files}
+    for uri, pin in source.files:
+        if not pin.is_of(planned.get(uri)):
+            raise _gone(target, uri, "no file" if uri in source.missing else "another version of the file")
+    return source
+
+
+def _gone(target: str, path: str, change: str) -> RequestError:
+    return RequestError(
+        f"the source checkpoint of the base {target} has changed, so the changes since then are unknown",
+        path=path,
+        expected="its files as they were when the base was made",
+        found=change,
+        advice=f"{FULL_RUN}; and retain more checkpoints (execution.checkpointing.num-retained), so that the next run "
+        "still finds the source of the base",
+    )

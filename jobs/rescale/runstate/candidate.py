@@ -1,0 +1,101 @@
+"""The candidate for `_metadata`: bytes that depend only on source metadata, plan and written handles.
+
+Checkpoint id, names, uids, coordinator state, finished flags and the metadata version are those of the source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
+from rescale.flink.metadata.writer import write_metadata
+from rescale.flink.slot import Slot
+from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.plan import Plan
+from rescale.runstate.documents import read_document
+from rescale.runstate.places import places_of
+from rescale.runstate.states import STEPS, State, Transition, permit
+from rescale.runstate.written_handles import WrittenHandles, read_handles
+from rescale.storage.store import open_store
+from rescale.text.errors import IntegrityError
+
+
+class PutCandidate(NamedTuple):
+    """The place of a candidate, and the SHA-256 (hex) of its bytes."""
+
+    uri: str
+    sha256: str
+
+
+def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
+    """Put the candidate beside the target. Validation compares it with the source, and publication copies it.
+
+    In a published target the candidate is the existing `_metadata`. That may not be this plan's, which a candidate made
+    from the handles would not show.
+    """
+    places = places_of(plan)
+    if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
+        return PutCandidate(places.metadata, hashlib.sha256(read_document(places.metadata)).hexdigest())
+    written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+    data = build_candidate(source, plan, written)
+    open_store(places.candidate).put(places.candidate, data)
+    return PutCandidate(places.candidate, hashlib.sha256(data).hexdigest())
+
+
+def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:
+    """Return the new `_metadata`; raise `IntegrityError` unless the written streams are those of the plan."""
+    handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written for h in step.handles}
+    planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
+    if handles.keys() != planned:
+        odd = min(handles.keys() ^ planned)
+        raise IntegrityError(
+            "the written handles are not those of the planned streams",
+            operator=odd[0],
+            expected=f"{len(planned)} streams",
+            found=f"{len(handles)}, differing in the {odd[1]} stream of subtask {odd[2]}",
+        )
+    by_id = {operator.operator_id: operator for operator in plan.operators}
+    operators = tuple(_operator(entry, by_id[entry.operator_id], handles) for entry in source.operators)
+    properties = savepoint_properties(canonical=_is_canonical(plan)) if source.properties else b""
+    return write_metadata(replace(source, operators=operators, properties=properties))
+
+
+def _is_canonical(plan: Plan) -> bool:
+    """Return whether every managed keyed stream is canonical: only then is the result a canonical savepoint."""
+    return all(s.is_canonical for o in plan.operators for s in o.new_streams if s.slot is Slot.KEYED)
+
+
+def _operator(
+    entry: OperatorState, planned: OperatorPlan, handles: dict[tuple[str, Slot, int], bytes]
+) -> OperatorState:
+    entry = replace(entry, max_parallelism=planned.new_max_parallelism)
+    if entry.fully_finished:
+        return replace(entry, parallelism=planned.new_parallelism)
+    subtasks = tuple(Subtask(i, False, SubtaskState()) for i in range(planned.new_parallelism))
+    if any(subtask.finished for subtask in entry.subtasks):  # then its parallelism has not changed
+        subtasks = entry.subtasks
+    return replace(
+        entry,
+        parallelism=planned.new_parallelism,
+        subtasks=tuple(
+            subtask if subtask.finished else replace(subtask, state=_state(entry.operator_id, subtask.index, handles))
+            for subtask in subtasks
+        ),
+    )
+
+
+def _state(operator_id: str, subtask: int, handles: dict[tuple[str, Slot, int], bytes]) -> SubtaskState:
+    by_slot = {slot: handles.get((operator_id, slot, subtask)) for slot in Slot}
+    keyed, raw_keyed = by_slot[Slot.KEYED], by_slot[Slot.RAW_KEYED]
+    operator, raw_operator = by_slot[Slot.OPERATOR], by_slot[Slot.RAW_OPERATOR]
+    return SubtaskState(
+        managed_operator=read_operator_handle(operator, "") if operator else None,
+        raw_operator=read_operator_handle(raw_operator, "") if raw_operator else None,
+        managed_keyed=read_keyed_handle(keyed, "") if keyed else None,
+        raw_keyed=read_keyed_handle(raw_keyed, "") if raw_keyed else None,
+    )

@@ -1,0 +1,232 @@
+"""The certificate: what was compared, and the SHA-256 of the only candidate that may be published for it.
+
+It is a JSON document beside the target, which validation fills in. It carries its own digest, so that damage and edits
+show; all readers use `read_certificate`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from rescale.plan.continuation import ContinuedResult
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.certified_files import CertifiedFile
+from rescale.runstate.documents import read_document
+from rescale.runstate.places import certificate_place, places_of
+from rescale.runstate.states import State, Transition, permit
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
+from rescale.storage.store import open_store
+from rescale.text.advice import SAME_COMMAND, Advice, command
+from rescale.text.errors import IntegrityError, RequestError
+
+COMPLETE = "complete"
+
+_DIGEST = "document_sha256"
+_OR_AGAIN = Advice(command("validate"), "; else ", SAME_COMMAND)
+_DAMAGED = Advice("if the result is published, move the certificate away, then compare it with its source: ", _OR_AGAIN)
+_ADVICE = Advice("if the result is published, compare it with its source: ", _OR_AGAIN)
+
+
+@dataclass(frozen=True)
+class CertifiedRecords:
+    """Records that were compared one by one: their number, a lower bound of their keys, and a digest of each state.
+
+    `hash_is` says how sure the rule `key_hash` is; both are None where no rule is known. `left_out` is the number of
+    records of each dropped state, which the source has and the result does not.
+    """
+
+    compared: int
+    key_hash: str | None
+    hash_is: str | None
+    distinct_keys_at_least: int
+    states: dict[str, CertifiedState]
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CertifiedState:
+    """Number of records of a state, and their digest (hex)."""
+
+    records: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class CertifiedDirectories:
+    """RocksDB directories of an operator: compared file by file, without their rows, or record by record.
+
+    The result refers to `files_referred_to` SST files of the source and has copies of `files_copied`. Files of
+    `deleted_ranges` hide rows of other subtasks.
+    """
+
+    by_files: int
+    by_records: int
+    files_referred_to: int
+    files_copied: int
+    deleted_ranges: int
+
+
+@dataclass(frozen=True)
+class CertifiedChecksums:
+    """Bytes that were compared by checksums of the store, of these algorithms, and not read."""
+
+    algorithms: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class CertifiedTables:
+    """SST files that were read whole. Those of an unknown form are `unchecked`: no checksum of a block was compared."""
+
+    checked: int
+    unchecked: int
+
+
+@dataclass(frozen=True)
+class CertifiedChanges:
+    """Rows of an operator that continues a base: rows that `left` since (replaced or deleted), and rows that `came`.
+
+    `files_of_base` files of the base are in the result byte for byte. The digests of the states are the base's, less
+    those of the rows that left, plus those of the rows that came.
+    """
+
+    left: int
+    came: int
+    files_of_base: int
+
+
+@dataclass(frozen=True)
+class CertifiedOperator:
+    """The state of one operator that is equal in source and result: counts, bytes, and a digest (hex) over all of it.
+
+    `directories` is None if no RocksDB directory was compared by its files, `checksums` if no bytes were compared by
+    checksums of the store, `tables` if no SST file was read whole, and `changes` if the operator continues no base.
+    """
+
+    operator_id: str
+    label: str
+    parallelism: int
+    max_parallelism: int
+    key_groups: int
+    elements: int
+    broadcast_copies: int
+    bytes: int
+    digest: str
+    records: CertifiedRecords | None
+    directories: CertifiedDirectories | None = None
+    checksums: CertifiedChecksums | None = None
+    tables: CertifiedTables | None = None
+    changes: CertifiedChanges | None = None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proof that a result holds the state of its source.
+
+    `plan` is the digest of the plan that was carried out, None if a published result was validated without its plan.
+    `proof` is by files if any RocksDB directory or other file was compared without its records. `surgery` lists the
+    declared differences from the source; all else is equal. `continues` is the base of a continued result.
+    """
+
+    verdict: str
+    proves: str
+    does_not_prove: str | None
+    digests: str
+    source: str
+    source_metadata_sha256: str
+    target: str
+    candidate_sha256: str
+    plan: str | None
+    warnings: tuple[str, ...]
+    bytes: int
+    operators: tuple[CertifiedOperator, ...]
+    files: tuple[CertifiedFile, ...]
+    start: str
+    proof: Proof = Proof.RECORDS
+    surgery: Surgery = NO_SURGERY
+    continues: ContinuedResult | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return the certificate as JSON values, with the SHA-256 (hex) of their compact JSON with sorted keys."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return {**fields, _DIGEST: _digest(fields)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertificateDocument(Certificate):
+    """A certificate as `Certificate.document` gives it: `document_sha256` is the SHA-256 (hex) of the other fields."""
+
+    document_sha256: str
+
+
+def write_certificate(plan: Plan, certificate: Certificate) -> None:
+    """Put the certificate beside the target: from now on the candidate that it names may be published.
+
+    Raises `IntegrityError` if another candidate was published meanwhile.
+    """
+    places, store, metadata = places_of(plan), open_store(plan.target), None
+    if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
+        metadata = read_document(places.metadata)
+        published = hashlib.sha256(metadata).hexdigest()
+        if published != certificate.candidate_sha256:
+            raise IntegrityError(
+                "another `_metadata` was published while this one was compared with the source",
+                path=places.metadata,
+                expected=certificate.candidate_sha256,
+                found=published,
+                advice=_ADVICE,
+            )
+    store.put(places.certificate, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
+    if metadata is not None:  # after it: a candidate that equals `_metadata` says that it was certified
+        store.put(places.candidate, metadata)
+
+
+def read_certificate(target: str) -> Certificate:
+    """Return the certificate beside a target; raise `RequestError` without one, `IntegrityError` if it was changed."""
+    uri = certificate_place(target)
+    if open_store(uri).stat(uri) is None:
+        raise RequestError("the result has no certificate", path=uri, advice=Advice(command("run"), " writes one"))
+    try:
+        fields: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
+        digest = fields.pop(_DIGEST, None)
+        certificate = msgspec.convert(fields, Certificate)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise IntegrityError(f"the certificate cannot be read: {error}", path=uri, advice=_DAMAGED) from None
+    expected = _digest(fields)
+    if digest != expected or certificate.verdict != COMPLETE:
+        raise IntegrityError(
+            "the certificate was changed after it was written: its digest is not the one it names",
+            path=uri,
+            expected=digest,
+            found=expected,
+            advice=_DAMAGED,
+        )
+    return certificate
+
+
+def certificate_beside(target: str) -> Certificate | None:
+    """Return the certificate beside a target; None without one, as for a result that was moved to another place."""
+    uri = certificate_place(target)
+    return read_certificate(target) if open_store(uri).stat(uri) is not None else None
+
+
+def certificate_for(plan: Plan) -> Certificate:
+    """Return the certificate of this plan's result; raise `IntegrityError` if it is another plan's."""
+    certificate = read_certificate(plan.target)
+    if certificate.plan != plan.digest:
+        raise IntegrityError(
+            "the certificate is another plan's; nothing was published",
+            path=places_of(plan).certificate,
+            expected=plan.digest,
+            found=certificate.plan,
+        )
+    return certificate
+
+
+def _digest(fields: dict[str, Any]) -> str:
+    return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()

@@ -1,0 +1,116 @@
+"""The files of a certificate, in the versions that were compared with the source.
+
+Between validation and publication, or years later, a file may be cut, replaced or deleted. So the certificate names
+every file with its version. Everything that relies on the certificate compares the versions again, with one listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rescale.storage.locations import contains, join, name
+from rescale.storage.store import Pin, open_store, stats_of
+from rescale.text.advice import SAME_COMMAND, Advice, command
+from rescale.text.errors import IntegrityError, StoreError
+
+
+@dataclass(frozen=True)
+class CertifiedFile:
+    """A file of the result: its name in the target, size in bytes, and ETag (S3) or modification time (local).
+
+    A file of the source that the result refers to is named by its URI.
+    """
+
+    name: str
+    size: int
+    etag: str | None
+    mtime_ns: int | None
+
+    @property
+    def pin(self) -> Pin:
+        """The version of the file."""
+        return Pin(self.size, self.etag, self.mtime_ns)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the file is in the source."""
+        return "/" in self.name
+
+    def uri(self, target: str) -> str:
+        """Return the place of the file, given the target of the result."""
+        return self.name if self.is_elsewhere else join(target, self.name)
+
+
+def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[CertifiedFile, ...]:
+    """Return the files that were `seen` (URI and version) before their content was compared.
+
+    Raises `StoreError` if a file has changed since: it is unknown then which of its versions was compared.
+    """
+    named = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
+    files = tuple(sorted((CertifiedFile(called, *_version(pin)) for called, pin in named), key=lambda file: file.name))
+    for file, now in _changed(target, files):
+        raise StoreError(
+            "a file of the result changed while it was compared",
+            path=file.uri(target),
+            expected=file.pin,
+            found=now or "no file",
+            advice=Advice("another run of this plan may be active: ", SAME_COMMAND, " when it has ended"),
+        )
+    return files
+
+
+def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool) -> None:
+    """Raise `IntegrityError` with the first file that is not in its certified version."""
+    changed = list(_changed(target, files))
+    if not changed:
+        return
+    file, now = changed[0]
+    what, advice = (
+        (
+            "a file of the source that the result refers to is gone, or is not the certified version",
+            "restore the file, without which Flink cannot restore the result; or rescale another snapshot",
+        )
+        if file.is_elsewhere
+        else (
+            "a file of the published result is gone, or is not the certified version",
+            Advice(
+                "compare it with its source: ",
+                command("validate"),
+                "; or rescale the source again, to another target",
+            ),
+        )
+        if published
+        else (
+            "a file of the result is gone, or is not the validated version; nothing was published",
+            Advice(SAME_COMMAND, ": it writes missing files again, and compares everything again"),
+        )
+    )
+    more = f" ({len(changed)} such files)" if len(changed) > 1 else ""
+    raise IntegrityError(
+        what,
+        path=file.uri(target),
+        expected=file.pin,
+        found=f"{now or 'no file'}{more}",
+        advice=advice,
+    )
+
+
+def _changed(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[CertifiedFile, Pin | None]]:
+    """Yield each file that is not in its certified version, with its current version; None without a file.
+
+    A listing may be outdated, so each file that differs in it is looked up again. Files of the source are not listed:
+    the right to read them does not include the right to list, and there may be many others.
+    """
+    there = stats_of([file.name for file in files if file.is_elsewhere])
+    there |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
+    for file in files:
+        uri = file.uri(target)
+        if not file.pin.is_of(there.get(uri)):
+            now = open_store(uri).stat(uri)
+            if not file.pin.is_of(now):
+                yield file, now
+
+
+def _version(pin: Pin) -> tuple[int, str | None, int | None]:
+    return pin.size, pin.etag.strip('"') if pin.etag is not None else None, pin.mtime_ns

@@ -1,0 +1,139 @@
+"""The claim on a target: one plan at a time owns it.
+
+A run writes the claim right after its plan, put only if absent, and the claim names the plan. A run of the same plan
+resumes; a run of another plan is refused before it writes a byte. A store that ignores the condition would let two
+runs mix, so the condition is tested here, before anything else is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rescale.plan.new_streams import CompactedRows, RekeyedRows
+from rescale.plan.plan import Plan
+from rescale.runstate.certificate import certificate_beside
+from rescale.runstate.documents import read_document, store_plan
+from rescale.runstate.places import Places, certificate_place, places_of, plan_in_name
+from rescale.runstate.states import State, Transition, claimed_by, is_being_discarded, permit, state_of
+from rescale.runstate.territory import check_territory, take_documents
+from rescale.storage.files.temporary_files import is_temporary
+from rescale.storage.locations import name
+from rescale.storage.store import Store, open_store
+from rescale.text.advice import Advice, command, mention
+from rescale.text.errors import RequestError, RescaleError, UnsupportedError
+from rescale.text.names import quoted
+
+
+def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, str] | None = None) -> None:
+    """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
+
+    The claim keeps the time and `by`, which names the run to those that are refused later. Raises `RequestError` if the
+    target holds anything that is not this plan's, and `UnsupportedError` if the store ignores conditions, unless
+    `accept_unconditional`.
+    """
+    store, place = open_store(plan.target), places_of(plan).claim
+    refuse_taken(plan)
+    take_documents(plan.target)
+    store_plan(plan)
+    who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
+    document = json.dumps({"plan": plan.digest, "source": plan.source, **who}, indent=1).encode()
+    if accept_unconditional:
+        if store.stat(place) is None:
+            store.put(place, document)
+    elif store.put_if_absent(place, document) and not store.honours_conditions(place, document):
+        store.delete([place])
+        raise UnsupportedError(
+            "the store ignores the condition of a put-if-absent, so two runs could overwrite each other",
+            path=plan.target,
+            advice=Advice(
+                "use a store that honours If-None-Match; or make sure that no other run has this target, and use ",
+                mention("accept-unconditional-publish"),
+            ),
+        )
+    permit(plan, Transition.ASK)
+
+
+def refuse_taken(plan: Plan) -> None:
+    """Raise `RequestError` if no run of the plan can start or resume in its target. Writes nothing."""
+    check_territory(plan)
+    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # else the files have an owner
+        _refuse_foreign_files(plan, open_store(plan.target))
+    permit(plan, Transition.CLAIM)
+    if is_being_discarded(plan.target):
+        raise RequestError(
+            "a discard of this target has started and not ended",
+            path=plan.target,
+            advice=Advice(
+                "wait for it, or finish it if it was interrupted: ",
+                command("discard", quoted(plan.target)),
+                "; then run this again",
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class PlannedNames:
+    """Names of the files of a result. Of files in RocksDB directories, only the beginnings are known in advance."""
+
+    whole: frozenset[str]
+    beginnings: tuple[str, ...]
+
+    def __contains__(self, file: str) -> bool:
+        return file in self.whole or file.startswith(self.beginnings)
+
+
+def planned_names(plan: Plan) -> PlannedNames:
+    """Return the names of all files that the plan's result may hold, without `_metadata`."""
+    named = [
+        (plan.file_name(operator, stream), stream) for operator in plan.operators for stream in operator.new_streams
+    ]
+    directories = tuple(f"{file}-" for file, stream in named if isinstance(stream, RekeyedRows | CompactedRows))
+    return PlannedNames(frozenset(file for file, _ in named), directories)
+
+
+def _refuse_foreign_files(plan: Plan, store: Store) -> None:
+    ours = planned_names(plan)
+    if store.stat(plan.target) is not None:
+        raise RequestError(
+            "the target is a file", path=plan.target, advice="choose a directory that does not exist yet"
+        )
+    entries = [entry for entry in store.list(plan.target) if not is_temporary(name(plan.target), name(entry.uri))]
+    foreign = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in ours]
+    published = any(name(entry.uri) == "_metadata" for entry in entries)
+    if published and claimed_by(plan.target) != plan.digest:
+        foreign.append(places_of(plan).metadata)
+    if foreign:
+        raise RequestError(
+            "the target is occupied",
+            path=plan.target,
+            expected="an empty or absent directory",
+            found=_published_before(plan.target, published) or f"other files ({len(foreign)}), such as {min(foreign)}",
+            advice=_other_target(plan.target, published, foreign),
+        )
+
+
+def _published_before(target: str, published: bool) -> str | None:
+    """Return which plan published the existing `_metadata`, or None if no certificate names it."""
+    if not published:
+        return None
+    try:
+        certificate = certificate_beside(target)
+        published_sha256 = hashlib.sha256(read_document(Places(target, "").metadata)).hexdigest()
+    except RescaleError:  # the error at hand matters more
+        return None
+    if certificate is None or certificate.candidate_sha256 != published_sha256:
+        return None
+    return f"a published result of plan {(certificate.plan or '')[:8]} (see {certificate_place(target)})"
+
+
+def _other_target(target: str, published: bool, foreign: Sequence[str]) -> str:
+    """Return advice for an occupied target; `discard` keeps files that no run has written."""
+    if published:
+        return "name another target"
+    if not any(plan_in_name(name(uri)) for uri in foreign):
+        return "name another target, or move these files away: Rescale did not write them, so discard keeps them"
+    return Advice("name another target, or remove what an unpublished run left: ", command("discard", quoted(target)))

@@ -1,0 +1,79 @@
+"""The question whether a plan may be carried out, and the one decision about it: documents beside the target.
+
+Both are put only if absent, so a target has one decision for each plan, whichever runs ask. A plan without a question
+needs no decision. `states` says what is allowed before and after a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from rescale.runstate.documents import read_document
+from rescale.runstate.places import Places, cut_over_place
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError
+
+
+@dataclass(frozen=True)
+class Question:
+    """The run that asks (as key and value), and the time."""
+
+    by: Mapping[str, str]
+    at: str
+
+    def __str__(self) -> str:
+        return ", ".join([*(f"{key} {value}" for key, value in self.by.items()), self.at])
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the plan is approved, the answer as a clause, the run that got it (as key and value), and the time."""
+
+    approved: bool
+    answer: str
+    by: Mapping[str, str]
+    at: str
+
+    def __str__(self) -> str:
+        return ", ".join([self.answer, *(f"{key} {value}" for key, value in self.by.items()), self.at])
+
+
+D = TypeVar("D", Question, Decision)
+
+
+class Approval(NamedTuple):
+    """The question about a plan, None if no run has asked; and the decision, None without an answer."""
+
+    question: Question | None
+    decision: Decision | None
+
+
+def approval_of(places: Places) -> Approval:
+    """Return question and decision of a plan. Raises `RequestError` for a document that Rescale did not write."""
+    asked, decided = open_store(places.target).stats([places.question, places.decision])
+    return Approval(
+        None if asked is None else _read(places.question, Question),
+        None if decided is None else _read(places.decision, Decision),
+    )
+
+
+def cut_over_decision(target: str) -> Decision | None:
+    """Return the decision on the cut-over of the job that a target follows, or None if there is none yet."""
+    uri = cut_over_place(target)
+    return None if open_store(uri).stat(uri) is None else _read(uri, Decision)
+
+
+def _read(uri: str, kind: type[D]) -> D:
+    try:
+        return msgspec.json.decode(read_document(uri), type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise RequestError(
+            f"the {kind.__name__.lower()} about the plan is not a document that Rescale wrote",
+            path=uri,
+            found=error,
+            advice="name another target",
+        ) from None

@@ -1,0 +1,108 @@
+"""Documents of a run beside its target; the first of them is the plan."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+import msgspec
+
+from rescale.plan.plan import Plan, plan_from_json, plan_to_json
+from rescale.runstate.places import places_of
+from rescale.storage.files.owned import BESIDE
+from rescale.storage.locations import join, name, parent
+from rescale.storage.second_look import DOCUMENTS, looked_at_again
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError, SnapshotError
+
+_OF_PLAN = re.compile(r"plan-([0-9a-f]{64})\.json")
+
+DOCUMENT_LIMIT = 1 << 30
+"""Largest document of our own that is read, in bytes."""
+
+
+def read_document(uri: str) -> bytes:
+    """Return the bytes of a document; raise `SnapshotError` if it is larger than `DOCUMENT_LIMIT`."""
+    return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
+
+
+def store_plan(plan: Plan) -> None:
+    """Put the plan beside its target, where `load_plan` reads it. A target may have plans of several requests."""
+    uri = places_of(plan).plan
+    open_store(uri).put(uri, plan_to_json(plan))
+
+
+def store_plan_page(plan: Plan, text: str) -> None:
+    """Put the readable plan, in Markdown, beside its target."""
+    uri = places_of(plan).plan_page
+    open_store(uri).put(uri, text.encode())
+
+
+def store_report(plan: Plan, page: bytes) -> None:
+    """Put the report of the run beside its target, which its plan must have claimed."""
+    uri = places_of(plan).report
+    open_store(uri).put(uri, page)
+
+
+def store_report_data(plan: Plan, data: bytes) -> None:
+    """Put the part of the report's data that neither the plan nor another document holds."""
+    uri = places_of(plan).report_data
+    open_store(uri).put(uri, data)
+
+
+def refuse_other_result(uri: str) -> None:
+    """Raise `RequestError` if the result document of a step would replace another file, or be in a snapshot.
+
+    Beside a target every file with the document's name is ours.
+    """
+    folder, store = parent(uri), open_store(uri)
+    if folder.endswith(BESIDE):
+        return
+    metadata = join(folder, "_metadata")
+    if name(uri) == "_metadata" or store.stat(metadata) is not None:
+        raise RequestError(
+            "the result document of a step must not be in a snapshot",
+            path=uri,
+            expected="a file in a directory of its own",
+            found=metadata,
+            advice="name another file: --result FILE",
+        )
+    if store.stat(uri) is not None and not _is_result(read_document(uri)):
+        raise RequestError(
+            "the result document of a step would overwrite another file",
+            path=uri,
+            expected="no file yet, or the result document of a step",
+            advice="name another file: --result FILE",
+        )
+
+
+def _is_result(data: bytes) -> bool:
+    try:
+        document = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return document.get("status") in ("done", "failed")
+
+
+def load_plan(uri: str) -> Plan:
+    """Return the plan in a file. Raises `SnapshotError` if it is not a plan, or not the plan that the name promises.
+
+    Raises `StoreError`, which is worth a retry, if a second read does not confirm that.
+    """
+    return looked_at_again(lambda: _read_plan(uri), DOCUMENTS)
+
+
+def _read_plan(uri: str) -> Plan:
+    """Read the plan, and compare its bytes with the digest in its name, which two misreads never agree on."""
+    document = read_document(uri)
+    named, digest = _OF_PLAN.fullmatch(name(uri)), hashlib.sha256(document).hexdigest()
+    if named is not None and named[1] != digest:
+        raise SnapshotError(
+            "the plan was changed after it was written: its digest is not the one in its name",
+            path=uri,
+            expected=named[1],
+            found=digest,
+            advice="plan again: the file was damaged or edited, or written by another version of Rescale",
+        )
+    return plan_from_json(document, uri)

@@ -1,0 +1,207 @@
+"""Places of a run's files: the result is flat in the target, and the run's documents are in `<target>.rescale/`.
+
+Flink deletes a claimed savepoint directory non-recursively, so the target must hold nothing but the snapshot.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rescale.storage.files.owned import BESIDE, PINS, ROUNDS
+from rescale.storage.locations import contains, join, real
+
+if TYPE_CHECKING:
+    from rescale.plan.plan import Plan
+
+_DOCUMENT = re.compile(
+    r"claim|discarding|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(question|approval)-[0-9a-f]{64}\.json|(handles|result)-\w+\.json"
+    r"|run-[0-9a-f]{8}-[0-9a-f]{16}\.json|probe-[0-9a-f]{32}-[a-z]+|\..+\.[0-9a-f]{32}\.tmp"
+)
+_STAGED = re.compile(r"[0-9a-f]{32}-(?:raw)?(?:keyed|operator)-\d+-[0-9a-f]{8}(?:-[^/]+)?(?:\.[0-9a-f]{32})?")
+"""Names of unfinished files: those of `Plan.file_name`, with the suffixes that stores and writers append."""
+
+_PROBE = re.compile(r"probe-[0-9a-f]{32}-[a-z]+\.[0-9a-f]{32}")
+_TEMPORARY = re.compile(r"\.staging\.[0-9a-f]{32}\.tmp")
+_STATE = re.compile(r"[0-9a-f]{32}-(?:raw)?(?:keyed|operator)-\d+-([0-9a-f]{8})(?:-.+)?")
+"""Names of files of state (`Plan.file_name`)."""
+
+
+def beside(target: str) -> str:
+    """Return `<target>.rescale`, the directory for files of a run that are not part of its result.
+
+    If the target is a symbolic link, the directory is beside the link's destination, so that each target has one claim.
+    """
+    return f"{real(target)}.rescale"
+
+
+@dataclass(frozen=True)
+class Places:
+    """The places of the run of one plan; `digest` is the plan's, in hex."""
+
+    target: str
+    digest: str
+
+    @property
+    def metadata(self) -> str:
+        return join(self.target, "_metadata")
+
+    @property
+    def plan(self) -> str:
+        return self._beside(f"plan-{self.digest}.json")
+
+    @property
+    def plan_page(self) -> str:
+        """The readable plan, in Markdown."""
+        return self._beside(f"plan-{self.digest}.md")
+
+    @property
+    def question(self) -> str:
+        """The question whether the plan may be carried out."""
+        return self._beside(f"question-{self.digest}.json")
+
+    @property
+    def decision(self) -> str:
+        """The decision about the plan."""
+        return self._beside(f"approval-{self.digest}.json")
+
+    @property
+    def claim(self) -> str:
+        return claim_place(self.target)
+
+    @property
+    def staging(self) -> str:
+        return self._beside("staging")
+
+    @property
+    def candidate(self) -> str:
+        return self._beside("candidate")
+
+    @property
+    def certificate(self) -> str:
+        return certificate_place(self.target)
+
+    @property
+    def publishing(self) -> str:
+        """Mark that is put shortly before the result is published."""
+        return self._beside("publishing")
+
+    @property
+    def published(self) -> str:
+        """Mark that is put shortly after the result was published, and remains if `_metadata` is deleted."""
+        return self._beside("published")
+
+    @property
+    def report(self) -> str:
+        """The report of the run, an HTML page."""
+        return self._beside("report.html")
+
+    @property
+    def report_data(self) -> str:
+        """Data of the report that is not in the plan."""
+        return self._beside("report.json")
+
+    def written_handles(self, step: str) -> str:
+        """Return the place of the handles that a moving step wrote; `step` is `keyed` or `operator`."""
+        return self._beside(f"handles-{step}.json")
+
+    def run(self, name: str) -> str:
+        """Return the place of the note of a run that resumes under another run's claim; `name` is its hash."""
+        return self._beside(f"run-{self.digest[:8]}-{name}.json")
+
+    def result(self, step: str) -> str:
+        """Return the place of the result document of a step's process."""
+        return self._beside(f"result-{step}.json")
+
+    def stream(self, name: str) -> str:
+        """Return the place of a file of state."""
+        return join(self.target, name)
+
+    def _beside(self, name: str) -> str:
+        return join(beside(self.target), name)
+
+
+def places_of(plan: Plan) -> Places:
+    """Return the places of a plan's run."""
+    return Places(plan.target, plan.digest)
+
+
+def is_document(target: str, uri: str) -> bool:
+    """Return whether a file beside the target is a document of a run, or an unfinished file of one."""
+    name = uri.removeprefix(f"{beside(target)}/")
+    if name.startswith("staging/"):
+        return is_staged(name.removeprefix("staging/"))
+    return _DOCUMENT.fullmatch(name) is not None
+
+
+def is_staged(name: str) -> bool:
+    """Return whether a name in the directory of unfinished files is that of a run's file, or of a probe."""
+    return (
+        _PROBE.fullmatch(name) is not None
+        or _STAGED.fullmatch(name) is not None
+        or _TEMPORARY.fullmatch(name) is not None
+    )
+
+
+def plan_in_name(name: str) -> str | None:
+    """Return the first eight digits of the plan that a file of state belongs to; None for any other file."""
+    match = _STATE.fullmatch(name)
+    return match[1] if match else None
+
+
+def claim_place(target: str) -> str:
+    """Return the place of the claim on a target."""
+    return join(beside(target), "claim")
+
+
+def discarding_place(target: str) -> str:
+    """Return the place of the note that exists while the target is being discarded."""
+    return join(beside(target), "discarding")
+
+
+def probe_place(target: str, name: str) -> str:
+    """Return the place of a probe, by which a store is tried; `name` is random."""
+    return join(beside(target), f"probe-{name}")
+
+
+def certificate_place(target: str) -> str:
+    """Return the place of the certificate of a target."""
+    return join(beside(target), "certificate.json")
+
+
+def follower_place(target: str) -> str:
+    """Return the place of the document of the target's follower."""
+    return join(beside(target), "follower.json")
+
+
+def cut_over_place(target: str) -> str:
+    """Return the place of the decision on the cut-over to a followed target."""
+    return join(beside(target), "cut-over.json")
+
+
+def pins_place(target: str) -> str:
+    """Return the directory where a follower pins checkpoints, as if it were the job's own."""
+    return join(beside(target), PINS)
+
+
+def rounds_place(target: str) -> str:
+    """Return the directory of a follower's rounds."""
+    return join(beside(target), ROUNDS)
+
+
+def orders_place(target: str) -> str:
+    """Return the directory of orders for the process that makes a follower's rounds on another machine."""
+    return join(beside(target), "orders")
+
+
+def is_followers(target: str, uri: str) -> bool:
+    """Return whether a file is a pin of the target's follower, belongs to one of its rounds, or is its document."""
+    documents = (follower_place(target), cut_over_place(target))
+    folders = (pins_place(target), rounds_place(target), orders_place(target))
+    return uri in documents or any(contains(folder, uri) for folder in folders)
+
+
+def lies_with_follower(uri: str) -> bool:
+    """Return whether a place is among the pins or rounds of a follower, which change and so need no protection."""
+    return any(f"{BESIDE}/{folder}/" in real(uri) for folder in (PINS, ROUNDS))

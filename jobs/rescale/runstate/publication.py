@@ -1,0 +1,164 @@
+"""Publication, the last step: the certified candidate becomes `_metadata`, and the result a checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.certificate import Certificate, certificate_for
+from rescale.runstate.certified_files import check_files
+from rescale.runstate.documents import read_document
+from rescale.runstate.leftovers import clear_leftovers
+from rescale.runstate.places import places_of
+from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
+from rescale.storage.second_look import DOCUMENTS, RESULT, looked_at_again, misread
+from rescale.storage.store import open_store
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import IntegrityError, RequestError, StoreError
+
+
+@dataclass(frozen=True)
+class Published:
+    """A result that Flink can restore.
+
+    `sha256` is that of its `_metadata`, `already` says that it had been published before, `proof` how deep it was
+    compared with its source, and `compared` how many bytes of state were compared.
+    """
+
+    target: str
+    sha256: str
+    already: bool
+    proof: Proof
+    compared: int
+
+
+def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
+    """Put the bytes that the certificate names as `_metadata`, if absent, and nothing else.
+
+    Raises `IntegrityError` if a file of the result is not in its certified version, also if the result was published
+    before, and `RequestError` if the result is being discarded or was discarded meanwhile.
+    """
+    already = permit(plan, Transition.PUBLISH) is State.PUBLISHED
+    claim = _read_twice(plan)
+    certificate, candidate = looked_at_again(lambda: _certified(plan), DOCUMENTS)
+    if not already:
+        clear_leftovers(places_of(plan))
+    check_files(plan.target, certificate.files, published=already)
+    if not already:
+        already = _begin(plan, claim)
+    if already or not _put(places_of(plan).metadata, candidate, accept_unconditional=accept_unconditional):
+        _refuse_another(places_of(plan).metadata, candidate, certificate)
+    _put_published_mark(plan)
+    return Published(plan.target, certificate.candidate_sha256, already, certificate.proof, certificate.bytes)
+
+
+def _begin(plan: Plan, claim: Claim | None) -> bool:
+    """Put the mark that precedes `_metadata`; return whether another run has published meanwhile.
+
+    Raises `RequestError` if `_metadata` must not be put: the result is being discarded, or another run published it and
+    it is gone since.
+    """
+    places, store = places_of(plan), open_store(plan.target)
+    store.put(places.publishing, b"the _metadata of this result was about to be put\n")
+    _give_way(plan, claim)
+    return store.stat(places.published) is not None and permit(plan, Transition.PUBLISH) is State.PUBLISHED
+
+
+def _refuse_another(uri: str, candidate: bytes, certificate: Certificate) -> None:
+    """Raise `RequestError` if `_metadata` is not the candidate, and `StoreError` if it reads differently each time."""
+    looks = []
+    for _ in range(2):  # a single look may misread it
+        looks.append(read_document(uri))
+        if looks[-1] == candidate:
+            return
+    another = RequestError(
+        "the target holds another published result",
+        path=uri,
+        expected=f"none, or one with SHA-256 {certificate.candidate_sha256}",
+        found=f"one with SHA-256 {hashlib.sha256(looks[0]).hexdigest()}",
+        advice="name another target",
+    )
+    raise another if looks[0] == looks[1] else misread([RESULT], another)
+
+
+def _put_published_mark(plan: Plan) -> None:
+    places, store = places_of(plan), open_store(plan.target)
+    if store.stat(places.published) is None:
+        store.put(places.published, b"the _metadata of this result was put: who deletes it may still use the files\n")
+
+
+def _put(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:
+    """Put the candidate as `_metadata`; return whether the store guarantees that it exists now."""
+    store = open_store(uri)
+    if not accept_unconditional:
+        return store.put_if_absent(uri, candidate)
+    store.put(uri, candidate)  # no conditional request, which the store may not support
+    return False
+
+
+def _certified(plan: Plan) -> tuple[Certificate, bytes]:
+    """Return the certificate and the candidate; raise `IntegrityError` if the certificate names another candidate."""
+    certificate, place = certificate_for(plan), places_of(plan).candidate
+    candidate = read_document(place)
+    sha256 = hashlib.sha256(candidate).hexdigest()
+    if certificate.candidate_sha256 != sha256:
+        raise IntegrityError(
+            "the candidate for `_metadata` is not the validated one; nothing was published",
+            path=place,
+            expected=certificate.candidate_sha256,
+            found=sha256,
+            advice=Advice(SAME_COMMAND, ": it validates again"),
+        )
+    return certificate, candidate
+
+
+def _read_twice(plan: Plan) -> Claim | None:
+    """Return the claim for a later comparison, read twice to detect a misread."""
+    first, second = _claim_on(plan), _claim_on(plan)
+    if first != second:
+        raise StoreError(
+            "the claim did not read the same twice", path=places_of(plan).claim, expected=first, found=second
+        )
+    return first
+
+
+def _claim_on(plan: Plan) -> Claim | None:
+    return looked_at_again(lambda: claim_on(plan.target), DOCUMENTS)
+
+
+def _give_way(plan: Plan, claim: Claim | None) -> None:
+    """Raise `RequestError` if a `discard` is active, whose note exists; it gives way itself if it sees our mark first.
+
+    `discard` removes the claim before its note. So the note is checked before the claim: otherwise a whole discard
+    could end between the two checks. If the claim has changed, the mark that was just put is meaningless, and removed.
+    """
+    discarded = is_being_discarded(plan.target)
+    now = _claim_on(plan)
+    if now != claim:
+        now = _read_twice(plan)
+    if now == claim and not discarded:
+        return
+    if now != claim:
+        open_store(plan.target).delete([places_of(plan).publishing])
+    raise RequestError(
+        "the result was discarded before it was published",
+        path=plan.target,
+        advice=Advice(SAME_COMMAND, " when the discard has ended"),
+    )
+
+
+def is_published(plan: Plan) -> bool:
+    """Return whether the target's `_metadata` is this plan's candidate."""
+    places = places_of(plan)
+    return (
+        state_of(plan.target, plan.digest) is State.PUBLISHED
+        and open_store(places.candidate).stat(places.candidate) is not None
+        and read_document(places.metadata) == read_document(places.candidate)
+    )
+
+
+def was_published(plan: Plan) -> bool:
+    """Return whether the result is or was published. A job that owns it deletes it after newer checkpoints."""
+    return is_published(plan) or state_of(plan.target, plan.digest) in (State.GONE, State.EMPTIED)

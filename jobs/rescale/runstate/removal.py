@@ -1,0 +1,254 @@
+"""`discard`, the opposite of publication: it removes the files that an unpublished run left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rescale.runstate.claim import planned_names
+from rescale.runstate.documents import load_plan, read_document
+from rescale.runstate.follower_removal import remove_follower
+from rescale.runstate.leftovers import clear_leftovers
+from rescale.runstate.places import (
+    Places,
+    beside,
+    certificate_place,
+    discarding_place,
+    is_document,
+    is_followers,
+    plan_in_name,
+)
+from rescale.runstate.states import (
+    TRANSITIONS,
+    State,
+    Transition,
+    claim_on,
+    claimed_by,
+    is_being_discarded,
+    refuse_unless,
+    state_of,
+)
+from rescale.runstate.territory import take_documents
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+from rescale.text.advice import Advice, command
+from rescale.text.errors import RequestError, StoreError
+from rescale.text.names import quoted
+
+_NOTE = "the files of plan {} in this target are being discarded\n"
+_PLAN = re.compile(rb"[0-9a-f]{64}")
+
+_AT_ONCE = 500
+"""Files deleted between two ownership checks."""
+
+_MAX_ROUNDS = 3
+"""Rounds in which new files are removed before that is an error; an outdated listing may cause one."""
+
+
+@dataclass(frozen=True)
+class Discarded:
+    """Files that `discard` removed, and files that it kept because Rescale did not write them."""
+
+    removed: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
+    """Remove the files that an unpublished run left in and beside the target; the claim is removed last.
+
+    The files of a follower of the target are removed too, unless `keeps_follower`.
+
+    An interrupted discard can be repeated. It puts its note first, and then checks the target again: a run that is
+    still active has either put its mark by now, or will see the note and not publish.
+
+    Raises `RequestError` if the target is or may have been published, if nothing shows that the files are ours, or if
+    new files keep appearing.
+    """
+    take_documents(target)
+    digest = claimed_by(target)
+    plan = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
+    state = state_of(target, digest)
+    _give_way(state, target)
+    listing = _list(target)
+    files = _files_of_the_plan(listing, digest, state)
+    of_follower = remove_follower(target) if listing.has_follower and not keeps_follower else []
+    if digest is not None:
+        _put_note(Places(target, digest))
+        _give_way(state_of(target, digest), target)
+    _give_way_to_another(target, plan)
+    clear_leftovers(Places(target, ""))
+    _remove_documents(listing, plan)
+    _remove_files(target, files, plan)
+    if plan is not None and state is not State.EMPTIED:
+        files += _remove_new_files(target, plan)
+    _remove_last(listing, plan)
+    removed = (*files, *of_follower, *listing.documents)
+    return Discarded(removed, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed}), target)))
+
+
+@dataclass(frozen=True)
+class _Listing:
+    """Files in a target and beside it; `documents` are the documents of runs among the latter."""
+
+    target: str
+    inside: tuple[str, ...]
+    beside: tuple[str, ...]
+    documents: tuple[str, ...]
+    has_follower: bool
+
+    @property
+    def last(self) -> tuple[list[str], ...]:
+        """Files that are removed after all others, in this order; the note of the discard is the last."""
+        places = Places(self.target, "")
+        plans = [uri for uri in self.documents if name(uri).startswith(("plan-", "question-", "approval-"))]
+        return [places.published], [places.claim], [*plans, places.publishing], [discarding_place(self.target)]
+
+
+def _list(target: str) -> _Listing:
+    store = open_store(target)
+    inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
+    without_follower = tuple(uri for uri in everything if not is_followers(target, uri))
+    documents = tuple(uri for uri in without_follower if is_document(target, uri))
+    return _Listing(target, inside, without_follower, documents, has_follower=len(everything) > len(without_follower))
+
+
+def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> list[str]:
+    """Return the files in the target that belong to the claiming plan, if that plan can be read.
+
+    Without a claim, or without the plan, these files are removed later, by the plan in their names. Raises
+    `RequestError` if nothing shows that the files are ours.
+    """
+    if digest is None:
+        if listing.inside and not listing.documents:
+            raise _no_run(listing.target, listing.inside)
+        return []
+    if state is State.EMPTIED:
+        refuse_unless(State.GONE if listing.inside else state, Transition.DISCARD, listing.target)
+        return []
+    if not listing.inside:
+        return []
+    plan = Places(listing.target, digest).plan
+    if open_store(plan).stat(plan) is None:  # a slow run claimed the target while it was being discarded
+        return []
+    # A damaged plan, which would name other files and leave those of the run behind, fails to load.
+    planned = planned_names(load_plan(plan))
+    return [uri for uri in listing.inside if name(uri) in planned]
+
+
+def _remove_documents(listing: _Listing, plan: str | None) -> None:
+    """Remove all documents but the last ones; the certificate is removed before the documents that it refers to."""
+    target, places = listing.target, [certificate_place(listing.target)]
+    if certificate := _existing(places, target):
+        _remove(certificate, target, plan)
+    last = [uri for batch in listing.last for uri in batch]
+    _remove([uri for uri in listing.documents if uri not in (*places, *last)], target, plan)
+
+
+def _remove_files(target: str, files: Sequence[str], plan: str | None) -> None:
+    for at in range(0, len(files), _AT_ONCE):
+        _remove(files[at : at + _AT_ONCE], target, plan)
+
+
+def _remove_last(listing: _Listing, plan: str | None) -> None:
+    for batch in listing.last:
+        _remove(_existing(batch, listing.target), listing.target, plan)
+
+
+def _remove(uris: Sequence[str], target: str, plan: str | None) -> None:
+    """Delete files, unless another discard has ended: earlier checks may no longer hold."""
+    _give_way_to_another(target, plan)
+    open_store(target).delete(uris)
+
+
+def _noted_plan(target: str) -> str | None:
+    """Return the digest of the plan that is being discarded; None without a note, or if it names no plan."""
+    note = discarding_place(target)
+    match = _PLAN.search(read_document(note)) if is_being_discarded(target) else None
+    return match[0].decode() if match else None
+
+
+def _put_note(places: Places) -> None:
+    """Put the note of the discard. If the disk is full, remove staged files and pages first."""
+    note = discarding_place(places.target)
+    store, text = open_store(places.target), _NOTE.format(places.digest).encode()
+    try:
+        store.put(note, text)
+    except StoreError:
+        clear_leftovers(places)
+        _delete_existing([places.report, places.report_data, places.plan_page], places.target)
+        store.put(note, text)
+
+
+def _give_way(state: State, target: str) -> None:
+    """Remove the note and raise `RequestError` if nothing may be discarded in this state."""
+    if Transition.DISCARD not in TRANSITIONS[state]:
+        _delete_existing([discarding_place(target)], target)
+    refuse_unless(state, Transition.DISCARD, target)
+
+
+def _give_way_to_another(target: str, digest: str | None) -> None:
+    """Raise `RequestError` if another discard has ended meanwhile: the files may belong to a new run.
+
+    `digest` is that of the discarded plan; None if there was no claim, and so there is no note.
+    """
+    if digest is None and (claim := claim_on(target)) is not None:
+        raise RequestError(
+            "a run has claimed the target meanwhile",
+            path=target,
+            found=claim,
+            advice=Advice("check that run; to remove its files as well: ", command("discard", quoted(target))),
+        )
+    if digest is not None and not is_being_discarded(target):
+        raise RequestError(
+            "another discard of this target has ended meanwhile",
+            path=target,
+            advice=Advice("check which files are left; to remove them as well: ", command("discard", quoted(target))),
+        )
+
+
+def _delete_existing(uris: Sequence[str], target: str) -> None:
+    open_store(target).delete(_existing(uris, target))
+
+
+def _existing(uris: Sequence[str], target: str) -> list[str]:
+    """Return the files that exist: a policy may only allow to delete files that the run has put."""
+    return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
+
+
+def _remove_new_files(target: str, digest: str) -> list[str]:
+    """Remove files that a task of the run has written meanwhile, known by the plan in their names.
+
+    Raises `RequestError` if new files keep appearing. Claim and note remain then, so that no run starts in the target.
+    """
+    store = open_store(target)
+    removed: list[str] = []
+    for _ in range(_MAX_ROUNDS):
+        new = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
+        if not new:
+            return removed
+        _remove_files(target, new, digest)
+        removed += new
+    raise RequestError(
+        "the run that is being discarded is still active: it writes new files",
+        path=target,
+        found=f"{len(removed)} new files, which were removed; the last is {removed[-1]}",
+        advice=Advice("end that run, then remove its files: ", command("discard", quoted(target))),
+    )
+
+
+def _no_run(target: str, inside: Sequence[str]) -> RequestError:
+    late = [uri for uri in inside if plan_in_name(name(uri)) is not None]
+    if not late:
+        return RequestError(
+            "no run of Rescale has left files here",
+            path=target,
+            found=f"{len(inside)} files, and no claim on the target",
+        )
+    return RequestError(
+        "the files have names like those of a run, but no claim shows that they may be removed",
+        path=target,
+        found=f"{len(late)} of plan {plan_in_name(name(late[0]))} and perhaps others, such as {late[0]}",
+        advice="a run that was still active after its discard leaves such files, and so does a published result that "
+        "was moved: remove them yourself if nothing refers to them, or repeat that run, which takes them over",
+    )

@@ -1,0 +1,53 @@
+"""Notes of the runs that resume a plan under its claim.
+
+A claim names the run that made it. A later run of the same plan resumes it, and the first run may have ended by then.
+So each later run leaves a note beside the target, and a check for live runs covers all of them. Nothing in a target
+depends on these notes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from rescale.plan.plan import Plan
+from rescale.runstate.documents import read_document
+from rescale.runstate.places import beside, places_of
+from rescale.runstate.states import Claim, claim_on
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError
+
+
+def note_run(plan: Plan, by: Mapping[str, str]) -> None:
+    """Put a note that this run works for the plan that has claimed its target, unless the claim names the run."""
+    claim = claim_on(plan.target)
+    if claim is None or claim.by == by:
+        return
+    note = json.dumps(dict(by), sort_keys=True).encode()
+    uri = places_of(plan).run(hashlib.sha256(note).hexdigest()[:16])
+    store = open_store(uri)
+    if store.stat(uri) is None:
+        store.put(uri, note)
+
+
+def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:
+    """Return the runs that have worked for the plan of a claim, the one that made the claim first.
+
+    Raises `RequestError` for a file that has the name of a note, but is not a note.
+    """
+    notes = [entry.uri for entry in open_store(target).list(beside(target))]
+    return [claim.by, *(_read(uri) for uri in notes if name(uri).startswith(f"run-{claim.plan[:8]}-"))]
+
+
+def _read(uri: str) -> dict[str, str]:
+    data = read_document(uri)
+    try:
+        return {str(key): str(value) for key, value in json.loads(data).items()}
+    except (ValueError, AttributeError, RecursionError):
+        raise RequestError(
+            "a file beside the target has the name of a run's note, but Rescale did not write it",
+            path=uri,
+            advice="find out what wrote it, and remove it if no run is active",
+        ) from None

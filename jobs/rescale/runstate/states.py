@@ -1,0 +1,380 @@
+"""The protocol of a run on its target: the states that a target can be in, and the transitions that each state allows.
+
+A target's state follows from the files in it and beside it. It is stored nowhere else, so a run that comes after a
+crash looks at the files. Every function of this package that writes calls `permit` first.
+
+    state       files that exist                  written by           meaning after a crash        may continue
+    ----------  --------------------------------  -------------------  ---------------------------  -----------------
+    FREE        nothing of ours, or plans         claim (the plan)     nothing was started          any plan
+    CLAIMED     a claim that names the plan       claim, if absent     files of state may exist,    the plan; discard
+                                                                       each whole
+    MOVED       the handles of all new streams    the moving steps,    all files of state were      the plan; discard
+                                                  last of all          written
+    CERTIFIED   a candidate for `_metadata`, and  validate, the        the candidate was compared   the plan; discard
+                a certificate that names it       certificate last     with the source
+    PUBLISHING  the same, and `publishing`        publish, before      `_metadata` may have         the plan
+                                                  `_metadata`          existed, and be deleted
+    PUBLISHED   `_metadata`                       publish, if absent   the result is a checkpoint   its readers
+    GONE        `published` and files of state,   publish, after       a job may own the files      nobody
+                without `_metadata`               `_metadata`
+    EMPTIED     the same without any file         publish, likewise    no files are left            discard
+    TAKEN       a claim that names another plan   a run of that plan   as above, for that plan      that plan; discard
+    OCCUPIED    `_metadata` without a claim       another program      it is not ours               nobody
+
+Why runs do not harm each other. A file of state appears whole, under a name that only its plan has, with bytes that
+depend only on the plan. So two runs of one plan write the same bytes, even if tasks of a killed run are still active.
+Runs of two plans never mix, because each must claim the target first. `discard` removes the claim after all files that
+the claim covers, so it can be repeated.
+
+Why there are two marks. A job that Flink starts in CLAIM mode owns the result. Once newer checkpoints have replaced it,
+Flink deletes `_metadata`, and the other files that newer checkpoints do not refer to. The remaining files must not look
+as if the result had never been published. No store puts two objects at once, so one mark is put before `_metadata` and
+one after it.
+
+* `publishing` alone says that `_metadata` may have existed. Nothing in the target may be deleted or overwritten. The
+  plan may publish: all files are in their certified versions, and none is changed. Either the result was never
+  published, or the run was killed between two requests and the job deleted `_metadata` before any run looked; then
+  `_metadata` is put again with the same bytes.
+* `published` says that `_metadata` existed. The publisher puts this mark, and so does every later run that finds
+  `_metadata`. If the mark exists and `_metadata` does not, no run does anything in the target. A publisher checks the
+  mark right before it puts `_metadata`, because it may have been paused while its successor published.
+
+Approval. A plan may need an approval. The question is put before it is shown to anybody, the decision when it is
+answered; both are put if absent, and both have the plan's digest in their names. As long as there is a question and no
+decision, no run of the plan moves, validates or publishes anything, even a run that needs no approval. After a
+rejection, no run does so, and none starts: only `discard` removes question and decision, after the claim. A published
+result needs no decision any more.
+
+Races of `publish` and `discard`. `publish` puts its mark, then looks for the note of `discard`; `discard` puts its
+note, then looks for the mark. Whichever comes second gives way, before it has put `_metadata` or deleted a file. Only
+`discard` removes a mark, when no file is left; or the publication that put it, if everything was discarded before.
+`discard` checks its note again before each request that deletes: if the note is gone, another discard has finished, and
+the files may belong to a new run.
+
+Followers. `follow` reads checkpoints of a running job, one after the other, before a run claims the target: the target
+is FREE meanwhile. The files of the follower are beside the target, and its state follows only from these files.
+
+    file                      written by                   means                          after a crash
+    ------------------------  ---------------------------  -----------------------------  -----------------------------
+    follower.json             follow, first, if absent     the target follows this job,   the same job in the same
+                                                           in this shape                  shape, nothing else
+    pins/…                    follow, each whole           the file outlives Flink's      serves whichever checkpoint
+                                                           deletion                       is pinned next
+    pins/chk-N/_metadata      follow, after all files      checkpoint N is pinned         its round is made, or goes on
+                              that it names
+    pins/chk-N/_flushed       a thread of follow, after    what checkpoint N flushed is   the next round looks for
+                              all files above level 1      pinned                         changed keys in these files
+    rounds/N, rounds/N.       a run with rounds/N as its   as in the table above, of      the run goes on; one of
+    rescale/…                 target                       that run                       another plan is removed
+    rounds/N/_metadata        publish of that run          round N is there               the next round continues it
+    rounds/N.json             follow, after it             what the round took            it is written again, without
+                                                                                          its time
+
+A round continues the newest finished round, or the full run (the root) on which that round is based. So these two are
+kept, with the pins of their checkpoints. All others are removed after a round, `_metadata` first. Two followers of one
+target do the same; if one removes a round too early, the other refuses to continue it.
+
+`follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
+The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An
+unpublished finish of an older checkpoint of that job is discarded first, because the job has run on. A follower that is
+active meanwhile sees at the end of its round that its document is gone, and removes the files that it has put since.
+
+Limits. Between the last check and the request that follows it, a process can be paused for any time. If a publisher is
+paused just there, for as long as a job takes to own the result and to replace it, it puts a `_metadata` whose files are
+gone. If a `discard` is, it deletes files of a new run of the same plan. If a publisher is, while somebody is being
+asked, it publishes before the answer. No store offers a request that would close these gaps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum, auto
+from typing import NamedTuple
+
+from rescale.plan.plan import Plan
+from rescale.runstate.decisions import approval_of
+from rescale.runstate.documents import DOCUMENT_LIMIT
+from rescale.runstate.places import Places, claim_place, discarding_place, places_of
+from rescale.runstate.territory import check_territory, take_documents
+from rescale.storage.second_look import DOCUMENTS, looked_at_again
+from rescale.storage.store import Store, open_store
+from rescale.text.advice import SAME_COMMAND, Advice, command
+from rescale.text.errors import RequestError, StoreError
+from rescale.text.names import quoted
+
+_LISTINGS = 2
+"""Number of empty listings after which a directory counts as empty: a listing may be outdated."""
+
+_SHOWN = 500
+"""Characters that an error shows of a file that is not a claim; a claim is shorter."""
+
+STEPS = KEYED, OPERATOR = "keyed", "operator"
+"""The moving steps, as they name the handles that they write."""
+
+
+class State(StrEnum):
+    """State of a target for one plan, as in the table above."""
+
+    FREE = auto()
+    CLAIMED = auto()
+    MOVED = auto()
+    CERTIFIED = auto()
+    PUBLISHING = auto()
+    PUBLISHED = auto()
+    GONE = auto()
+    EMPTIED = auto()
+    TAKEN = auto()
+    OCCUPIED = auto()
+
+
+class Transition(StrEnum):
+    """A step of a run, or of `discard`, that changes a target or the documents beside it."""
+
+    CLAIM = auto()
+    ASK = auto()
+    MOVE = auto()
+    CERTIFY = auto()
+    PUBLISH = auto()
+    DISCARD = auto()
+
+
+TRANSITIONS: Mapping[State, Mapping[Transition, State]] = {
+    State.FREE: {Transition.CLAIM: State.CLAIMED, Transition.DISCARD: State.FREE},
+    State.CLAIMED: {
+        Transition.CLAIM: State.CLAIMED,
+        Transition.ASK: State.CLAIMED,
+        Transition.MOVE: State.MOVED,
+        Transition.DISCARD: State.FREE,
+    },
+    State.MOVED: {
+        Transition.CLAIM: State.MOVED,
+        Transition.ASK: State.MOVED,
+        Transition.MOVE: State.MOVED,
+        Transition.CERTIFY: State.CERTIFIED,
+        Transition.DISCARD: State.FREE,
+    },
+    State.CERTIFIED: {
+        Transition.CLAIM: State.CERTIFIED,
+        Transition.ASK: State.CERTIFIED,
+        Transition.MOVE: State.CERTIFIED,
+        Transition.CERTIFY: State.CERTIFIED,
+        Transition.PUBLISH: State.PUBLISHED,
+        Transition.DISCARD: State.FREE,
+    },
+    State.PUBLISHING: {
+        Transition.CLAIM: State.PUBLISHING,
+        Transition.ASK: State.PUBLISHING,
+        Transition.MOVE: State.PUBLISHING,
+        Transition.CERTIFY: State.PUBLISHING,
+        Transition.PUBLISH: State.PUBLISHED,
+    },
+    State.PUBLISHED: dict.fromkeys(
+        (Transition.CLAIM, Transition.ASK, Transition.MOVE, Transition.CERTIFY, Transition.PUBLISH), State.PUBLISHED
+    ),
+    State.GONE: {},
+    State.EMPTIED: {Transition.DISCARD: State.FREE},
+    State.TAKEN: {Transition.DISCARD: State.FREE},
+    State.OCCUPIED: {},
+}
+"""The transitions that each state allows, and the state they lead to (`MOVE`: once both moving steps are done)."""
+
+_STATES = {
+    State.FREE: "the target is not claimed",
+    State.CLAIMED: "not all state has been moved",
+    State.MOVED: "the result was not validated",
+    State.PUBLISHING: "the target was about to be published, and may have been",
+    State.PUBLISHED: "the target is published",
+    State.GONE: "the target was published, and its `_metadata` is gone: a job that owns it may still use its files",
+    State.EMPTIED: "the target was published, and all of its files are gone: only the documents beside it are left",
+    State.TAKEN: "the target is claimed by another plan",
+    State.OCCUPIED: "the target holds a snapshot that is not ours",
+}
+_RULES = {
+    Transition.CLAIM: "a run needs a free target",
+    Transition.ASK: "only a plan that has claimed its target can be approved",
+    Transition.MOVE: "state is only moved into a target that the plan has claimed",
+    Transition.CERTIFY: "only a complete result can be validated",
+    Transition.PUBLISH: "only a validated result can be published",
+    Transition.DISCARD: "discard removes only what an unpublished run left",
+}
+
+
+def state_of(target: str, digest: str | None) -> State:
+    """Return the state of a target for the plan with this digest."""
+    return _state_under(target, digest, claimed_by(target))
+
+
+def _state_under(target: str, digest: str | None, holder: str | None) -> State:
+    """Return the state of a target that the plan with the digest `holder` claims; None without a claim."""
+    places, store = Places(target, ""), open_store(target)
+
+    def is_there(place: str) -> bool:
+        return store.stat(place) is not None
+
+    ours = holder is not None and holder == digest
+    if is_there(places.metadata):
+        return State.PUBLISHED if ours else State.OCCUPIED
+    if not ours:
+        return State.FREE if holder is None else State.TAKEN
+    if is_there(places.published):
+        return State.GONE if any(store.list(target) for _ in range(_LISTINGS)) else State.EMPTIED
+    if is_there(places.candidate) and is_there(places.certificate):
+        return State.PUBLISHING if is_there(places.publishing) else State.CERTIFIED
+    return State.MOVED if all(is_there(places.written_handles(step)) for step in STEPS) else State.CLAIMED
+
+
+def permit(plan: Plan, transition: Transition) -> State:
+    """Return the target's state. Raises `RequestError` if the state does not allow the transition to a run of the plan.
+
+    Raises `StoreError`, which is worth a retry, if a second read does not confirm that.
+    """
+    check_territory(plan)
+    state = looked_at_again(lambda: _permitted(plan, transition), DOCUMENTS)
+    if transition is not Transition.CLAIM:
+        take_documents(plan.target)
+    return state
+
+
+def _permitted(plan: Plan, transition: Transition) -> State:
+    read = claimed_by(plan.target)
+    state = _state_under(plan.target, plan.digest, read)
+    holder = claim_on(plan.target) if state is State.TAKEN else None
+    if holder is not None and holder.plan != read:
+        raise StoreError(
+            "the claim did not read the same twice", path=claim_place(plan.target), expected=read, found=holder
+        )
+    refuse_unless(state, transition, plan.target, f"a claim by plan {plan.digest[:8]}", holder)
+    if state is not State.PUBLISHED and transition is not Transition.ASK:
+        _refuse_undecided(plan, transition)
+    return state
+
+
+def _refuse_undecided(plan: Plan, transition: Transition) -> None:
+    """Raise `RequestError` if the plan was rejected, or waits for an answer and the transition is more than a claim."""
+    question, decision = approval_of(places_of(plan))
+    if decision is not None and not decision.approved:
+        raise RequestError(
+            "the plan for this target was rejected",
+            path=plan.target,
+            expected="an approved plan, or a plan without a question",
+            found=decision,
+            advice=Advice("name another target, or remove the staged files: ", command("discard", quoted(plan.target))),
+        )
+    if question is not None and decision is None and transition is not Transition.CLAIM:
+        raise RequestError(
+            "the plan for this target waits for an approval",
+            path=plan.target,
+            expected="an answer to the question of the run that asks",
+            found=question,
+            advice=Advice(
+                "wait for the answer; if that run has ended, remove what it left: ",
+                command("discard", quoted(plan.target)),
+            ),
+        )
+
+
+def refuse_unless(
+    state: State, transition: Transition, target: str, expected: str | None = None, holder: Claim | None = None
+) -> None:
+    """Raise `RequestError` unless the state allows the transition; `holder` is the current claim."""
+    if transition in TRANSITIONS[state]:
+        return
+    raise RequestError(
+        f"{_STATES[state]}, and {_RULES[transition]}",
+        path=target,
+        expected=expected if state in (State.FREE, State.TAKEN) else None,
+        found=holder,
+        advice=_advice(state, target, None if holder is None else state_of(target, holder.plan)),
+    )
+
+
+def refuse_unpublished(target: str) -> None:
+    """Raise `RequestError` if the target's `_metadata` was published and is gone, or is not published yet."""
+    metadata = Places(target, "").metadata
+    if open_store(metadata).stat(metadata) is not None:
+        return
+    holder = claimed_by(target)
+    state = None if holder is None else state_of(target, holder)
+    if state in (State.GONE, State.EMPTIED):
+        raise RequestError(_STATES[state], path=target, advice=_advice(state, target, None))
+    if state is not None:
+        raise RequestError(
+            "a run has claimed this target, and has not published its result",
+            path=target,
+            found=claim_on(target),
+            advice="wait for that run; or if it was interrupted, repeat its command, which resumes it",
+        )
+
+
+class Claim(NamedTuple):
+    """Claim on a target: the plan's digest, the run that made the claim (as key and value), and the time."""
+
+    plan: str
+    by: Mapping[str, str]
+    at: str | None
+
+    def __str__(self) -> str:
+        return ", ".join([f"plan {self.plan[:8]}", *(f"{k} {v}" for k, v in self.by.items()), *filter(None, [self.at])])
+
+
+def claim_on(target: str, store: Store | None = None) -> Claim | None:
+    """Return the claim on the target, or None without one. Raises `RequestError` for another file in its place.
+
+    `store` replaces this process's own store of the target.
+    """
+    uri = claim_place(target)
+    store = store or open_store(uri)
+    if store.stat(uri) is None:
+        return None
+    data = store.read_all(uri, DOCUMENT_LIMIT)[0]
+    try:
+        document = json.loads(data)
+        at = document.get("at")
+        return Claim(str(document["plan"]), dict(document.get("by", {})), None if at is None else str(at))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise RequestError(
+            "the file in the place of the claim is not a claim that Rescale wrote",
+            path=uri,
+            found=data[:_SHOWN].decode(errors="replace"),
+            advice="name another target",
+        ) from None
+
+
+def claimed_by(target: str) -> str | None:
+    """Return the digest of the plan that claims the target; None without a claim."""
+    claim = claim_on(target)
+    return None if claim is None else claim.plan
+
+
+def is_being_discarded(target: str) -> bool:
+    """Return whether a `discard` of the target has begun and not ended."""
+    uri = discarding_place(target)
+    return open_store(uri).stat(uri) is not None
+
+
+def _advice(state: State, target: str, holders: State | None) -> str:
+    """Return advice for a target in this state; `holders` is its state for the plan that has claimed it."""
+    match state:
+        case State.CLAIMED | State.MOVED:
+            return Advice(SAME_COMMAND, ": it resumes")
+        case State.PUBLISHING:
+            return Advice(
+                SAME_COMMAND,
+                ": it publishes; or to remove it, if no job was started from it, delete the directory yourself",
+            )
+        case State.GONE:
+            return "name another target; or if no job uses these files any more, delete the directory yourself"
+        case State.EMPTIED:
+            return Advice("remove these documents, or name another target: ", command("discard", quoted(target)))
+        case State.PUBLISHED | State.OCCUPIED:
+            return "to remove it, delete the directory yourself"
+        case State.TAKEN if holders is not None and Transition.DISCARD not in TRANSITIONS[holders]:
+            return "name another target"
+        case State.TAKEN:
+            return Advice(
+                "name another target; if that run has ended, remove what it left: ",
+                command("discard", quoted(target)),
+            )
+        case _:
+            return Advice("name another target, or remove what that run left: ", command("discard", quoted(target)))

@@ -1,0 +1,23 @@
+"""The steps of a run, each of which is a main that runs in a process or pod of its own."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    """Steps; the value is the name of the main in `jobs/`.
+
+    `RUN` runs all steps of a run, one after the other. `ROUNDS` does so for one run after another (`lasting_process`).
+    """
+
+    RESHUFFLE = "reshuffle_keyed_state"
+    REDISTRIBUTE = "redistribute_operator_state"
+    VALIDATE = "validate_coverage"
+    RUN = "move_and_validate"
+    ROUNDS = "move_rounds"
+    DIFF = "diff_snapshots"
+
+
+STEPS_OF_A_RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
+"""In order."""

@@ -1,0 +1,129 @@
+"""Written handles: the state handles of new streams that a moving step wrote, in the encoding of `_metadata`.
+
+They are the last document of a moving step. A later run uses them instead of moving the state again, if every file that
+they name exists with its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from rescale.flink.metadata.handles import (
+    IncrementalHandle,
+    KeyGroupsHandle,
+    OperatorHandle,
+    RelativeFileStream,
+    Stream,
+)
+from rescale.flink.metadata.reader import read_keyed_handle, read_operator_handle
+from rescale.flink.slot import Slot
+from rescale.plan.plan import Plan
+from rescale.runstate.documents import read_document
+from rescale.runstate.places import places_of
+from rescale.runstate.states import State, Transition, permit
+from rescale.storage.store import open_store
+from rescale.text.advice import Advice, command
+from rescale.text.errors import IntegrityError
+from rescale.text.names import quoted
+
+
+class WrittenHandle(NamedTuple):
+    """A handle in the encoding of `_metadata`."""
+
+    operator_id: str
+    slot: Slot
+    subtask: int
+    handle: bytes
+
+
+@dataclass(frozen=True)
+class WrittenHandles:
+    """The handles of one moving step, `keyed` or `operator`; `plan` is the digest of the executed plan."""
+
+    step: str
+    plan: str
+    handles: tuple[WrittenHandle, ...]
+
+    @property
+    def files(self) -> dict[str, int]:
+        """Sizes in bytes of the files that the handles point to, by name."""
+        return {
+            stream.path: stream.size
+            for written in self.handles
+            for stream in _streams(written, self.step)
+            if isinstance(stream, RelativeFileStream)
+        }
+
+
+def begin_moving(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHandles | None:
+    """Return the handles of an earlier try of a moving step if all their files are `there` (sizes by name), or None.
+
+    Raises `RequestError` if the target is not the plan's, and `IntegrityError` if a published result is incomplete.
+    """
+    state = permit(plan, Transition.MOVE)
+    handles = read_handles(plan, step)
+    gone = _gone(plan, handles.files, there) if handles is not None else []
+    if handles is not None and not gone:
+        return handles
+    if state in (State.PUBLISHED, State.PUBLISHING):
+        raise IntegrityError(
+            "the published result is incomplete"
+            if state is State.PUBLISHED
+            else "the result, which was about to be published and may have been, is incomplete",
+            path=places_of(plan).stream(gone[0]) if gone else places_of(plan).written_handles(step),
+            found=f"{len(gone)} files are missing or truncated" if gone else "no list of the written files",
+            advice="Rescale never writes into a published result: name another target and run again",
+        )
+    return None
+
+
+def _gone(plan: Plan, files: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
+    """Return the names of files that do not exist with their sizes; files not in the listing are looked up again."""
+    missed = [file for file, size in files.items() if there.get(file) != size]
+    pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
+    return [file for file, pin in zip(missed, pins, strict=True) if pin is None or pin.size != files[file]]
+
+
+def write_handles(plan: Plan, handles: WrittenHandles) -> None:
+    """Put the handles of a moving step, as the last action of the step."""
+    permit(plan, Transition.MOVE)
+    uri = places_of(plan).written_handles(handles.step)
+    open_store(uri).put(uri, msgspec.json.encode(handles))
+
+
+def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
+    """Return the handles of a moving step; None before they are written. Raises `IntegrityError` for another plan's."""
+    uri = places_of(plan).written_handles(step)
+    if open_store(uri).stat(uri) is None:
+        return None
+    try:
+        handles = msgspec.json.decode(read_document(uri), type=WrittenHandles)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise IntegrityError(
+            f"the handles of written files cannot be read: {error}", path=uri, advice=_start_anew(plan)
+        ) from None
+    if handles.plan != plan.digest:
+        raise IntegrityError(
+            "the handles of written files are those of another plan",
+            path=uri,
+            expected=plan.digest,
+            found=handles.plan,
+            advice=_start_anew(plan),
+        )
+    return handles
+
+
+def _start_anew(plan: Plan) -> Advice:
+    return Advice("remove the files of that run, then run again: ", command("discard", quoted(plan.target)))
+
+
+def _streams(written: WrittenHandle, path: str) -> list[Stream]:
+    read = read_keyed_handle if written.slot.is_keyed else read_operator_handle
+    handle = read(written.handle, path)
+    if isinstance(handle, IncrementalHandle):
+        return [handle.meta, *(file.stream for file in handle.private)]
+    return [handle.stream] if isinstance(handle, KeyGroupsHandle | OperatorHandle) else []

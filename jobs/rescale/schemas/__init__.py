@@ -1,0 +1,1 @@
+"""JSON Schemas of the documents that Rescale answers with and leaves beside a target."""

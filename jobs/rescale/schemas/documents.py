@@ -1,0 +1,86 @@
+"""The published documents: their types, and the version of each schema.
+
+A schema keeps its version as long as it keeps its meaning. `tests/schemas` compares each schema with the digest of its
+version, so that any change of a type gets a new version.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rescale.doctor.checks import Diagnosis
+from rescale.following.round_line import RoundLine
+from rescale.plan.plan import FORMAT, Plan
+from rescale.planning.request.kafka_offsets import PrintedOffset
+from rescale.report.answers import DiscardAnswer, SmallestKeys, WrittenReport
+from rescale.report.differences import DiffDocument
+from rescale.report.documents import Inspection, Outcome, PlanDocument
+from rescale.report.match_document import MatchDocument
+from rescale.report.step_results import DiffResult, FailedResult, MovedResult, RunResult, ValidatedResult
+from rescale.runstate.certificate import CertificateDocument
+from rescale.text.error_document import ErrorDocument
+
+
+class PublishedSchema(msgspec.Struct, frozen=True):
+    """A document with a schema: its name, the version and the id of the schema, and where the document comes from."""
+
+    document: str
+    version: int
+    id: str
+    where: str
+
+
+class SchemaList(msgspec.Struct, frozen=True):
+    """All documents with a schema: the answer of `schema` without a document."""
+
+    schemas: tuple[PublishedSchema, ...]
+
+
+class PublishedDocument(NamedTuple):
+    """A published document; it is of one of the `types`."""
+
+    name: str
+    version: int
+    where: str
+    types: tuple[Any, ...]
+
+    @property
+    def id(self) -> str:
+        """The `$id` of the schema."""
+        return f"urn:flink-rescale:schema:{self.name}:{self.version}"
+
+
+DOCUMENTS = (
+    PublishedDocument("inspect", 1, "rescale inspect", (Inspection,)),
+    PublishedDocument("kafka-offsets", 1, "rescale inspect --kafka-offsets json", (tuple[PrintedOffset, ...],)),
+    PublishedDocument("match", 1, "rescale match", (MatchDocument,)),
+    PublishedDocument("plan", 1, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
+    PublishedDocument("run", 1, "rescale run, and rescale follow --finish", (Outcome,)),
+    PublishedDocument("follow", 1, "rescale follow, a document a line", (RoundLine,)),
+    PublishedDocument(
+        "certificate", 1, "rescale validate, and <target>.rescale/certificate.json", (CertificateDocument,)
+    ),
+    PublishedDocument("diff", 1, "rescale diff", (DiffDocument,)),
+    PublishedDocument("report", 1, "rescale report", (WrittenReport,)),
+    PublishedDocument("discard", 1, "rescale discard", (DiscardAnswer,)),
+    PublishedDocument("virtual-keys", 1, "rescale virtual-keys", (SmallestKeys,)),
+    PublishedDocument("doctor", 1, "rescale doctor", (Diagnosis,)),
+    PublishedDocument("schemas", 1, "rescale schema", (SchemaList,)),
+    PublishedDocument("error", 1, "any command that fails or is interrupted", (ErrorDocument,)),
+    PublishedDocument("plan-file", FORMAT, "<target>.rescale/plan-<digest>.json", (Plan,)),
+    PublishedDocument(
+        "step-result", 1, "<target>.rescale/result-<step>.json", (MovedResult, ValidatedResult, FailedResult)
+    ),
+    PublishedDocument("diff-result", 1, "--result of rescale-diff-snapshots", (DiffResult, FailedResult)),
+    PublishedDocument("run-result", 1, "--result of rescale-move-and-validate", (RunResult, FailedResult)),
+)
+"""All published documents, those of commands first."""
+
+
+def schema_list() -> SchemaList:
+    """Return all documents with a schema."""
+    return SchemaList(
+        tuple(PublishedSchema(document.name, document.version, document.id, document.where) for document in DOCUMENTS)
+    )

@@ -1,0 +1,70 @@
+"""JSON Schema (draft 2020-12) of a published document, made from its types.
+
+The schema describes what this version of Rescale writes. It allows fields that it does not name, because a later
+version may add some.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from typing import Any
+
+import msgspec
+
+from rescale.schemas.documents import PublishedDocument
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+_PROSE = ("description", "title")
+"""Keywords without a meaning for validation."""
+
+
+def schema_of(document: PublishedDocument) -> dict[str, Any]:
+    """Return the schema of a document as JSON values; `version` beside `$id` is the version of the schema."""
+    schemas, definitions = msgspec.json.schema_components(document.types, ref_template="#/$defs/{name}")
+    return {
+        "$schema": DIALECT,
+        "$id": document.id,
+        "version": document.version,
+        "title": document.name,
+        "description": f"{document.where}: {_purpose(document)}",
+        **(schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}),
+        "$defs": {name: _unwrapped(definition) for name, definition in sorted(definitions.items())},
+    }
+
+
+def digest_of(schema: dict[str, Any]) -> str:
+    """Return the SHA-256 (hex) of a schema without its prose: equal schemas accept the same documents."""
+    return hashlib.sha256(msgspec.json.encode(_without_prose(schema), order="deterministic")).hexdigest()
+
+
+def _purpose(document: PublishedDocument) -> str:
+    """Return the first sentence about the first type."""
+    text = inspect.getdoc(document.types[0]) if isinstance(document.types[0], type) else None
+    return _one_line((text or "a list of rows").partition("\n\n")[0])
+
+
+def _unwrapped(definition: dict[str, Any]) -> dict[str, Any]:
+    """Return a definition with each paragraph of its description on a line of its own."""
+    if "description" not in definition:
+        return definition
+    paragraphs = definition["description"].split("\n\n")
+    return {**definition, "description": "\n\n".join(map(_one_line, paragraphs))}
+
+
+def _one_line(text: str) -> str:
+    """Return a paragraph of a docstring on one line, with JSON's word for `None`."""
+    return re.sub(r"\bNone\b", "null", re.sub(r"\s+", " ", text).strip())
+
+
+def _without_prose(value: Any, *, names: bool = False) -> Any:
+    """Return a schema without its prose; with `names`, the keys of `value` are names of fields, not keywords."""
+    if isinstance(value, dict):
+        return {
+            key: _without_prose(inner, names=not names and key in ("properties", "$defs"))
+            for key, inner in value.items()
+            if names or key not in _PROSE
+        }
+    return [_without_prose(inner) for inner in value] if isinstance(value, list) else value

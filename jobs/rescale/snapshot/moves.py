@@ -1,0 +1,183 @@
+"""Moved files of a snapshot that was copied to another place: the old places in its handles, and the new places.
+
+Flink writes absolute paths into `_metadata` for every file of an incremental or merged checkpoint
+(`MetadataV2V3SerializerBase.serializeStreamStateHandle`), and a copy of the job's directory keeps them. A `Move`
+maps an old directory to the new one.
+
+The user names a move, or this module finds it. It finds a move only if that is certain: no file is left at the old
+place, where Flink would read it; a file of the right size lies at the same relative path below the directory that the
+user named; and no second place fits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rescale.flink.metadata.handles import FileStream, KeyGroupsStream, SegmentStream, Stream
+from rescale.storage.locations import contains, is_s3, join, name, normalise, parent
+from rescale.storage.store import stats_of
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RequestError, RescaleError, SnapshotError
+
+_CHECKPOINT_DIRECTORY = re.compile(r"chk-[0-9]+")
+_JOB_DIRECTORIES = ("shared", "taskowned")
+"""Directories beside `chk-N` (`AbstractFsCheckpointStorageAccess`)."""
+
+_NEW_PLACE = re.compile(r"=(?=/|[A-Za-z][A-Za-z0-9+.-]*:)")
+
+
+class Move(NamedTuple):
+    """Files that handles place below `old` are read below `new`."""
+
+    old: str
+    new: str
+
+
+class FileSize(NamedTuple):
+    """Size of a file in bytes, or a lower bound if several handles share the file."""
+
+    size: int
+    is_exact: bool
+
+    def fits(self, size: int) -> bool:
+        """Tell whether a file of `size` bytes may be this one."""
+        return size == self.size if self.is_exact else size >= self.size
+
+
+def is_checkpoint_directory(directory: str) -> bool:
+    """Tell whether a directory has the name of a checkpoint's: `chk-N`."""
+    return _CHECKPOINT_DIRECTORY.fullmatch(name(directory)) is not None
+
+
+def spelled(path: str) -> str:
+    """Return the normalised path of a place, also in a file system that Rescale cannot read."""
+    try:
+        return normalise(path)
+    except RequestError:
+        return path.rstrip("/")
+
+
+def is_readable(place: str) -> bool:
+    """Tell whether Rescale can read the file system of a place: local files and S3."""
+    return place.startswith("/") or is_s3(place)
+
+
+def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
+    """Parse values `OLD=NEW`; `RequestError` if one is malformed, or an old place has two new ones."""
+    moves: dict[str, Move] = {}
+    for text in texts:
+        equals = [match.start() for match in _NEW_PLACE.finditer(text)]
+        if text.count("=") == 1:
+            equals = [text.index("=")]
+        if len(equals) != 1 or not text[: equals[0]] or not text[equals[0] + 1 :]:
+            raise RequestError(
+                "not an old and a new place of a snapshot's files",
+                expected="OLD=NEW, such as hdfs://namenode/checkpoints=s3://bucket/checkpoints",
+                found=text,
+            )
+        move = Move(spelled(text[: equals[0]]), normalise(text[equals[0] + 1 :]))
+        if moves.setdefault(move.old, move) != move:
+            raise RequestError(
+                "an old place is given two new places", path=move.old, expected=moves[move.old].new, found=move.new
+            )
+    return tuple(moves.values())
+
+
+def moved_place(path: str, moves: Iterable[Move]) -> str | None:
+    """Return the new place of a file by the move with the longest old place; None if no move applies."""
+    applying = [move for move in moves if contains(move.old, path)]
+    return _target(path, max(applying, key=lambda move: len(move.old))) if applying else None
+
+
+def find_moves(
+    streams: Iterable[Stream | None], metadata_uri: str, directory: str, moves: Sequence[Move]
+) -> tuple[Move, ...]:
+    """Return the moves of files that lie below `directory` or its job's directory, and no longer at their old place.
+
+    Raises `SnapshotError` if a file may be at either of two places.
+    """
+    home = parent(directory) if is_checkpoint_directory(directory) else directory
+    recorded = {
+        path: size
+        for path, size in _recorded(streams).items()
+        if not contains(home, path) and moved_place(path, moves) is None
+    }
+    candidates = {path: list(_candidates(path, directory)) for path in recorded}
+    sizes = _sizes({_target(path, move) for path, options in candidates.items() for move in options})
+    chosen: dict[str, Move] = {}
+    for path, options in candidates.items():
+        fitting = {
+            target: move
+            for move in reversed(options)
+            if (size := sizes.get(target := _target(path, move))) is not None and recorded[path].fits(size)
+        }
+        if len(fitting) > 1:
+            raise _ambiguous(metadata_uri, path, fitting)
+        chosen |= dict.fromkeys((path,) if fitting else (), *fitting.values())
+    moved = tuple(sorted({move for move in chosen.values() if not _is_left(move, recorded, directory)}))
+    for path, move in chosen.items():
+        now = moved_place(path, moved)
+        if move in moved and now not in (None, _target(path, move)):
+            raise _ambiguous(metadata_uri, path, (_target(path, move), str(now)))
+    return moved
+
+
+def _recorded(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
+    """Return the sizes of the files that absolute handles name."""
+    files: dict[str, FileSize] = {}
+    for stream in streams:
+        while isinstance(stream, KeyGroupsStream):
+            stream = stream.stream
+        if isinstance(stream, FileStream):
+            files[spelled(stream.path)] = FileSize(stream.size, is_exact=True)
+        elif isinstance(stream, SegmentStream):
+            path, end = spelled(stream.path), stream.start + stream.size
+            known = files.get(path, FileSize(0, is_exact=False))
+            files[path] = known if known.is_exact else FileSize(max(known.size, end), is_exact=False)
+    return files
+
+
+def _candidates(path: str, directory: str) -> Iterator[Move]:
+    """Yield the moves by which a file may lie below the directory that the user named, those of a whole job first."""
+    parts = path.split("/")
+    if {".", ".."} & set(parts):
+        return
+    if is_checkpoint_directory(directory):
+        for i, part in enumerate(parts[:-1]):
+            if part in (name(directory), *_JOB_DIRECTORIES):
+                yield Move("/".join(parts[:i]) or "/", parent(directory))
+    yield Move("/".join(parts[:-1]) or "/", directory)
+
+
+def _target(path: str, move: Move) -> str:
+    place = join(move.new, path[len(move.old) :].lstrip("/"))
+    if not contains(move.new, place):
+        raise SnapshotError("a handle points outside the snapshot", path=path, expected=f"below {move.old}")
+    return place
+
+
+def _sizes(uris: Collection[str]) -> dict[str, int]:
+    return {uri: pin.size for uri, pin in stats_of(sorted(uris)).items() if pin is not None}
+
+
+def _is_left(move: Move, recorded: Mapping[str, FileSize], directory: str) -> bool:
+    """Tell whether files are still at the old place, or may be, because it cannot be read."""
+    old = [path for path in recorded if contains(move.old, path)]
+    if not all(map(is_readable, old)) or (is_s3(directory) and not any(map(is_s3, old))):
+        return False
+    try:
+        return bool(_sizes(old))
+    except RescaleError:
+        return True
+
+
+def _ambiguous(metadata_uri: str, path: str, places: Iterable[str]) -> SnapshotError:
+    return SnapshotError(
+        "a moved file of the snapshot may be at either of two places",
+        path=metadata_uri,
+        expected=path,
+        found=" and ".join(sorted(places)),
+        advice=Advice("give the new place of the files: ", mention("moved", "OLD=NEW")),
+    )

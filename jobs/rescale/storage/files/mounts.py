@@ -1,0 +1,80 @@
+"""The location of a path once links and bind mounts are resolved.
+
+A directory that is mounted a second time has another path, but the same file system. The mount table of Linux
+(`/proc/self/mountinfo`) lists the directory and the file system of each mount. On other systems a location is the real
+path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+"""Flags to open a directory in order to act relative to it; on Linux it need not be readable."""
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_MOUNTS = Path("/proc/self/mountinfo")
+
+
+class Location(NamedTuple):
+    """A file system, and a path in it; `device` is "" if only the real path is known."""
+
+    device: str
+    path: str
+
+    def contains(self, other: Location) -> bool:
+        """Tell whether `other` is this location or lies below it."""
+        same = self.device == other.device
+        return same and (self.path == other.path or other.path.startswith(self.path.rstrip("/") + "/"))
+
+
+def location_of(path: Path) -> Location:
+    """Return the location that a path leads to, whether or not anything exists there yet."""
+    real = Path(os.path.realpath(path))
+    there = next(folder for folder in (real, *real.parents) if folder.is_dir())
+    try:
+        descriptor = os.open(there, FOLDER)
+    except OSError:  # not accessible, and neither is anything in it
+        return Location("", str(real))
+    try:
+        mount = mount_of(descriptor)
+        table = _MOUNTS.read_text().splitlines() if mount is not None else []
+    except OSError:
+        table = []
+    finally:
+        os.close(descriptor)
+    for line in table:
+        number, _, device, root, point = line.split()[:5]
+        if number == mount:
+            below = os.path.relpath(real, _plain(point))
+            return Location(device, os.path.normpath(os.path.join(_plain(root), below)))  # noqa: PTH118
+    return Location("", str(real))
+
+
+def mount_of(descriptor: int) -> str | None:
+    """Return the number of the mount that an open directory was reached through; None if the system has none."""
+    try:
+        details = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+    except OSError:
+        return None
+    return next((line.split()[1] for line in details.splitlines() if line.startswith("mnt_id:")), None)
+
+
+def is_mount_point(folder: Path) -> bool:
+    """Tell whether a directory is in another mount or file system than its parent."""
+    mounts = []
+    for path in (folder, folder.parent):
+        descriptor = os.open(path, FOLDER)
+        try:
+            mounts.append((mount_of(descriptor), os.fstat(descriptor).st_dev))
+        finally:
+            os.close(descriptor)
+    return mounts[0] != mounts[1]
+
+
+def _plain(path: str) -> str:
+    """Return a path of the mount table with its octal escapes decoded."""
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), path)

@@ -1,0 +1,469 @@
+"""The only module that makes, overwrites and removes local files: it touches files that Rescale made, and no others.
+
+A name proves nothing, and a path may lead elsewhere from one moment to the next. So each change is made relative to a
+directory that was opened first (`openat(2)` and similar calls), after these checks of the open directory:
+
+* It is not protected (`protect`), nor below a protected directory: a source is never written to, whatever link or mount
+  gives it another name.
+* It is where its path led when this process first wrote there: a target that was swapped for a link is not written to.
+* A directory of documents (`<target>.rescale`) is not a link or a mount, and holds a marker, its first file. An empty
+  directory may be marked; `mark` is for the documents of releases without markers.
+
+An empty directory is removed if this process made it, or the run whose documents lie beside it.
+
+The checks are made once for each directory and process, and again when the path leads to another directory.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from rescale.storage.files.mounts import FOLDER, Location, is_mount_point, location_of, mount_of
+from rescale.text.errors import RequestError
+
+BESIDE = ".rescale"
+"""Ending of the names of directories of documents."""
+
+STAGING = "staging"
+"""Directory of unfinished files in a directory of documents, whose marker counts for both."""
+
+PINS, ROUNDS = "pins", "rounds"
+"""Directories of a follower in a directory of documents; they are marked by that, with all that lies in them."""
+
+OWNER = ".rescale-owner"
+"""Marker in a directory of documents."""
+
+_MADE_TARGET = ".rescale-made-target"
+"""File among the documents that records that a run made the target's directory."""
+
+HIDDEN = frozenset({OWNER, _MADE_TARGET})
+"""Files that are not documents, and are removed with their directory."""
+
+_MARK = b"Rescale made this directory for the documents of a run, and removes only its own files here.\n"
+
+_LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Identity(NamedTuple):
+    """The identity of a directory or a file, whatever its name."""
+
+    device: int
+    inode: int
+
+
+_protected: dict[str, Location] = {}
+"""Locations of protected directories, by the path that was given."""
+
+_checked: dict[Path, Identity] = {}
+_led_to: dict[Path, str] = {}
+_made: set[Identity] = set()
+
+
+def protect(folders: Iterable[str]) -> None:
+    """Refuse every later change in or below these directories, by whatever name they are reached."""
+    for folder in folders:
+        if folder not in _protected:
+            _protected[folder] = location_of(Path(folder))
+            _checked.clear()
+
+
+def protected_folders() -> tuple[str, ...]:
+    """Return the protected directories, as they were given."""
+    return tuple(_protected)
+
+
+def forget() -> None:
+    """Forget protected and made directories, and where paths led, like a new process."""
+    for memory in (_protected, _checked, _led_to, _made):
+        memory.clear()
+
+
+def identity_of(path: Path) -> Identity | None:
+    """Return the identity of the directory or file that a path leads to; None if there is none."""
+    try:
+        return _identity(path.stat())
+    except (OSError, ValueError):
+        return None
+
+
+def new_file(path: Path) -> int:
+    """Create a file, which must not exist, and return its descriptor for reading and writing."""
+    with _folder_of(path) as folder, _naming(path):
+        return os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=folder)
+
+
+def open_for_writing(path: Path) -> int:
+    """Open an existing file, but no link, and return its descriptor for reading and writing."""
+    with _folder_of(path) as folder, _naming(path):
+        return os.open(path.name, os.O_RDWR | _FILE, dir_fd=folder)
+
+
+def open_in(folder: int, name: str) -> int:
+    """Open a file in an open directory as `open_for_writing` does; some file systems only lock writable files."""
+    return os.open(name, os.O_RDWR | os.O_NONBLOCK | _FILE, dir_fd=folder)
+
+
+def append(path: Path) -> IO[bytes]:
+    """Open a file to append to, and create it if it does not exist."""
+    with _folder_of(path) as folder, _naming(path):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _FILE
+        return os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "ab")
+
+
+def write_new(path: Path, data: bytes) -> None:
+    """Create a file with these bytes; `FileExistsError` if it exists."""
+    with os.fdopen(new_file(path), "wb") as file:
+        file.write(data)
+
+
+def replace(path: Path, target: Path) -> None:
+    """Rename a file, and replace the file that has the name."""
+    with _folder_of(path) as folder, _folder_of(target) as other, _naming(path):
+        os.replace(path.name, target.name, src_dir_fd=folder, dst_dir_fd=other)
+
+
+def link(path: Path, target: Path) -> None:
+    """Give a file a second name; `FileExistsError` if it is taken."""
+    with _folder_of(path) as folder, _folder_of(target) as other, _naming(path):
+        os.link(path.name, target.name, src_dir_fd=folder, dst_dir_fd=other, follow_symlinks=False)
+
+
+def link_from(source: Path, path: Path) -> None:
+    """A name of ours for a file of somebody else's, which is not touched; `FileExistsError` if the name is taken."""
+    with _folder_of(path) as folder, _naming(path):
+        os.link(source, path.name, dst_dir_fd=folder)
+
+
+def symlink(path: Path, leads_to: str) -> None:
+    """Create a symbolic link."""
+    with _folder_of(path) as folder, _naming(path):
+        os.symlink(leads_to, path.name, dir_fd=folder)
+
+
+def unlink(path: Path) -> None:
+    """Remove a file or a link (not its target), if it exists."""
+    with suppress(FileNotFoundError), _folder_of(path) as folder, _naming(path):
+        os.unlink(path.name, dir_fd=folder)
+
+
+def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) -> None:
+    """Make a directory and those above it, and call `after` with the parent of each.
+
+    A directory of documents is marked. Raises `FileExistsError` if something else has the name.
+    """
+    if not folder.is_dir():
+        make_folder(folder.parent, after)
+        try:
+            with _folder_of(folder) as above, _naming(folder):
+                os.mkdir(folder.name, dir_fd=above)
+        except FileExistsError:  # another process made it, and may have removed it again: the writer notices
+            if folder.is_symlink() and not folder.exists():
+                raise
+            with suppress(FileNotFoundError):
+                if not stat.S_ISDIR(folder.stat().st_mode):
+                    raise
+        else:
+            _note_made(folder)
+        after(folder.parent)
+    if folder.name.endswith(BESIDE):
+        with suppress(FileNotFoundError), opened_folder(folder):
+            pass  # opening marks it
+
+
+def new_folder(place: Path, prefix: str) -> Path:
+    """Make a directory with a new name in `place` that only this user can access, and return its path."""
+    with opened_folder(place) as above:
+        while True:
+            path = place / f"{prefix}{uuid.uuid4().hex[:12]}"
+            with suppress(FileExistsError), _naming(path):
+                os.mkdir(path.name, 0o700, dir_fd=above)
+                _note_made(path)
+                return path
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove an empty directory if Rescale made it."""
+    with suppress(OSError):
+        with opened_folder(folder) as descriptor:
+            here = _identity(os.fstat(descriptor))
+            inside = _is_inside(folder)
+            marked = inside or folder.name.endswith(BESIDE)
+            if not marked and here not in _made and not _is_noted(folder):
+                return
+            if folder.name.endswith(BESIDE) and _names_in(descriptor) <= HIDDEN:
+                for name in sorted(HIDDEN):
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=descriptor)
+        try:
+            with _folder_of(folder) as above:
+                os.rmdir(folder.name, dir_fd=above)
+        except OSError:
+            if folder.name.endswith(BESIDE):  # another run has put a document meanwhile
+                mark(folder)
+            return
+        _made.discard(here)
+        if inside and _is_inside(folder.parent):
+            remove_folder(folder.parent)
+
+
+def _is_inside(folder: Path) -> bool:
+    """Whether a directory is, or lies in, one that a directory of documents of ours has for files."""
+    return any(
+        path.name in (STAGING, PINS, ROUNDS) and path.parent.name.endswith(BESIDE) and is_marked(path.parent)
+        for path in (folder, *folder.parents)
+    )
+
+
+def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
+    """Remove a directory and its content if it still has this identity; the file `last` is removed after all others.
+
+    Follows no links. Directories that are mounted in it stay, with the directories that lead to them.
+    """
+    with _folder_of(folder) as above:
+        descriptor = os.open(folder.name, _LISTED | os.O_NOFOLLOW, dir_fd=above)
+        try:
+            if _identity(os.fstat(descriptor)) != identity:
+                return
+            _empty(descriptor, mount_of(descriptor), last)
+            if last:
+                with suppress(FileNotFoundError):
+                    os.unlink(last, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        os.rmdir(folder.name, dir_fd=above)
+    _made.discard(identity)
+
+
+def unpack(archive: Path, folder: Path, kind: str | None = None) -> None:
+    """Unpack an archive into a new directory; `kind` is the format, as in `shutil.unpack_archive`."""
+    make_folder(folder)
+    with opened_folder(folder):
+        shutil.unpack_archive(archive, folder, kind)
+
+
+def temporary_place() -> str:
+    """Return the system's directory for temporary files; `FileNotFoundError` if it has none that is writable."""
+    return tempfile.gettempdir()
+
+
+def unnamed_file(place: str | None = None) -> IO[bytes]:
+    """Open a file without a name, which is removed when it is closed."""
+    return tempfile.TemporaryFile(dir=place)
+
+
+def spooled_file(in_memory: int, place: str) -> IO[bytes]:
+    """Open a file as `unnamed_file` does, which stays in memory up to `in_memory` bytes."""
+    return tempfile.SpooledTemporaryFile(in_memory, dir=place)
+
+
+def is_marked(folder: Path) -> bool:
+    """Tell whether a path is a marked directory of documents, and not a link to one."""
+    try:
+        return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG((folder / OWNER).lstat().st_mode)
+    except OSError:
+        return False
+
+
+def mark(folder: Path) -> None:
+    """Mark an existing directory of documents, which must not be a link, as Rescale's."""
+    descriptor = os.open(folder, FOLDER | os.O_NOFOLLOW)
+    try:
+        _mark(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def refuse_other_place(folder: Path) -> None:
+    """Raise `RequestError` if a directory of documents, or of unfinished files in one, is a link or a mount."""
+    try:
+        status = folder.lstat()
+    except OSError:  # the next call on it fails, and reports why
+        return
+    if stat.S_ISLNK(status.st_mode):
+        raise not_ours(folder, f"a link to {folder.readlink()}")
+    if stat.S_ISDIR(status.st_mode) and is_mount_point(folder):
+        raise not_ours(folder, "a mount point")
+
+
+def refuse_other_folder(folder: Path) -> None:
+    """Raise `RequestError` if a directory must not be changed; ignore one that does not exist or is not accessible."""
+    with suppress(OSError), opened_folder(folder):
+        pass
+
+
+def not_ours(folder: Path, content: str) -> RequestError:
+    """Return the error for a directory that Rescale did not make; `content` describes it."""
+    return RequestError(
+        "Rescale did not make this directory, so it writes and removes nothing in it",
+        path=str(folder),
+        expected="no such directory yet, or one that a run made for its documents",
+        found=content,
+        advice="name another target, or remove the directory yourself if nobody needs it",
+    )
+
+
+def in_one_mount(*folders: Path) -> bool:
+    """Tell whether a rename can move a file from the first directory to the second.
+
+    Device numbers do not tell, because a file system may be mounted twice. But rename(2) of a name that does not exist
+    first reports whether it would cross mounts.
+    """
+    name = uuid.uuid4().hex
+    source, target = folders
+    try:
+        os.rename(source / name, target / name)  # noqa: PTH104
+    except OSError as error:
+        return error.errno != errno.EXDEV
+    return True
+
+
+@contextmanager
+def opened_folder(folder: Path) -> Iterator[int]:
+    """Open a directory that may be changed, for the block; `RequestError` if it may not."""
+    with _naming(folder):
+        descriptor = os.open(folder, FOLDER)
+    try:
+        identity = _identity(os.fstat(descriptor))
+        if _checked.get(folder) != identity:
+            _check(folder, descriptor, identity)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _folder_of(path: Path) -> Iterator[int]:
+    with opened_folder(path.parent) as descriptor:
+        yield descriptor
+
+
+def _check(folder: Path, descriptor: int, identity: Identity) -> None:
+    leads_to = os.path.realpath(folder)
+    if _led_to.setdefault(folder, leads_to) != leads_to:
+        raise RequestError(
+            "a directory was swapped for another one while Rescale wrote to it",
+            path=str(folder),
+            expected=_led_to[folder],
+            found=leads_to,
+            advice="find out what changed it, undo that, then run the same command again",
+        )
+    _refuse_protected(folder, leads_to)
+    if folder.name == STAGING and folder.parent.name.endswith(BESIDE):
+        refuse_other_place(folder)
+        with opened_folder(folder.parent):
+            pass
+    elif folder.name.endswith(BESIDE):
+        _check_marked(folder, descriptor)
+    _checked[folder] = identity
+
+
+def _refuse_protected(folder: Path, leads_to: str) -> None:
+    if not _protected:
+        return
+    location = location_of(folder)
+    for source, protected in _protected.items():
+        if protected.contains(location):
+            raise RequestError(
+                "this directory is the source or lies in it, and Rescale never writes to a source",
+                path=str(folder),
+                expected=f"a directory apart from {source}",
+                found=leads_to,
+                advice="name a directory from which no link or mount leads into the source",
+            )
+
+
+def _check_marked(folder: Path, descriptor: int) -> None:
+    refuse_other_place(folder)
+    try:
+        marker = os.stat(OWNER, dir_fd=descriptor, follow_symlinks=False)
+    except FileNotFoundError:
+        names = _names_in(descriptor)
+        if OWNER in names:  # another thread, or process, has marked it meanwhile
+            _check_marked(folder, descriptor)
+            return
+        if names:
+            raise not_ours(folder, f"other files ({len(names)}), such as {min(names)}") from None
+        _mark(descriptor)
+        return
+    owner = os.fstat(descriptor).st_uid
+    if not stat.S_ISREG(marker.st_mode) or owner not in (os.geteuid(), marker.st_uid):
+        raise not_ours(folder, f"a directory of user {owner}")
+
+
+def _names_in(descriptor: int) -> set[str]:
+    listed = os.open(".", _LISTED, dir_fd=descriptor)
+    try:
+        return set(os.listdir(listed))  # noqa: PTH208
+    finally:
+        os.close(listed)
+
+
+def _mark(descriptor: int) -> None:
+    with suppress(FileExistsError):
+        file = os.open(OWNER, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=descriptor)
+        try:
+            os.write(file, _MARK)
+        finally:
+            os.close(file)
+
+
+def _note_made(folder: Path) -> None:
+    """Record a directory that was just made; if it is a target, also among its documents, for later processes."""
+    if (identity := identity_of(folder)) is not None:
+        _made.add(identity)
+    documents = _documents_of(folder)
+    if not folder.name.endswith(BESIDE) and is_marked(documents):
+        with suppress(OSError), opened_folder(documents) as descriptor:
+            flags = os.O_WRONLY | os.O_CREAT | _FILE
+            os.close(os.open(_MADE_TARGET, flags, 0o666, dir_fd=descriptor))
+
+
+def _is_noted(folder: Path) -> bool:
+    documents = _documents_of(folder)
+    return is_marked(documents) and (documents / _MADE_TARGET).exists()
+
+
+def _documents_of(folder: Path) -> Path:
+    return Path(f"{os.path.realpath(folder)}{BESIDE}")
+
+
+def _empty(descriptor: int, mount: str | None, last: str) -> None:
+    with os.scandir(descriptor) as entries:
+        below = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != last]
+    for name, is_folder in below:
+        if not is_folder:
+            os.unlink(name, dir_fd=descriptor)
+            continue
+        folder = os.open(name, _LISTED | os.O_NOFOLLOW, dir_fd=descriptor)
+        try:
+            if mount_of(folder) != mount or os.fstat(folder).st_dev != os.fstat(descriptor).st_dev:
+                continue
+            _empty(folder, mount, "")
+        finally:
+            os.close(folder)
+        os.rmdir(name, dir_fd=descriptor)
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return Identity(status.st_dev, status.st_ino)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Put the whole path into errors of the block."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        error.filename2 = None
+        raise

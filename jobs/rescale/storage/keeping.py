@@ -1,0 +1,60 @@
+"""Copies of files that somebody else will delete, made without their bytes coming by where that can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rescale.storage.contract import CopyRefused, Span
+from rescale.storage.files import owned
+from rescale.storage.locations import is_s3
+from rescale.storage.store import open_store, read_in_chunks
+
+_LARGEST_COPY = 5 << 30
+"""Bytes that S3 copies in one request (CopyObject)."""
+
+_PART = 256 << 20
+
+
+def keep(uri: str, source: Span, staging: str) -> None:
+    """Put a whole file under another name; `staging` is the directory for unfinished files.
+
+    Raises `SnapshotError` if the pinned version is not there any more.
+    """
+    store = open_store(uri)
+    by_store = is_s3(uri) == is_s3(source.uri)
+    if may_be_kept(uri, source):
+        try:
+            store.keep(uri, source)
+            return
+        except CopyRefused:
+            by_store = False
+    if source.length <= _PART:
+        store.put(uri, open_store(source.uri).read(source.uri, 0, source.length, source.pin))
+        return
+    token = store.begin_parts(uri, staging)
+    receipts = []
+    for number, start in enumerate(range(0, source.length, _PART), 1):
+        part = source._replace(start=start, length=min(_PART, source.length - start))
+        if by_store:
+            try:
+                receipts.append(store.copy_part(uri, token, number, start, part))
+                continue
+            except CopyRefused:
+                by_store = False
+        data = b"".join(read_in_chunks(part.uri, part.start, part.length, part.pin))
+        receipts.append(store.put_part(uri, token, number, start, data))
+    store.complete_parts(uri, token, receipts, source.length)
+
+
+def may_be_kept(uri: str, source: Span) -> bool:
+    """Tell whether the store can give a whole file another name, or copy it, by one request; it may still refuse."""
+    is_whole = (source.start, source.length) == (0, source.pin.size)
+    return is_whole and is_s3(uri) == is_s3(source.uri) and (not is_s3(uri) or source.length <= _LARGEST_COPY)
+
+
+def is_one_file(uri: str, other: str) -> bool:
+    """Tell whether both are names of one local file, as `keep` makes them where the file system can."""
+    if is_s3(uri) or is_s3(other):
+        return False
+    identity = owned.identity_of(Path(uri))
+    return identity is not None and identity == owned.identity_of(Path(other))

@@ -1,0 +1,207 @@
+"""S3's error codes: the cause, whether another try may help, and what to do.
+
+The codes are those of the list "Error responses" in Amazon's S3 API reference, as far as a request of ours can get
+them, and those of Ceph, MinIO and versitygw that go beyond it. `s3_errors` looks at a code's row first and at the HTTP
+status only where there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rescale.storage.s3.s3_advice import s3_advice
+
+
+@dataclass(frozen=True)
+class ErrorCode:
+    """The meaning of an error code of S3 for a user.
+
+    `retryable` codes become a `StoreError`, all others a `RequestError`.
+    """
+
+    cause: str
+    advice: str
+    retryable: bool = False
+
+
+_ARCHIVED = ErrorCode(
+    "the object is archived and cannot be read before it is restored",
+    s3_advice(
+        "restore this object and all others of the snapshot that a lifecycle rule has archived (aws s3api "
+        "restore-object, or S3 Batch Operations for many), wait until S3 has done so, then {AGAIN}"
+    ),
+)
+_UNKNOWN_KEY = ErrorCode(
+    "the store does not know the access key",
+    s3_advice("{KEYS}, and that {AWS_ENDPOINT_URL} is the store that they belong to"),
+)
+_WRONG_SECRET = ErrorCode(
+    "the signature of the request is wrong",
+    s3_advice(
+        "check {AWS_SECRET_ACCESS_KEY}: it does not belong to this {AWS_ACCESS_KEY_ID}. If it does, a proxy "
+        "in between changes requests"
+    ),
+)
+_EXPIRED = ErrorCode("the credentials have expired", s3_advice("{KEYS}: get new ones, then {AGAIN}"))
+_INVALID_TOKEN = ErrorCode(
+    "the session token is not valid",
+    s3_advice(
+        "set {AWS_SESSION_TOKEN} to the token that was issued with these keys, or unset it if they are permanent"
+    ),
+)
+_UNSIGNED = ErrorCode("the store wants a signed request with valid credentials", s3_advice("{KEYS}"))
+_WRONG_CLOCK = ErrorCode("the clock of this machine is wrong", s3_advice("set the clock, then {AGAIN}"))
+_ACCOUNT = ErrorCode(
+    "the account may not use S3",
+    "credentials and policies are not the cause: ask the owner of the account, or AWS Support, for the state of the "
+    "account",
+)
+_PAYER = ErrorCode(
+    "the account of the requester may not be charged for this bucket",
+    s3_advice(
+        "credentials are not the cause: ask the owner of the account for its state; {PAYER} needs an account "
+        "in good standing"
+    ),
+)
+_OTHER_REGION = ErrorCode(
+    "the bucket is in another region than the request was sent to", s3_advice("set {AWS_REGION} to the bucket's region")
+)
+_NO_BUCKET = ErrorCode("there is no such bucket", "create it, or name another")
+_BUCKET_NAME = ErrorCode("no bucket can have this name", "name another")
+_NO_ACCESS_POINT = ErrorCode(
+    "there is no such access point, or it cannot be used this way", "name the bucket, or an access point that is there"
+)
+_KEY_NAME = ErrorCode("no object can have a name of this length", "name another place")
+_PATH = ErrorCode("the store cannot interpret the address of the request", "name another place")
+_KMS_KEY = ErrorCode(
+    "the KMS key of the bucket or the object cannot be used",
+    s3_advice(
+        "access keys are not the cause: enable the key in KMS, or let {AWS_SSE_KMS_KEY_ID} name a symmetric key that "
+        "exists in the bucket's region"
+    ),
+)
+_ENCRYPTION = ErrorCode(
+    "the encryption headers of the request do not fit the object or the bucket",
+    s3_advice(
+        "set {AWS_SERVER_SIDE_ENCRYPTION} and {AWS_SSE_KMS_KEY_ID} to what the bucket demands, or "
+        "{AWS_SSE_CUSTOMER_KEY_BASE64} to the key that the objects were written with; unset them for a bucket "
+        "without it"
+    ),
+)
+_SIGNATURE_VERSION = ErrorCode(
+    "the store does not accept this kind of signature or address",
+    s3_advice(
+        "let {AWS_ENDPOINT_URL} name the S3 API of the store, and unset settings of s3 and signature_version "
+        "in the AWS configuration file"
+    ),
+)
+_NOT_SUPPORTED = ErrorCode(
+    "the store does not support this request",
+    s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store; if it does, use a store that supports the request"),
+)
+_TOO_LARGE = ErrorCode(
+    "the store does not accept an object, or a part of one, of this size",
+    "raise the store's limit, or use a store without it",
+)
+_BUSY = ErrorCode(
+    "the store is busy",
+    s3_advice("wait a little, then {AGAIN}; fewer tasks at once help where it stays so"),
+    retryable=True,
+)
+_FAILED = ErrorCode("the store failed", s3_advice("{AGAIN}"), retryable=True)
+_BROKEN_TRANSFER = ErrorCode(
+    "the request did not reach the store as it was sent",
+    s3_advice("check the network and proxies in between, then {AGAIN}"),
+    retryable=True,
+)
+_MEANWHILE = ErrorCode(
+    "another request changed the object or its upload meanwhile", s3_advice("{AGAIN}"), retryable=True
+)
+_FULL = ErrorCode(
+    "the store has no room left",
+    s3_advice("free space, or raise the quota of the bucket, then {AGAIN}"),
+    retryable=True,
+)
+
+_CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {
+    _ARCHIVED: ("InvalidObjectState",),
+    _UNKNOWN_KEY: ("InvalidAccessKeyId", "XAdminUserNotFound"),
+    _WRONG_SECRET: ("SignatureDoesNotMatch",),
+    _EXPIRED: ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"),
+    _INVALID_TOKEN: ("InvalidToken", "InvalidSessionException", "TokenCodeInvalidError"),
+    _UNSIGNED: (
+        *("MissingAuthenticationToken", "MissingSecurityHeader", "MissingSecurityElement", "InvalidSecurity"),
+        *("CredentialsNotSupported", "AuthorizationQueryParametersError"),
+    ),
+    _WRONG_CLOCK: ("RequestTimeTooSkewed", "RequestExpired", "RequestInTheFuture"),
+    _ACCOUNT: (
+        *("AccountProblem", "AllAccessDisabled", "NotSignedUp", "UnauthorizedAccess", "UnauthorizedAccessError"),
+        *("NotDeviceOwnerError", "UserSuspended"),
+    ),
+    _PAYER: ("InvalidPayer",),
+    _OTHER_REGION: (
+        *("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException"),
+        *("InvalidRegion", "IncorrectEndpoint", "InvalidLocationConstraint"),
+    ),
+    _NO_BUCKET: ("NoSuchBucket",),
+    _BUCKET_NAME: ("InvalidBucketName",),
+    _NO_ACCESS_POINT: (
+        *("NoSuchAccessPoint", "NoSuchMultiRegionAccessPoint", "InvalidAccessPoint", "InvalidAccessPointAliasError"),
+        *("EndpointNotFound", "InvalidBucketState"),
+    ),
+    _KEY_NAME: ("KeyTooLongError",),
+    _PATH: ("InvalidURI", "XMinioInvalidObjectName", "XMinioInvalidResourceName"),
+    _KMS_KEY: (
+        *("KMS.DisabledException", "KMS.NotFoundException", "KMS.KMSInvalidStateException"),
+        *("KMS.InvalidStateException", "KMS.InvalidKeyUsageException", "KMS.KeyUnavailableException"),
+    ),
+    _ENCRYPTION: ("InvalidEncryptionAlgorithmError", "ServerSideEncryptionConfigurationNotFoundError"),
+    _SIGNATURE_VERSION: (
+        *("InvalidSignature", "UnsupportedSignature", "InvalidHostHeader", "InvalidAddressingHeader"),
+        "InvalidHttpMethod",
+    ),
+    _NOT_SUPPORTED: (
+        *("NotImplemented", "MethodNotAllowed", "MissingContentLength", "UnsupportedArgument", "UnexpectedContent"),
+        *("InvalidArgument", "InvalidRequest", "MalformedXML", "MissingRequestBodyError", "InvalidStorageClass"),
+        *("RequestHeaderSectionTooLarge", "MetadataTooLarge", "InvalidDigest", "CrossLocationLoggingProhibited"),
+    ),
+    _TOO_LARGE: ("EntityTooLarge", "EntityTooSmall"),
+    _BUSY: (
+        *("SlowDown", "ServiceUnavailable", "RequestLimitExceeded", "BandwidthLimitExceeded", "RequestThrottled"),
+        *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottledException", "TooManyRequests"),
+        *(
+            "TooManyRequestsException",
+            "PriorRequestNotComplete",
+            "KMS.ThrottlingException",
+            "XMinioServerNotInitialized",
+        ),
+    ),
+    _FAILED: (
+        *("InternalError", "InternalFailure", "KMS.KMSInternalException", "KMS.InternalException"),
+        *("KMS.DependencyTimeoutException", "RequestTimeout", "ResponseInterrupted"),
+    ),
+    _BROKEN_TRANSFER: (
+        *("BadDigest", "IncompleteBody", "XAmzContentSHA256Mismatch", "ConnectionClosedByRequester"),
+        "XAmzContentChecksumMismatch",
+    ),
+    _MEANWHILE: (
+        *("OperationAborted", "ConditionalRequestConflict", "NoSuchUpload", "InvalidPart", "InvalidPartOrder"),
+        *("ClientTokenConflict", "RestoreAlreadyInProgress"),
+    ),
+    _FULL: (
+        *("QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "InsufficientStorage"),
+        "InsufficientCapacity",
+    ),
+}
+
+ERROR_CODES = {code: meaning for meaning, codes in _CODES_BY_MEANING.items() for code in codes}
+"""The meaning of each code that has one of its own."""
+
+ENCRYPTION = _ENCRYPTION
+FULL = _FULL
+
+KMS_DENIED = ErrorCode(
+    "the KMS key of the bucket or the object may not be used",
+    "allow these credentials kms:Decrypt to read and kms:GenerateDataKey to write, in the policy of the key",
+)
+"""The meaning of `AccessDenied` where the message names an action of KMS."""

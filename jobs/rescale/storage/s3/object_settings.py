@@ -1,0 +1,114 @@
+"""Encryption and billing headers that requests for objects carry.
+
+boto3 takes them as parameters of each call and has no setting for them. Their variables here have the names that
+object_store's users know (Polars, delta-rs, DuckDB's and Arrow's Rust readers): AWS_SERVER_SIDE_ENCRYPTION,
+AWS_SSE_KMS_KEY_ID, AWS_SSE_CUSTOMER_KEY_BASE64 and AWS_REQUEST_PAYER.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rescale.text.errors import RequestError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+ENCRYPTION = "AWS_SERVER_SIDE_ENCRYPTION"
+KMS_KEY = "AWS_SSE_KMS_KEY_ID"
+CUSTOMER_KEY = "AWS_SSE_CUSTOMER_KEY_BASE64"
+PAYER = "AWS_REQUEST_PAYER"
+
+VARIABLES = {
+    "ServerSideEncryption": ENCRYPTION,
+    "SSEKMSKeyId": KMS_KEY,
+    "SSECustomerKey": CUSTOMER_KEY,
+    "RequestPayer": PAYER,
+}
+"""The variable of each parameter of boto3's calls."""
+
+_KMS = ("aws:kms", "aws:kms:dsse")
+_ENCRYPTIONS = ("AES256", *_KMS)
+_CUSTOMER_KEY_BYTES = 32
+_REQUESTER = "requester"
+
+
+@dataclass(frozen=True)
+class ObjectSettings:
+    """Settings for every object, whatever its bucket: S3 looks at each header only where it applies.
+
+    `customer_key` is SSE-C's key of 32 bytes. It stays out of `repr`, and thus out of logs.
+    """
+
+    encryption: str | None = None
+    kms_key: str | None = None
+    customer_key: bytes | None = field(default=None, repr=False)
+    requester_pays: bool = False
+
+    @staticmethod
+    def read(variables: Mapping[str, str]) -> ObjectSettings:
+        """Return the settings that environment variables describe; `RequestError` for a value that S3 does not have."""
+        encryption, kms_key = variables.get(ENCRYPTION) or None, variables.get(KMS_KEY) or None
+        if encryption not in (None, *_ENCRYPTIONS):
+            raise _invalid(ENCRYPTION, " or ".join(_ENCRYPTIONS), encryption)
+        if kms_key is not None and encryption not in _KMS:
+            raise _invalid(ENCRYPTION, f"{' or '.join(_KMS)}, for {KMS_KEY} is set", encryption or "not set")
+        payer = variables.get(PAYER) or None
+        if payer not in (None, _REQUESTER):
+            raise _invalid(PAYER, _REQUESTER, payer)
+        key = _customer_key(variables.get(CUSTOMER_KEY) or None)
+        if key is not None and encryption is not None:
+            raise _invalid(ENCRYPTION, f"no value, for {CUSTOMER_KEY} is set: S3 encrypts an object once", encryption)
+        return ObjectSettings(encryption, kms_key, key, payer is not None)
+
+    def apply(self, client: S3Client) -> None:
+        """Add the settings to every later call of `client` that has parameters for them."""
+        if parameters := self._parameters():
+
+            def add(params: dict[str, Any], model: Any, **_: Any) -> None:
+                for name, value in parameters.items():
+                    if name in model.input_shape.members:
+                        params.setdefault(name, value)
+
+            client.meta.events.register("provide-client-params.s3", add)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the settings as parameters of boto3's calls."""
+        parameters: dict[str, Any] = {}
+        if self.encryption is not None:
+            parameters["ServerSideEncryption"] = self.encryption
+        if self.kms_key is not None:
+            parameters["SSEKMSKeyId"] = self.kms_key
+        if self.customer_key is not None:
+            for side in ("", "CopySource"):
+                parameters[f"{side}SSECustomerAlgorithm"] = "AES256"
+                parameters[f"{side}SSECustomerKey"] = self.customer_key
+        if self.requester_pays:
+            parameters["RequestPayer"] = _REQUESTER
+        return parameters
+
+
+def _customer_key(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        key = binascii.a2b_base64(text, strict_mode=True)
+    except binascii.Error:
+        key = b""
+    if len(key) != _CUSTOMER_KEY_BYTES:
+        raise _invalid(
+            CUSTOMER_KEY, f"{_CUSTOMER_KEY_BYTES} bytes in base64", f"another text of {len(text)} characters"
+        )
+    return key
+
+
+def _invalid(variable: str, expected: str, value: str) -> RequestError:
+    return RequestError(
+        f"{variable} has an invalid value",
+        expected=expected,
+        found=value,
+        advice=f"set or unset {variable}",
+    )

@@ -1,0 +1,40 @@
+"""Advice about S3's settings: the command line names variables, Airflow names fields of the connection."""
+
+from __future__ import annotations
+
+from string import Formatter
+
+from rescale.storage.s3 import object_settings
+from rescale.text.advice import SAME_COMMAND, Advice, Mention, setting
+
+_VARIABLES = (
+    "AWS_ENDPOINT_URL",
+    "AWS_REGION",
+    "AWS_CA_BUNDLE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    object_settings.ENCRYPTION,
+    object_settings.KMS_KEY,
+    object_settings.CUSTOMER_KEY,
+)
+
+SETTINGS = {
+    "KEYS": "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (or AWS_PROFILE)",
+    "CONFIGURATION": "check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
+    "BUCKET": "check the name of the bucket and the AWS variables",
+    "CHECKSUMS": "set AWS_REQUEST_CHECKSUM_CALCULATION=when_supported",
+    "PAYER": f"{object_settings.PAYER}=requester",
+    **{name: name for name in _VARIABLES},
+}
+"""Words of the command line for each setting."""
+
+
+def s3_advice(template: str) -> Advice:
+    """Return advice from a template: `{NAME}` stands for a setting, `{AGAIN}` for running the same command again."""
+    parts: list[str | Mention] = []
+    for text, name, _, _ in Formatter().parse(template):
+        parts.append(text)
+        if name is not None:
+            parts.append(SAME_COMMAND if name == "AGAIN" else setting(name, SETTINGS[name]))
+    return Advice(*parts)

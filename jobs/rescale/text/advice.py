@@ -1,0 +1,85 @@
+"""Advice as data: a sentence with mentions of options, commands and settings, which each surface names differently.
+
+The command line says `--max-parallelism 256` where a form has the field *Max parallelism*, and `rescale discard TARGET`
+where Airflow has a DAG. As a string, advice has the words of the command line; `worded` returns the sentence for
+another surface. An f-string makes a plain string of it, so compose advice with `Advice(…)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+
+from rescale.text.names import encodable, quoted
+
+
+class About(StrEnum):
+    """The kind of thing that a mention names."""
+
+    OPTION = "option"
+    COMMAND = "command"
+    SETTING = "setting"
+
+
+class Mention(NamedTuple):
+    """An option, a command or a setting by its name, and its value if it has any; `text` is for the command line."""
+
+    about: About
+    name: str
+    value: str
+    text: str
+
+
+class Advice(str):
+    """A sentence made of pieces of text and of mentions."""
+
+    __slots__ = ("parts",)
+    parts: tuple[str | Mention, ...]
+
+    def __new__(cls, *parts: str | Mention) -> Self:
+        flat = [piece for part in parts for piece in (part.parts if isinstance(part, Advice) else (part,))]
+        advice = super().__new__(cls, "".join(piece.text if isinstance(piece, Mention) else piece for piece in flat))
+        advice.parts = tuple(flat)
+        return advice
+
+    def __getnewargs__(self) -> tuple[str | Mention, ...]:  # type: ignore[override]
+        return self.parts
+
+    def worded(self, wording: Callable[[Mention], str]) -> str:
+        """Return the sentence with each mention in the words of `wording`."""
+        return "".join(wording(part) if isinstance(part, Mention) else part for part in self.parts)
+
+    def to_json(self) -> list[Any]:
+        """Return the pieces as JSON values: a text, or the fields of a mention."""
+        return [[*map(encodable, part)] if isinstance(part, Mention) else encodable(part) for part in self.parts]
+
+    @classmethod
+    def from_json(cls, parts: Iterable[Any]) -> Self:
+        """Return the advice that `to_json` described."""
+        return cls(*(part if isinstance(part, str) else Mention(About(part[0]), *part[1:]) for part in parts))
+
+
+def mention(name: str, value: object = None) -> Mention:
+    """Return a mention of an option of a request, such as `max-parallelism`, with the value to give it."""
+    word = "" if value is None else str(value)
+    return Mention(About.OPTION, name, word, f"--{name} {quoted(word)}" if word else f"--{name}")
+
+
+def command(name: str, arguments: str = "") -> Mention:
+    """Return a mention of a command of `rescale` with its arguments, quoted for a shell."""
+    return Mention(About.COMMAND, name, arguments, f"rescale {name} {arguments}".rstrip())
+
+
+def setting(name: str, text: str) -> Mention:
+    """Return a mention of a setting outside of Rescale, such as access to S3; `text` says what to do in a shell."""
+    return Mention(About.SETTING, name, "", text)
+
+
+def joined(separator: str, pieces: Iterable[str | Mention]) -> Advice:
+    """Return the pieces with a separator between them."""
+    parts = [part for piece in pieces for part in (separator, piece)]
+    return Advice(*parts[1:])
+
+
+SAME_COMMAND = Mention(About.COMMAND, "again", "", "run the same command again")

@@ -1,0 +1,31 @@
+"""An error as a JSON document: what `RescaleError.to_json` makes, and what an interrupted command answers."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from rescale.text.advice import About
+
+
+class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """An error; details that are not known are left out.
+
+    `error` is the class of the error, `KeyboardInterrupt` for an interrupted command. `offset` is a position in the
+    file `path`, in bytes. `advice_parts` is the advice in pieces: a text, or a mention of an option, a command or a
+    setting (about, name, value, text).
+    """
+
+    error: str
+    what: str
+    path: str | UnsetType = UNSET
+    offset: int | UnsetType = UNSET
+    operator: str | UnsetType = UNSET
+    state: str | UnsetType = UNSET
+    option: str | UnsetType = UNSET
+    expected: str | UnsetType = UNSET
+    found: str | UnsetType = UNSET
+    advice: str | UnsetType = UNSET
+    traceback: str | UnsetType = UNSET
+    advice_parts: tuple[str | tuple[About, str, str, str], ...] | UnsetType = UNSET
+    exit_code: int

@@ -1,0 +1,260 @@
+"""The errors that users see: each class tells whose fault an error is, and each error what to do.
+
+*Final* errors are never retried, because the same input gives the same answer. `StoreError` is transient, and
+everything that moves bytes retries it. An unexpected exception is a bug of Rescale, and final: `unexpected` turns it
+into one of these errors where a process or a task ends.
+
+Errors cross processes as data (`to_json`, `from_json`): a Spark task returns an error as a row, a job writes it into
+its result document, and the reader raises the same error again.
+"""
+
+from __future__ import annotations
+
+import errno
+import textwrap
+import traceback as tracebacks
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from rescale.text.advice import SAME_COMMAND, Advice, Mention
+from rescale.text.error_document import ErrorDocument
+from rescale.text.names import encodable, printable, printable_lines, without_secrets
+
+_LABELS = {"offset": "at byte", "advice": "what to do"}
+"""Names of details in texts, if they differ from those of the fields."""
+_LONGEST_DETAIL = 1000
+_LONGEST_TRACEBACK = 20_000
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Error numbers of the operating system for a full disk, or an exhausted quota."""
+
+_OF_THE_MACHINE = {
+    *NO_ROOM,
+    errno.EIO,
+    errno.ENOMEM,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.EAGAIN,
+    errno.ETIMEDOUT,
+}
+"""Error numbers of the operating system for an exhausted or failing resource."""
+_CLOCK_OVERFLOW = "timestamp too large"
+"""CPython's message for a clock after 2262, whose nanoseconds since 1970 exceed 63 bits."""
+_NO_THREAD = "can't start new thread"
+"""CPython's message if the operating system refuses to start a thread."""
+
+
+class RescaleError(Exception):
+    """Base of all errors with a sentence for the user; `exit_code` is the exit code of the process.
+
+    `what` is the sentence. All other fields are optional, and printed on lines of their own: the place (`path`,
+    `offset` in bytes, `operator`, `state`), the refused `option`, what was `expected` and `found`, and `advice`. Only
+    bugs of Rescale have a `traceback`. The text goes into logs, documents and reports, so it contains no control
+    characters, even if it quotes names that do, and no passwords of addresses.
+    """
+
+    exit_code: ClassVar[int] = 1
+    final: ClassVar[bool] = True
+    DETAILS: ClassVar[tuple[str, ...]] = (
+        "path",
+        "offset",
+        "operator",
+        "state",
+        "option",
+        "expected",
+        "found",
+        "advice",
+        "traceback",
+    )
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        path: str | None = None,
+        offset: int | None = None,
+        operator: str | None = None,
+        state: str | None = None,
+        option: str | None = None,
+        expected: object = None,
+        found: object = None,
+        advice: str | None = None,
+        traceback: str | None = None,
+    ) -> None:
+        self.what = without_secrets(what)
+        self.path = None if path is None else without_secrets(path)
+        # JSON takes no number of numpy, which a loop that is not compiled returns.
+        self.offset = None if offset is None else int(offset)
+        self.operator = operator
+        self.state = state
+        self.option = option
+        self.expected = None if expected is None else _shortened(without_secrets(str(expected)))
+        self.found = None if found is None else _shortened(without_secrets(str(found)))
+        self.advice = advice
+        self.traceback = None if traceback is None else _shortened(without_secrets(traceback), _LONGEST_TRACEBACK)
+        super().__init__(self.what)
+
+    def __str__(self) -> str:
+        details = [
+            f"  {_LABELS.get(name, name)}: {printable(str(getattr(self, name)))}"
+            for name in self.DETAILS
+            if getattr(self, name) is not None and name != "traceback"
+        ]
+        if self.traceback is not None:
+            details += ["  traceback:", textwrap.indent(printable_lines(self.traceback), "    ")]
+        return "\n".join([printable(self.what), *details])
+
+    def located(self, **details: Any) -> Self:
+        """Fill in details that were not known where the error was raised, and return the error."""
+        for name, value in details.items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the error as JSON values, which `from_json` reads."""
+        fields = {name: getattr(self, name) for name in ("what", *self.DETAILS) if getattr(self, name) is not None}
+        details = {name: encodable(value) if isinstance(value, str) else value for name, value in fields.items()}
+        if isinstance(self.advice, Advice):
+            details["advice_parts"] = self.advice.to_json()
+        return {"error": type(self).__name__, **details, "exit_code": self.exit_code}
+
+    def document(self) -> ErrorDocument:
+        """Return the error as a typed document."""
+        return msgspec.convert(self.to_json(), ErrorDocument)
+
+    @staticmethod
+    def from_json(document: dict[str, Any]) -> RescaleError:
+        """Return the error that `to_json` described; an unknown class becomes a plain `RescaleError`."""
+        kind = _BY_NAME.get(document["error"], RescaleError)
+        details = {k: document[k] for k in RescaleError.DETAILS if k in document}
+        if "advice_parts" in document:
+            details["advice"] = Advice.from_json(document["advice_parts"])
+        return kind(document["what"], **details)
+
+    def word(self, advice: Callable[[Mention], str], option: Callable[[str], str]) -> None:
+        """Reword the error for another surface: `advice` words a mention, and `option` the name of an option."""
+        if isinstance(self.advice, Advice):
+            self.advice = self.advice.worded(advice)
+        if self.option is not None:
+            self.option = option(self.option)
+
+    @staticmethod
+    def from_text(kind: str, text: str) -> RescaleError | None:
+        """Return the error of class `kind` that `str` printed as `text`, without its traceback.
+
+        Returns None if no class here has that name.
+        """
+        what, *lines = text.splitlines()
+        names = {_LABELS.get(name, name): name for name in RescaleError.DETAILS if name != "traceback"}
+        labelled = [line.removeprefix("  ").partition(": ") for line in lines]
+        details: dict[str, Any] = {names[label]: value for label, _, value in labelled if label in names}
+        error_class = _BY_NAME.get(kind)
+        return None if error_class is None else error_class(what, **details)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RescaleError.from_json, (self.to_json(),)
+
+
+class RequestError(RescaleError):
+    """The request is invalid or does not fit the snapshot, or the target is taken."""
+
+    exit_code = 2
+
+
+class LockedError(RequestError):
+    """Nobody may remove or replace a file yet; leftovers may stay."""
+
+
+class SnapshotError(RescaleError):
+    """The input is damaged, is not what it claims to be, or has changed since the plan was made."""
+
+    exit_code = 3
+
+
+class UnsupportedError(RescaleError):
+    """The input is valid, but Rescale cannot process it; `advice` names a way around."""
+
+    exit_code = 3
+
+
+class IntegrityError(RescaleError):
+    """The result is wrong, so the run publishes nothing."""
+
+    exit_code = 4
+
+
+class StoreError(RescaleError):
+    """The network, a server or a disk failed: another try may succeed."""
+
+    exit_code = 1
+    final = False
+
+
+class InternalError(RescaleError):
+    """A bug of Rescale: an unexpected exception."""
+
+    exit_code = 5
+
+    @classmethod
+    def of(cls, exception: BaseException) -> InternalError:
+        """Return the error for an unexpected exception."""
+        message = tracebacks.format_exception_only(exception)[-1].strip()
+        return cls.seen(message, "".join(tracebacks.format_exception(exception)).rstrip())
+
+    @classmethod
+    def seen(cls, message: str, traceback: str) -> InternalError:
+        """Return the error for an exception of another process, by its message and its traceback."""
+        return cls(
+            "an unexpected error: this is a bug of Rescale",
+            found=message,
+            advice="another try would fail in the same way: report the error with its traceback",
+            traceback=traceback,
+        )
+
+
+def unexpected(exception: Exception) -> RescaleError:
+    """Return the error for any exception: an `InternalError`, unless the machine ran out of a resource."""
+    if isinstance(exception, RescaleError):
+        return exception
+    if isinstance(exception, OverflowError) and _CLOCK_OVERFLOW in str(exception):
+        return RequestError(
+            "the clock of this machine shows a time that Python cannot represent",
+            expected="a year before 2262",
+            found=exception,
+            advice="set the clock, then run the same command again",
+        )
+    out_of = isinstance(exception, OSError) and exception.errno in _OF_THE_MACHINE
+    out_of = out_of or (isinstance(exception, RuntimeError) and str(exception) == _NO_THREAD)
+    if out_of or isinstance(exception, MemoryError | ConnectionError | TimeoutError):
+        return StoreError(
+            "this machine, or one that it talks to, ran out of a resource",
+            found=f"{type(exception).__name__}: {exception}",
+            advice=Advice("check memory, disks and the network, and the output above, then ", SAME_COMMAND),
+        )
+    return InternalError.of(exception)
+
+
+@contextmanager
+def in_option(flag: str) -> Iterator[None]:
+    """Add the option, by its flag, to a `RequestError` that is raised in the block."""
+    try:
+        yield
+    except RequestError as error:
+        raise error.located(option=flag) from None
+
+
+def _shortened(text: str, longest: int = _LONGEST_DETAIL) -> str:
+    """Return both ends of a long text, such as state in a handle, which would hide the rest of the error."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]} … {text[-half:]} ({len(text)} characters)"
+
+
+_BY_NAME: dict[str, type[RescaleError]] = {
+    kind.__name__: kind
+    for kind in (RequestError, LockedError, SnapshotError, UnsupportedError, IntegrityError, StoreError, InternalError)
+}

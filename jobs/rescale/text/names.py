@@ -1,0 +1,80 @@
+"""Names of operators, states and files: untrusted text, which must be escaped, quoted, shortened and corrected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from shlex import quote
+
+_MOST_NEAR = 3
+_NEAR = 0.65
+"""Smallest similarity of a suggested name, where 1 is the same name (`SequenceMatcher.ratio`)."""
+
+_SIGNS = r"[^\s\"'<>]{0,2000}"
+"""Bounded, as schemes are, because names come from files that anybody may have made."""
+_SCHEME = r"\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]{0,30}://"
+_KEYS = rf"(?!arn:)[^/\s:]{{1,128}}:{_SIGNS}"
+"""Access key and secret in an address, as Hadoop once took them; the secret may contain a slash.
+
+Bucket names have no colon, but ARNs of access points do.
+"""
+_USER_INFO = re.compile(rf"(\bs3[ap]?://)(?:{_KEYS}|[^/\s]{{0,2000}})@|({_SCHEME}){_SIGNS}@", re.IGNORECASE)
+"""User and password in an address; paths and keys in S3 may contain an `@` themselves."""
+_QUERY = re.compile(r"(\bhttps?://[^\s\"'<>?]{0,2000}\?)[^\s\"'<>]+", re.IGNORECASE)
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, with control characters (such as ESC) escaped as in Python."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def quoted(word: str) -> str:
+    """Return a word quoted for a shell; control characters are escaped as in bash, zsh and ksh."""
+    if word.isprintable():
+        return quote(word)
+    return f"$'{''.join(map(_in_ansi_c_quotes, word))}'"
+
+
+def _in_ansi_c_quotes(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def encodable(text: str) -> str:
+    """Return a text that UTF-8 can encode: unpaired surrogates, which Java may write, are escaped as in Python."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def printable_lines(text: str) -> str:
+    """Return a text with control characters other than line breaks escaped as in Python."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without users and passwords in its addresses, and without the queries of signed addresses."""
+    if "://" not in text:
+        return text
+    return _QUERY.sub(r"\1…", _USER_INFO.sub(lambda match: f"{match[1] or match[2]}…@", text))
+
+
+def first_of(names: Sequence[str], most: int, number: int | None = None) -> str:
+    """Return at most `most` names and the count of the others, as in `a, b and 3 more`.
+
+    `number` is the number of all names, if `names` does not have all of them.
+    """
+    left = (len(names) if number is None else number) - most
+    return ", ".join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """Return a question with the known names that are most similar to the word; None if there is no similar name."""
+    by_folded = {name.casefold(): name for name in known}
+    near = get_close_matches(word.casefold(), by_folded, _MOST_NEAR, _NEAR)
+    return f"did you mean {' or '.join(repr(by_folded[name]) for name in near)}?" if near else None

@@ -1,0 +1,223 @@
+"""Access to S3 by an Airflow connection: whatever Airflow's hook makes of it, a step's own boto3 gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.airflow.connections.access import DRIVER_POD, s3_store_of, storage_access
+from rescale.text.errors import RequestError, StoreError
+from support.s3 import S3Server
+
+_ROLE = "arn:aws:iam::123456789012:role/rescale"
+
+# What the boto3 of a step says: by which keys, until when, in which region, and whether S3 takes them.
+_ASK = """
+import boto3, json
+session = boto3.session.Session()
+credentials = session.get_credentials()
+keys = credentials.get_frozen_credentials()
+buckets = [bucket["Name"] for bucket in session.client("s3").list_buckets()["Buckets"]]
+print(json.dumps({
+    "method": credentials.method, "key": keys.access_key, "token": keys.token,
+    "expires": credentials._expiry_time.year, "buckets": buckets,
+}))
+"""
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
+    """Makes the connection `state`; the worker has other keys of its own, and files with more."""
+    monkeypatch.setenv("AIRFLOW_CONN_STATE", json.dumps({"conn_type": "aws", **fields}))
+    for name in list(os.environ):
+        if name.startswith("AWS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "the-worker-s-own")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+
+
+def seen_by_a_step() -> dict[str, Any]:
+    """By a process that is started with this one's environment."""
+    answer = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    document: dict[str, Any] = json.loads(answer.stdout)
+    return document
+
+
+def of_server(s3: S3Server, **more: Any) -> dict[str, Any]:
+    return {"endpoint_url": s3.endpoint, "region_name": "eu-central-1", **more}
+
+
+def test_keys_arrive_and_are_in_no_environment(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, login="somebody", password="planted", extra=of_server(s3))
+    before = dict(os.environ)
+    with storage_access("state"):
+        assert "planted" not in os.environ.values()
+        assert os.environ["AWS_REGION"] == "eu-central-1"
+        seen = seen_by_a_step()
+    assert (seen["method"], seen["key"], seen["token"], seen["expires"]) == ("container-role", "somebody", "", 2999)
+    assert os.environ == before
+
+
+def test_a_process_that_serves_many_reaches_the_store_as_it_is(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    s3.create_bucket("served-to-many")
+    s3.declare("s3://served-to-many")
+    connect(monkeypatch, login="somebody", password="planted", extra=of_server(s3))
+    before, uri = dict(os.environ), "s3://served-to-many/file"
+    store = s3_store_of("state")
+    store.put(uri, b"content")
+    assert store.read_all(uri, 100)[0] == b"content"
+    assert os.environ == before
+    with pytest.raises(RequestError, match="there is no connection 'nobody'"):
+        s3_store_of("nobody")
+
+
+def test_encryption_and_billing_reach_a_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "alias/flink"}
+    settings = {"s3": {"extra_args": arguments, "requester_pays": True}}
+    connect(monkeypatch, login="a", password="b", extra=of_server(s3, service_config=settings))
+    with storage_access("state"):
+        assert os.environ["AWS_SERVER_SIDE_ENCRYPTION"] == "aws:kms"
+        assert os.environ["AWS_SSE_KMS_KEY_ID"] == "alias/flink"
+        assert os.environ["AWS_REQUEST_PAYER"] == "requester"
+    s3.declare(f"s3://{(bucket := s3.new_bucket('kms'))}")
+    s3_store_of("state").put(f"s3://{bucket}/file", b"content")
+    assert s3.client().head_object(Bucket=bucket, Key="file")["SSEKMSKeyId"] == "alias/flink"
+
+
+def test_settings_of_uploads_that_nobody_has_are_refused(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"s3": {"extra_args": {"ACL": "public-read"}}}
+    connect(monkeypatch, login="a", password="b", extra=of_server(s3, service_config=settings))
+    with pytest.raises(RequestError, match=r"extra_args\.ACL"), storage_access("state"):
+        pass
+
+
+def test_a_session_token_goes_along(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = of_server(s3, aws_access_key_id="a", aws_secret_access_key="b", aws_session_token="a-token")
+    connect(monkeypatch, extra=extra)
+    with storage_access("state"):
+        assert seen_by_a_step()["token"] == "a-token"
+
+
+def test_a_role_is_assumed_and_its_keys_expire(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    sts = {"sts": {"endpoint_url": s3.endpoint}}
+    connect(monkeypatch, login="a", password="b", extra=of_server(s3, role_arn=_ROLE, service_config=sts))
+    with storage_access("state"):
+        seen = seen_by_a_step()
+    assert seen["key"].startswith("ASIA")
+    assert seen["token"]
+    assert seen["expires"] < 2999
+
+
+def test_a_role_is_assumed_by_a_web_identity(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a-token")
+    extra = of_server(
+        s3,
+        role_arn=_ROLE,
+        assume_role_method="assume_role_with_web_identity",
+        assume_role_with_web_identity_federation="file",
+        assume_role_with_web_identity_token_file=str(token),
+        service_config={"sts": {"endpoint_url": s3.endpoint}},
+    )
+    connect(monkeypatch, extra=extra)
+    with storage_access("state"):
+        assert seen_by_a_step()["key"].startswith("ASIA")
+
+
+def test_keys_are_renewed_while_a_step_works(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    sts = {"sts": {"endpoint_url": s3.endpoint}}
+    # The shortest that there is: botocore renews keys a quarter of an hour before they expire, so at once.
+    short = {"DurationSeconds": 900}
+    extra = of_server(s3, role_arn=_ROLE, assume_role_kwargs=short, service_config=sts)
+    connect(monkeypatch, login="a", password="b", extra=extra)
+    with storage_access("state"):
+        assert seen_by_a_step()["key"] != seen_by_a_step()["key"]
+
+
+def test_only_who_was_told_gets_the_keys(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, login="a", password="b", extra=of_server(s3))
+    with storage_access("state"), pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(os.environ["AWS_CONTAINER_CREDENTIALS_FULL_URI"])
+
+
+def test_certificates_and_proxies_are_handed_on(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = of_server(
+        s3, verify="/etc/ca.pem", config_kwargs={"proxies": {"https": "http://proxy:3128"}, "retries": {}}
+    )
+    connect(monkeypatch, login="a", password="b", extra=extra)
+    with storage_access("state"):
+        assert (os.environ["AWS_CA_BUNDLE"], os.environ["HTTPS_PROXY"]) == ("/etc/ca.pem", "http://proxy:3128")
+
+
+def test_what_a_client_does_about_checksums_is_handed_on(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of a bucket that wants them advises just this (`words`)."""
+    checksums = {"request_checksum_calculation": "when_supported", "response_checksum_validation": "when_required"}
+    connect(monkeypatch, login="a", password="b", extra=of_server(s3, config_kwargs=checksums))
+    with storage_access("state"):
+        assert os.environ["AWS_REQUEST_CHECKSUM_CALCULATION"] == "when_supported"
+        assert os.environ["AWS_RESPONSE_CHECKSUM_VALIDATION"] == "when_required"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"extra": {"verify": False}}, "a setting of the connection 'state': verify"),
+        ({"extra": {"config_kwargs": "retries"}}, "a setting of the connection 'state': config_kwargs"),
+        (
+            {"extra": {"config_kwargs": {"proxies": "http://p"}}},
+            "'state': config_kwargs.proxies",
+        ),
+        ({"extra": {"config_kwargs": {"s3": "path"}}}, "a setting of the connection 'state': config_kwargs.s3"),
+        ({"extra": {"service_config": ["s3"]}}, "a setting of the connection 'state': service_config"),
+        ({"extra": {"service_config": {"sts": "here"}}}, "'state': service_config.sts"),
+        (
+            {"extra": {"config_kwargs": {"signature_version": "unsigned"}}},
+            "connection 'state': config_kwargs.signature_version",
+        ),
+        ({"conn_type": "http"}, "does not give access to S3"),
+        (
+            {"extra": {"role_arn": _ROLE, "assume_role_method": "by_magic"}},
+            "the connection 'state' does not work",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused_by_its_name(
+    fields: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, **{"login": "a", "password": "b", **fields})
+    with pytest.raises(RequestError, match=message), storage_access("state"):
+        pass
+
+
+def test_a_role_that_nobody_can_be_asked_for_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = {"sts": {"endpoint_url": "http://127.0.0.1:9"}}
+    extra = {"role_arn": _ROLE, "region_name": "eu-central-1", "service_config": nobody}
+    connect(monkeypatch, login="a", password="b", extra=extra)
+    with pytest.raises(StoreError, match="the connection 'state' gives no access"), storage_access("state"):
+        pass
+
+
+def test_a_connection_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_STATE", raising=False)
+    with pytest.raises(RequestError, match="there is no connection 'state'"), storage_access("state"):
+        pass
+
+
+def test_a_connection_is_refused_where_it_would_not_reach_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DRIVER_POD, "/etc/driver.yaml")
+    with (
+        pytest.raises(RequestError, match="steps run in pods, which cannot use the connection 's3'") as caught,
+        storage_access("s3"),
+    ):
+        pass
+    assert "leave the field empty" in str(caught.value)
+    with storage_access(None):
+        pass

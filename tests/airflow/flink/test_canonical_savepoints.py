@@ -1,0 +1,128 @@
+"""A job of which Flink can take no canonical savepoint is not asked for one, and never a second time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from oracle.distribution import LINES
+from rescale.airflow.flink.hand_overs import Print
+from rescale.airflow.flink.operators import TakeSavepoint
+from rescale.airflow.flink.stopping import JobBefore, look_at_job, take_savepoint
+from rescale.airflow.job.canonical_savepoint import refuse_canonical
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink_rest.client import Flink, SavepointFormat, Taking
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import RequestError
+from support.deferring import run_operator
+from support.needs import need
+from support.session_cluster import SessionCluster, session_cluster, wait_until
+
+pytestmark = pytest.mark.timeout(400)
+
+BEFORE = JobBefore("http://flink", "1" * 32, "clicks", Taking.RUN_ON, "/save", 2, Print())
+NATIVE = msgspec.structs.replace(BEFORE, savepoint_format=SavepointFormat.NATIVE)
+
+FAILED = "org.apache.flink.runtime.checkpoint.CheckpointException: Checkpoint Coordinator is suspending."
+ASYNCHRONOUS = (
+    "java.io.IOException: Could not perform checkpoint 6 for operator visits (2/2)#0.\n"
+    "Caused by: java.lang.UnsupportedOperationException: Not supported yet.\n"
+)
+FORST = (
+    "java.lang.Exception: Error while triggering checkpoint 5 for Source (1/2)#0\n"
+    "Caused by: java.lang.IllegalStateException: Configured state backend (ForStStateBackend{}) does not support "
+    "CANONICAL savepoints\n"
+)
+
+
+def asked_again(monkeypatch: pytest.MonkeyPatch, before: JobBefore, why: str) -> list[str]:
+    """The savepoints that Flink is asked for once the first one of a run has failed, and the job with it."""
+    triggers: list[str] = []
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        if request.method == "POST":
+            asked.append(path)
+        elif "/savepoints/" in path:
+            triggers.append(path)
+            if path != triggers[0]:
+                return httpx.Response(404, json={"errors": ["There is no savepoint operation"]})
+            return httpx.Response(200, json={"operation": {"failure-cause": {"stack-trace": FAILED}}})
+        elif path.endswith("/exceptions"):
+            return httpx.Response(200, json={"exceptionHistory": {"entries": [{"stacktrace": why}]}})
+        vertex = {"id": "0" * 32, "name": "visits", "parallelism": 2, "maxParallelism": 128, "tasks": {"RUNNING": 2}}
+        job = {"jid": before.job_id, "name": before.name, "state": "RUNNING", "vertices": [vertex]}
+        return httpx.Response(200, json=job)
+
+    opened = Flink("http://flink", transport=httpx.MockTransport(answer))
+    monkeypatch.setattr("rescale.airflow.flink.stopping.open_flink", lambda _: opened)
+    take_savepoint(before, "run")
+    return asked
+
+
+@pytest.mark.parametrize("why", [ASYNCHRONOUS, FORST], ids=["asynchronous state", "ForSt"])
+def test_a_job_that_failed_for_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    with pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as caught:
+        asked_again(monkeypatch, BEFORE, why)
+    assert 'choose "native" under "Format of the savepoint"' in str(caught.value.advice)
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [(BEFORE, "java.lang.OutOfMemoryError: Java heap space"), (NATIVE, ASYNCHRONOUS)],
+    ids=["other trouble", "native"],
+)
+def test_what_else_has_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch, before: JobBefore, why: str) -> None:
+    assert asked_again(monkeypatch, before, why) == [f"/jobs/{before.job_id}/savepoints"]
+
+
+@pytest.fixture(scope="module")
+def flink_2() -> Iterator[SessionCluster]:
+    need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")
+    with session_cluster(LINES["2"]) as cluster:
+        yield cluster
+
+
+def look(cluster: SessionCluster, job_id: str, taking: Taking, wanted: str) -> dict[str, Any]:
+    directory = str(cluster.folder / "savepoints")
+    before = look_at_job(cluster.address, job_id, Taking.RUN_ON, directory, Print(), SavepointFormat(wanted))
+    document: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(before, taking=taking))
+    return document
+
+
+def has_failed(cluster: SessionCluster, job_id: str) -> bool:
+    """Whether Flink tells of it, which may take seconds (`web.refresh-interval`)."""
+    with cluster.open() as flink:
+        return flink.why_failed(job_id) is not None
+
+
+@pytest.mark.parametrize(
+    ("backend", "taking"), [("hashmap", Taking.STOP), ("rocksdb", Taking.RUN_ON), ("forst", Taking.STOP)]
+)
+@pytest.mark.slow
+def test_flink_takes_a_native_savepoint_alone(flink_2: SessionCluster, backend: str, taking: Taking) -> None:
+    place = (flink_2.folder / "checkpoints").as_uri()
+    options = {"state.backend.type": backend, "execution.checkpointing.dir": place}
+    again = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "100ms"}
+    job_id = flink_2.run(2, main="AsyncCounts", options={**options, **again, "execution.checkpointing.interval": "1s"})
+    with (
+        flink_2.open() as flink,
+        pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as refused,
+    ):
+        refuse_canonical(flink, flink_2.job(job_id))
+    assert str(refused.value.found) in {"asynchronous state of counts", "its state backend is ForStStateBackend"}
+    canonical = TakeSavepoint(task_id="take", before=look(flink_2, job_id, taking, "canonical"))
+    with pytest.raises(TaskEnded, match="Flink could not take the savepoint"):
+        run_operator(canonical, backend)
+    wait_until(lambda: has_failed(flink_2, job_id) and flink_2.job(job_id).runs, "the job to fail, and to run again")
+    with pytest.raises(TaskEnded, match="Flink cannot take a canonical savepoint of this job"):
+        run_operator(canonical, backend)
+    native = run_operator(TakeSavepoint(task_id="take", before=look(flink_2, job_id, taking, "native")), "native")
+    assert open_snapshot(native["savepoint"]).type is SnapshotType.NATIVE_SAVEPOINT
+    flink_2.clear()

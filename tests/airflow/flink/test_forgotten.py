@@ -1,0 +1,134 @@
+"""A run goes on with what it has begun, although Flink has forgotten the operations that ended before."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from rescale.airflow.flink import stopping
+from rescale.airflow.flink.hand_overs import Print, RunJar
+from rescale.airflow.flink.ids import ids
+from rescale.airflow.flink.operators import GoBack
+from rescale.airflow.flink.questions import JobRuns, SavepointTaken
+from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over, take_savepoint
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.flink.start import Start
+from rescale.flink_rest.client import Flink, Taking
+from rescale.text.errors import RequestError, StoreError
+
+RUN = "rescale_job/manual"
+BEFORE = JobBefore(
+    "http://flink", "1" * 32, "clicks", Taking.STOP, "s3://b/savepoints", 2, RunJar("http://flink", "clicks.jar")
+)
+RUNS_ON = msgspec.structs.replace(BEFORE, taking=Taking.RUN_ON, hand_over=Print())
+START = Start("s3://b/result", 4, None)
+
+_FAILED = {"operation": {"failure-cause": {"stack-trace": "timeout"}}}
+_GOES_ON = {"status": {"id": "IN_PROGRESS"}}
+
+
+class Cluster:
+    """Jobs by id with their states, savepoints by trigger id; what is not here Flink has forgotten."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, str] = {}
+        self.savepoints: dict[str, dict[str, Any]] = {}
+        self.latest: str | None = None
+        self.asked_for: list[str] = []
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        last = path.rpartition("/")[2]
+        if request.method == "POST":
+            self.asked_for.append(path)
+            return httpx.Response(202, json={"request-id": "", "jobid": ""})
+        if "/savepoints/" in path:
+            return self._known(self.savepoints.get(last))
+        if path.endswith("/jobs/overview"):
+            lines = [{"jid": job_id, "name": "clicks", "state": state} for job_id, state in self.jobs.items()]
+            return httpx.Response(200, json={"jobs": lines})
+        if path.endswith("/checkpoints"):
+            latest = self.latest and {"external_path": self.latest}
+            return httpx.Response(200, json={"latest": {"savepoint": latest}})
+        if path.endswith("/jars"):
+            jar = {"id": "1_clicks.jar", "name": "clicks.jar", "uploaded": 1, "entry": []}
+            return httpx.Response(200, json={"files": [jar]})
+        state = self.jobs.get(last)
+        vertex = {"id": "0" * 32, "name": "visits", "parallelism": 2, "maxParallelism": 128, "tasks": {"RUNNING": 2}}
+        return self._known(state and {"jid": last, "name": "clicks", "state": state, "vertices": [vertex]})
+
+    @staticmethod
+    def _known(document: Any) -> httpx.Response:
+        return httpx.Response(200, json=document) if document else httpx.Response(404, json={"errors": ["not found"]})
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    cluster = Cluster()
+
+    def opened(_: str) -> Flink:
+        return Flink("http://flink", transport=httpx.MockTransport(cluster.answer))
+
+    for module in ("stopping", "starting", "questions"):
+        monkeypatch.setattr(f"rescale.airflow.flink.{module}.open_flink", opened)
+    return cluster
+
+
+def test_a_savepoint_that_goes_on_is_waited_for_when_the_failure_before_it_was_forgotten(cluster: Cluster) -> None:
+    """Else the job would be taken for one that was not stopped, and ends a little later."""
+    _, second = islice(ids("savepoint", RUN), 2)
+    cluster.jobs[BEFORE.job_id] = "RUNNING"
+    cluster.savepoints[second] = _GOES_ON
+    cleared, taken = end_pending_work(BEFORE, RUN), take_savepoint(BEFORE, RUN)
+    assert isinstance(cleared, SavepointTaken)
+    assert isinstance(taken, SavepointTaken)
+    assert cleared.trigger_id == taken.trigger_id == second
+    assert not cluster.asked_for
+
+
+def test_another_savepoint_is_begun_behind_one_that_failed(cluster: Cluster) -> None:
+    first, second = islice(ids("savepoint", RUN), 2)
+    cluster.jobs[BEFORE.job_id] = "RUNNING"
+    cluster.savepoints[first] = _FAILED
+    taken = take_savepoint(BEFORE, RUN)
+    assert isinstance(taken, SavepointTaken)
+    assert taken.trigger_id == second
+    assert len(cluster.asked_for) == 1
+
+
+def test_no_two_jobs_when_the_one_before_the_one_that_runs_was_forgotten(cluster: Cluster) -> None:
+    """The first way back had failed, somebody mended that, and hours later clears what else has failed."""
+    _, second = islice(ids(*stopping._back(RUN, BEFORE)), 2)
+    cluster.jobs[second] = "RUNNING"
+    with pytest.raises(RequestError, match="would do the same work twice"):
+        hand_job_over(BEFORE.hand_over, START, RUN, BEFORE)
+    assert go_back(BEFORE, RUN, "s3://b/savepoint") == JobRuns("http://flink", second)
+    assert not cluster.asked_for
+
+
+def test_a_savepoint_that_flink_forgot_of_a_job_that_runs_on_is_found_in_its_statistics(cluster: Cluster) -> None:
+    cluster.jobs[BEFORE.job_id] = "RUNNING"
+    question = SavepointTaken("http://flink", BEFORE.job_id, "2" * 32, RUNS_ON.own_directory(RUN), Taking.RUN_ON)
+    with pytest.raises(StoreError, match="no longer knows the savepoint"):
+        question.ask()
+    cluster.latest = f"{RUNS_ON.own_directory(RUN)}/savepoint-1"
+    assert question.ask() == {"savepoint": cluster.latest, "job": BEFORE.job_id, "state": "RUNNING"}
+
+
+def test_how_to_start_the_job_is_said_before_flink_is_asked(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def unreachable(_: str) -> Flink:
+        raise StoreError("Flink cannot be reached")
+
+    monkeypatch.setattr(stopping, "open_flink", unreachable)
+    taken = {"savepoint": "s3://b/savepoint-1", "job": BEFORE.job_id}
+    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=taken)
+    context: Any = {"ti": type("Instance", (), {"dag_id": "rescale_job", "run_id": "manual"})}
+    with pytest.raises(TaskEnded):
+        task.execute(context)
+    assert "flink run -s s3://b/savepoint-1 -p 2" in capfd.readouterr().out

@@ -1,0 +1,181 @@
+"""A job of a real session cluster is cancelled right after a checkpoint, which is rescaled or started from again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import pytest
+
+from rescale.airflow.flink import last_checkpoint
+from rescale.airflow.flink.cancel_mark import CANCELS
+from rescale.airflow.flink.hand_overs import RunJar
+from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
+from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.job.job_tasks import GoBackIfNeeded
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.flink_rest.client import Flink, Taking
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import RequestError, SnapshotError
+from support.deferring import TaskState, run_operator
+from support.pipeline import execute_without_spark, plan_rescale
+from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
+from support.slow import slow
+
+pytestmark = pytest.mark.timeout(300)
+
+KEPT = {
+    "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    "execution.checkpointing.interval": "10min",
+}
+
+
+def run(cluster: SessionCluster, options: dict[str, str]) -> str:
+    """Start the job, and let it make its first checkpoint; the next one is far away."""
+    job_id = cluster.run(2, options=options)
+    wait_until(lambda: cluster.counts(job_id), "the job to count")
+    with cluster.open() as flink:
+        last_checkpoint.take_checkpoint(flink, job_id)
+    wait_until(lambda: has_checkpoint(cluster, job_id), "Flink to tell of the checkpoint")
+    return job_id
+
+
+def look(cluster: SessionCluster, job_id: str, options: dict[str, str]) -> JobBefore:
+    jar = RunJar(cluster.address, "counts.jar", "Counts", configuration=options)
+    return look_at_job(cluster.address, job_id, Taking.CHECKPOINT, None, jar)
+
+
+def take(before: JobBefore, run_id: str, state: TaskState | None = None) -> Any:
+    return run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id, state)
+
+
+def back(before: JobBefore, taken: Any, run_id: str, state: TaskState | None = None) -> Any:
+    operator = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(before), taken=taken)
+    with patch("rescale.airflow.job.job_tasks._was_handed_over", return_value=False):
+        return run_operator(operator, run_id, state)
+
+
+@pytest.mark.parametrize("backend", [ROCKSDB, slow({})], ids=["rocksdb", "hashmap"])
+def test_the_last_checkpoint_is_rescaled_or_started_from_again(
+    cluster: SessionCluster, tmp_path: Path, backend: dict[str, str]
+) -> None:
+    options = {**native_options(cluster, backend), **KEPT}
+    job_id = run(cluster, options)
+    before = look(cluster, job_id, options)
+    first = int(last_checkpoint.newest_checkpoint(before.directory).rpartition("chk-")[2])
+    taken = take(before, job_id)
+    assert taken["state"] == "CANCELED"
+    assert taken["savepoint"] == f"{before.directory}/chk-{first + 2}"
+    assert open_snapshot(taken["savepoint"]).type is SnapshotType.CHECKPOINT
+    plan = plan_rescale(taken["savepoint"], str(tmp_path / "result"), ["3"], max_parallelism=["256"])
+    execute_without_spark(plan)
+    known = {"before": msgspec.to_builtins(before), "start": plan.start._asdict()}
+    started = run_operator(HandOverJob(task_id="hand_over", **known), job_id)
+    vertices = cluster.job(started["job"]).vertices
+    assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
+    wait_until(lambda: cluster.counts(started["job"]), "the job to count on")
+    old = back(before, taken, job_id)
+    assert Path(old["restored_from"].removeprefix("file:")) == Path(taken["savepoint"])
+    wait_until(lambda: cluster.counts(old["job"]), "the job to count on")
+    assert cluster.alive() == {old["job"]}
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_after_its_cancel_goes_on_or_back(cluster: SessionCluster) -> None:
+    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    job_id = run(cluster, options)
+    before = look(cluster, job_id, options)
+    state = TaskState()
+    with (
+        patch.object(last_checkpoint, "_CANCEL_SECONDS", -1),
+        pytest.raises(TaskEnded),
+    ):
+        take(before, job_id, state)
+    assert state == {CANCELS: job_id}
+    old = back(before, None, job_id, state)
+    assert Path(old["restored_from"].removeprefix("file:")) == Path(last_checkpoint.newest_checkpoint(before.directory))
+    assert cluster.alive() == {old["job"]}
+    assert take(before, job_id, state)["savepoint"] == old["restored_from"].removeprefix("file:"), "in another try"
+    with pytest.raises(TaskEnded, match="the job has ended, and this run has not cancelled it"):
+        take(before, "another run")
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_before_its_cancel_leaves_the_job(cluster: SessionCluster) -> None:
+    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    job_id = run(cluster, options)
+    before, state = look(cluster, job_id, options), TaskState()
+    with patch.object(Flink, "cancel", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        take(before, job_id, state)
+    assert state == {CANCELS: job_id}
+    assert cluster.alive() == {job_id}
+    assert take(before, job_id, state)["state"] == "CANCELED"
+
+
+def test_a_job_whose_checkpoints_would_be_deleted_is_not_cancelled(cluster: SessionCluster) -> None:
+    options = native_options(cluster, {})
+    job_id = cluster.run(1, options=options)
+    wait_until(lambda: has_checkpoint(cluster, job_id), "a checkpoint")
+    with pytest.raises(RequestError) as caught:
+        look(cluster, job_id, options)
+    assert str(caught.value.expected).endswith("RETAIN_ON_CANCELLATION")
+    assert "from a savepoint" in str(caught.value.advice)
+
+
+@pytest.mark.slow
+def test_a_job_without_a_checkpoint_is_not_cancelled(cluster: SessionCluster) -> None:
+    """Flink makes the first one at a random time, so it is asked to be silent about it."""
+    options = {**native_options(cluster, {}), **KEPT}
+    job_id = cluster.run(1, options=options)
+    with (
+        patch.object(Flink, "latest_checkpoint", return_value=None),
+        pytest.raises(RequestError, match="the job has made no checkpoint that can be found again"),
+    ):
+        look(cluster, job_id, options)
+
+
+@pytest.mark.slow
+def test_records_in_flight_are_refused_before_the_cancel(cluster: SessionCluster) -> None:
+    options = {**native_options(cluster, {}), **KEPT}
+    job_id = run(cluster, options)
+    before = look(cluster, job_id, options)
+    with (
+        patch.object(last_checkpoint, "_holds_records_in_flight", return_value=True),
+        pytest.raises(TaskEnded, match="the job's checkpoints hold records in flight"),
+    ):
+        take(before, job_id)
+    assert cluster.alive() == {job_id}
+
+
+def test_a_checkpoint_that_flink_deletes_meanwhile_is_followed_by_the_next(tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    def use(checkpoint: str) -> str:
+        tried.append(checkpoint)
+        if len(tried) < 3:
+            complete(tmp_path, 5 + len(tried))
+            raise SnapshotError("a file is gone")
+        return checkpoint
+
+    complete(tmp_path, 5)
+    assert last_checkpoint.with_newest(str(tmp_path), use) == f"{tmp_path}/chk-7"
+    assert tried == [f"{tmp_path}/chk-{number}" for number in (5, 6, 7)]
+
+
+def test_an_error_of_the_newest_checkpoint_is_one(tmp_path: Path) -> None:
+    def use(_: str) -> None:
+        raise SnapshotError("a file is damaged")
+
+    complete(tmp_path, 5)
+    with pytest.raises(SnapshotError, match="damaged"):
+        last_checkpoint.with_newest(str(tmp_path), use)
+
+
+def complete(checkpoints: Path, number: int) -> None:
+    """Make a checkpoint that is complete by its `_metadata`."""
+    directory = checkpoints / f"chk-{number}"
+    directory.mkdir()
+    (directory / "_metadata").touch()

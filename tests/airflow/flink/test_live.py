@@ -1,0 +1,194 @@
+"""A job of a real session cluster is rescaled while it runs: followed, cancelled, and started in its new shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+import pytest
+
+from rescale.airflow.flink.cancel_mark import CANCELS
+from rescale.airflow.flink.hand_overs import RunJar
+from rescale.airflow.flink.last_checkpoint import newest_checkpoint
+from rescale.airflow.job.job_tasks import GoBackIfNeeded
+from rescale.airflow.live import cut_over
+from rescale.airflow.live.cut_over import CutOver
+from rescale.airflow.live.verify_task import _verify
+from rescale.airflow.live.watch import Watch
+from rescale.airflow.steps.earlier_tasks import ROUNDS
+from rescale.runstate.approval import decide_cut_over
+from rescale.runstate.places import beside, pins_place, rounds_place
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError, StoreError
+from support.deferring import run_operator
+from support.live_story import LiveStory
+from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
+
+pytestmark = pytest.mark.timeout(300)
+
+KEPT = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+
+
+def begin(cluster: SessionCluster, target: Path, *arguments: str, **form: Any) -> LiveStory:
+    """Start a job that counts, and a run that rescales it while it runs."""
+    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    job_id = cluster.run(2, *arguments, options=options)
+    wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
+    jar = RunJar(cluster.address, "counts.jar", "Counts", arguments, options)
+    return LiveStory(cluster, job_id, jar, str(target), **{"parallelism": 3, "max_parallelism": 256, **form})
+
+
+def go_back(story: LiveStory) -> Any:
+    operator = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(story.before), taken=None)
+    with patch("rescale.airflow.job.job_tasks._was_handed_over", return_value=False):
+        return run_operator(operator, story.run_id, story.state)
+
+
+def test_a_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = begin(cluster, tmp_path / "result")
+    summary = story.follow()
+    assert story.shapes(summary["job"]) == {(3, 256)}
+    wait_until(lambda: cluster.counts(summary["job"]), "the job to count on")
+    assert cluster.alive() == {summary["job"]}
+    assert Path(summary["restored_from"].removeprefix("file:")) == tmp_path / "result"
+    assert summary["source"] == newest_checkpoint(story.before.directory)
+    assert summary["in_place_of"] == story.job_id
+    assert [part for part in summary["seconds"] if "last round" not in part] == ["cancel", "publish", "start"]
+    assert summary["downtime_seconds"] >= sum(summary["seconds"].values()) - 1
+    assert story.state[ROUNDS]["round"] >= 1
+    left = [entry.uri for entry in open_store(story.target).list(beside(story.target))]
+    assert not [uri for uri in left if uri.startswith((pins_place(story.target), rounds_place(story.target)))]
+    assert _verify(summary, story.form, None)["verdict"] == "complete"
+
+
+@pytest.mark.slow
+def test_a_job_that_keeps_its_max_parallelism_is_cut_over_without_rounds(
+    cluster: SessionCluster, tmp_path: Path
+) -> None:
+    story = begin(cluster, tmp_path / "refers", parallelism=4, max_parallelism=None, files="refer")
+    summary = story.follow()
+    assert story.shapes(summary["job"]) == {(4, 128)}
+    wait_until(lambda: cluster.counts(summary["job"]), "the job to count on")
+    assert cluster.alive() == {summary["job"]}
+    assert ROUNDS not in story.state
+
+
+@pytest.mark.slow
+def test_a_cut_over_that_fails_starts_the_job_as_it_was(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = begin(cluster, tmp_path / "fails", "128")  # a maximum in the code, which no configuration overrides
+    with pytest.raises(
+        RequestError, match="the cut-over failed, and the job runs again as it was: the job did not start"
+    ):
+        story.follow()
+    (old,) = cluster.alive()
+    assert old != story.job_id
+    assert story.shapes(old) == {(2, 128)}
+    wait_until(lambda: cluster.counts(old), "the job to count on")
+    assert go_back(story)["job"] == old, "the task that goes back finds it"
+    with pytest.raises(RequestError, match="the job still runs, so a second one would do the same work twice"):
+        story.follow()
+    assert cluster.alive() == {old}
+
+
+@pytest.mark.slow
+def test_a_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = begin(cluster, tmp_path / "late", give_up_after=0.5)
+    with (
+        patch.object(CutOver, "_attempt", side_effect=StoreError("the store is away")),
+        pytest.raises(RequestError, match="the cut-over failed, and the job runs again as it was: the store is away"),
+    ):
+        story.follow()
+    (old,) = cluster.alive()
+    assert story.shapes(old) == {(2, 128)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["cancel", "move_last", "publish", "hand_job_over", "put_report"])
+def test_a_task_that_is_killed_in_a_cut_over_goes_on(cluster: SessionCluster, tmp_path: Path, where: str) -> None:
+    story = begin(cluster, tmp_path / where)
+    place = {
+        "cancel": "rescale.airflow.live.cut_over.cancel",
+        "move_last": "rescale.following.follower.Follower.move_last",
+        "publish": "rescale.airflow.live.cut_over.publish",
+        "hand_job_over": "rescale.airflow.live.cut_over.hand_job_over",
+        "put_report": "rescale.airflow.live.follow_work.put_report",
+    }[where]
+    with patch(place, side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        story.follow()
+    assert story.state.get(CANCELS) == (None if where == "move_last" else story.job_id)
+    summary = story.follow()
+    assert cluster.alive() == {summary["job"]}
+    assert story.shapes(summary["job"]) == {(3, 256)}
+    wait_until(lambda: cluster.counts(summary["job"]), "the job to count on")
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_in_a_cut_over_goes_back(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = begin(cluster, tmp_path / "ends")
+    with patch.object(cut_over, "hand_job_over", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        story.follow()
+    assert cluster.alive() == set()
+    old = go_back(story)
+    assert cluster.alive() == {old["job"]}
+    assert story.shapes(old["job"]) == {(2, 128)}
+    wait_until(lambda: cluster.counts(old["job"]), "the job to count on")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_cut_over_waits_for_its_approval_while_rounds_go_on(
+    cluster: SessionCluster, tmp_path: Path, approved: bool
+) -> None:
+    story = begin(cluster, tmp_path / f"asked-{approved}", cut_over="when approved")
+    rounds: list[int] = []
+    report = Watch.report
+
+    def decide_after_two(watch: Watch, made: Any, waits_for: str | None) -> None:
+        report(watch, made, waits_for)
+        rounds.append(made.number)
+        if waits_for == "an approval" and len(rounds) > 4:
+            decide_cut_over(story.target, {"by": "a test"}, "said so", approved=approved)
+
+    with patch.object(Watch, "report", decide_after_two):
+        if approved:
+            summary = story.follow()
+        else:
+            with pytest.raises(RequestError, match="the cut-over is given up, and the job was left alone"):
+                story.follow()
+    assert len(rounds) > 4
+    assert cluster.alive() == {summary["job"] if approved else story.job_id}
+
+
+@pytest.mark.slow
+def test_a_job_that_ends_while_it_is_followed_is_left_alone(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = begin(cluster, tmp_path / "ended")
+
+    def report(_: Watch, *__: object) -> None:
+        with cluster.open() as flink:
+            flink.cancel(story.job_id)
+        wait_until(lambda: not cluster.alive(), "the job to end")
+
+    with (
+        patch.object(Watch, "report", report),
+        pytest.raises(RequestError, match="the job has ended while it was followed"),
+    ):
+        story.follow()
+    assert cluster.alive() == set()
+
+
+@pytest.mark.slow
+def test_a_long_last_round_puts_the_cut_over_off(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = begin(cluster, tmp_path / "long", most_downtime=0.001)
+    waited: list[str | None] = []
+
+    def report(_: Watch, __: Any, waits_for: str | None) -> None:
+        waited.append(waits_for)
+        if len(waited) == 3:
+            raise KeyboardInterrupt
+
+    with patch.object(Watch, "report", report), pytest.raises(KeyboardInterrupt):
+        story.follow()
+    assert set(waited) == {"a round of at most 1 second"}
+    assert cluster.alive() == {story.job_id}

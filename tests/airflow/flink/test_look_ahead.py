@@ -1,0 +1,61 @@
+"""A misspelt operator of a real job is refused while the job runs, because its latest checkpoint shows the names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.definitions.param import ParamsDict
+
+from rescale.airflow.job.job_tasks import look
+from rescale.airflow.job_form import job_form
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.text.errors import RequestError
+from support.session_cluster import SessionCluster, has_checkpoint, native_options, wait_until
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def looked(cluster: SessionCluster, job_id: str, target: Path, **values: Any) -> Any:
+    """Return the result of the first task of a run that would stop the job."""
+    params = ParamsDict(job_form())
+    places = {"savepoints": str(cluster.folder / "savepoints"), "target": str(target)}
+    start = {"taking": "stop", "hand_over": "jar", "jar": cluster.jar, "entry_class": "Counts"}
+    params.update({"flink": cluster.address, "job": job_id, **places, **start, **values})
+    filled = dict(params.validate())
+    return look.function(None, params=filled, dag=SimpleNamespace(params=filled))
+
+
+def test_a_misspelt_operator_stops_the_run_and_not_the_job(
+    cluster: SessionCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job_id = cluster.run(2, options=native_options(cluster, {}))
+    wait_until(lambda: has_checkpoint(cluster, job_id), "a checkpoint")
+    for misspelt in (
+        {"operators": {"count": {"parallelism": 3}}},
+        {"drops": ["count"], "require_approval": True},
+        {"state_drops": ["counts:counts"], "require_approval": True},
+    ):
+        with pytest.raises(TaskEnded, match="latest checkpoint; the job was not stopped") as ended:
+            looked(cluster, job_id, tmp_path / "target", **misspelt)
+        assert isinstance(ended.value.error, RequestError)
+        assert f"/{job_id}/chk-" in str(ended.value.error.path)
+        named = f"{ended.value.error.expected} {ended.value.error.operator}"
+        assert "counts" in named or operator_id_of_uid("counts") in named
+    assert cluster.job(job_id).runs
+    rightly = {"operators": {"counts": {"parallelism": 3}}, "max_parallelism": 1000}
+    assert looked(cluster, job_id, tmp_path / "target", **rightly)["before"]["job_id"] == job_id
+    assert "the request can be carried out, as far as the job's latest checkpoint shows" in caplog.text
+
+
+@pytest.mark.slow
+def test_without_a_checkpoint_that_can_be_read_the_job_is_stopped_as_ever(
+    cluster: SessionCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job_id = cluster.run(2)
+    assert looked(cluster, job_id, tmp_path / "target", operators={"count": {"parallelism": 3}})
+    assert "the request cannot be checked before the savepoint is planned" in caplog.text
+    assert "the job has made no checkpoint since it was started" in caplog.text

@@ -1,0 +1,152 @@
+"""Operators for other people's DAGs, with a job of a real session cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import TaskDeferred
+
+from rescale.airflow import (
+    CheckpointSensor,
+    CheckpointTrigger,
+    HandOverOperator,
+    TakeCheckpointOperator,
+    TakeSavepointOperator,
+)
+from rescale.airflow.steps.retries import TaskEnded
+from support.dag_runner import dag_runner
+from support.deferring import TaskState, run_operator
+from support.pipeline import execute_without_spark, plan_rescale
+from support.session_cluster import SessionCluster, has_checkpoint, native_options, wait_until
+
+pytestmark = pytest.mark.timeout(900)
+
+EXAMPLES = Path(__file__).parents[3] / "dags" / "examples"
+
+
+def with_checkpoints(cluster: SessionCluster, interval: str) -> str:
+    """Start a job that makes checkpoints, and wait for its first one."""
+    job_id = cluster.run(2, options={**native_options(cluster, {}), "execution.checkpointing.interval": interval})
+    with cluster.open() as flink:
+        flink.trigger_checkpoint(job_id, "1" * 32)
+    wait_until(lambda: has_checkpoint(cluster, job_id), "a checkpoint")
+    return job_id
+
+
+def test_a_stopped_job_is_started_from_the_result(cluster: SessionCluster, tmp_path: Path) -> None:
+    job_id = cluster.run(2)
+    state = TaskState()
+    place = {"flink": cluster.address, "job": "counts", "savepoints": str(cluster.folder / "savepoints")}
+    taken = run_operator(TakeSavepointOperator(task_id="take", taking="stop", **place), "stop", state)
+    assert (taken["job"], taken["state"]) == (job_id, "FINISHED")
+    again = run_operator(TakeSavepointOperator(task_id="take", taking="stop", **place), "stop", state)
+    assert again == taken, "another try, when no job has this name any more"
+    with pytest.raises(TaskEnded, match="there is no such job"):
+        run_operator(TakeSavepointOperator(task_id="another", taking="stop", **place), "stop")
+    plan = plan_rescale(taken["savepoint"], str(tmp_path / "rescaled"), ["3"])
+    execute_without_spark(plan)
+    start = plan.start._asdict()
+    hand_over = {"flink": cluster.address, "jar": "counts.jar", "entry_class": "Counts"}
+    started = run_operator(HandOverOperator(task_id="start", start=start, **hand_over), "stop")
+    assert (started["parallelism"], started["name"]) == (3, "counts")
+    assert run_operator(HandOverOperator(task_id="start", start=start, **hand_over), "stop")["job"] == started["job"]
+    assert cluster.alive() == {started["job"]}
+
+
+def test_a_hand_over_without_a_jar_prints_the_command() -> None:
+    start = {"snapshot": "/rescaled", "parallelism": 3, "max_parallelism": None}
+    answer = run_operator(HandOverOperator(task_id="start", start=start), "print")
+    assert answer == {"start": "flink run -s /rescaled -p 3 <your-job.jar>"}
+
+
+@pytest.mark.slow
+def test_a_checkpoint_is_taken_once_for_a_task(cluster: SessionCluster) -> None:
+    job_id = with_checkpoints(cluster, "10min")
+    place = {"flink": cluster.address, "job": "counts"}
+    taken = run_operator(TakeCheckpointOperator(task_id="take", **place), "checkpoint")
+    assert taken["job"] == job_id
+    assert taken["checkpoint"].endswith(f"chk-{taken['id']}")
+    assert (Path(taken["checkpoint"]) / "_metadata").is_file()
+    assert run_operator(TakeCheckpointOperator(task_id="take", **place), "checkpoint") == taken
+    full = run_operator(TakeCheckpointOperator(task_id="full", full=True, **place), "checkpoint")
+    assert full["id"] == taken["id"] + 1
+    with pytest.raises(TaskEnded, match="there is no such job"):
+        run_operator(TakeCheckpointOperator(task_id="take", flink=cluster.address, job="nobody"), "checkpoint")
+
+
+@pytest.mark.slow
+def test_the_trigger_fires_for_each_new_checkpoint_and_not_for_an_old_one(cluster: SessionCluster) -> None:
+    job_id = with_checkpoints(cluster, "10min")
+    place = {"flink": cluster.address, "job": "counts"}
+
+    async def fired() -> list[Any]:
+        name, arguments = CheckpointTrigger(**place, period=0.2).serialize()
+        assert name == "rescale.airflow.public.checkpoint_trigger.CheckpointTrigger"
+        events: list[Any] = []
+        seen = CheckpointTrigger(**arguments).run()
+        for number in range(2):
+            waiting = asyncio.ensure_future(anext(seen))
+            await asyncio.sleep(2)
+            assert not waiting.done(), "nothing is new"
+            with cluster.open() as flink:
+                flink.trigger_checkpoint(job_id, str(number + 2) * 32)
+            events.append((await asyncio.wait_for(waiting, 60)).payload)
+        await seen.aclose()
+        return events
+
+    first, second = asyncio.run(fired())
+    assert second["id"] == first["id"] + 1
+    assert first["job"] == job_id
+    assert (Path(second["checkpoint"]) / "_metadata").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_the_sensor_waits_for_the_next_checkpoint(cluster: SessionCluster, deferrable: bool) -> None:
+    with_checkpoints(cluster, "1s")
+    sensor = CheckpointSensor(
+        task_id="wait", flink=cluster.address, job="counts", deferrable=deferrable, poke_interval=0.3
+    )
+    first = run_operator(sensor, "sensor")
+    second = run_operator(sensor, "sensor")
+    assert second["id"] > first["id"]
+    assert second["checkpoint"].endswith(f"chk-{second['id']}")
+
+
+def test_a_sensor_that_is_rescheduled_is_refused() -> None:
+    with pytest.raises(ValueError, match="deferrable"):
+        CheckpointSensor(task_id="wait", flink="http://127.0.0.1:9", job="counts", mode="reschedule")
+
+
+def test_a_sensor_is_deferred_from_what_it_saw(cluster: SessionCluster) -> None:
+    with_checkpoints(cluster, "10min")
+    sensor = CheckpointSensor(task_id="wait", flink=cluster.address, job="counts", deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor.execute({"ti": None})
+    assert "/chk-" in deferred.value.trigger.after
+
+
+@pytest.mark.slow
+def test_the_example_scales_a_busy_job_out(cluster: SessionCluster) -> None:
+    old = cluster.run(2)
+    conf = {
+        "flink": cluster.address,
+        "job": "counts",
+        "jar": "counts.jar",
+        "entry_class": "Counts",
+        "savepoints": str(cluster.folder / "savepoints"),
+        "target": str(cluster.folder / "rescaled"),
+    }
+    with dag_runner() as dags:
+        idle = dags.run(EXAMPLES / "scale_out.py", "example_scale_out", busy_ms=1001, **conf)
+        assert set(idle.states.values()) == {"success", "skipped"}, idle.log
+        assert cluster.alive() == {old}
+        busy = dags.run(EXAMPLES / "scale_out.py", "example_scale_out", busy_ms=0, **conf)
+    assert busy.state == "success", busy.log
+    assert busy.states["start_again"] == "skipped"
+    (new,) = cluster.alive()
+    assert (busy.outputs["start"]["job"], busy.outputs["start"]["parallelism"]) == (new, 4)
+    assert new != old

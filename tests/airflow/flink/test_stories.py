@@ -1,0 +1,203 @@
+"""A job of a real session cluster: its savepoint taken, rescaled, handed over, and gone back to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rescale.airflow.flink.hand_overs import Print, RunJar
+from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
+from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.flink.start import Start
+from rescale.flink_rest.client import Flink, Taking
+from rescale.flink_rest.running_job import JobLine
+from rescale.text.errors import RequestError, StoreError
+from support.deferring import run_operator
+from support.pipeline import execute_without_spark, plan_rescale
+from support.s3 import S3Server
+from support.session_cluster import SessionCluster, wait_until
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def jar_of(cluster: SessionCluster, *arguments: str) -> RunJar:
+    return RunJar(cluster.address, "counts.jar", "Counts", arguments)
+
+
+def look(cluster: SessionCluster, taking: Taking, *arguments: str, savepoints: str | None = None) -> JobBefore:
+    directory = savepoints or str(cluster.folder / "savepoints")
+    return look_at_job(cluster.address, "counts", taking, directory, jar_of(cluster, *arguments))
+
+
+def take(before: JobBefore, run_id: str) -> Any:
+    return run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id)
+
+
+def hand_over(before: JobBefore, start: Start, run_id: str, parallelism: int | None = None) -> Any:
+    known = {"before": msgspec.to_builtins(before), "parallelism": parallelism}
+    return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **known), run_id)
+
+
+def back(before: JobBefore, taken: Any, run_id: str) -> Any:
+    return run_operator(GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken), run_id)
+
+
+def rescaled(source: str, target: Path | str) -> Start:
+    plan = plan_rescale(source, str(target), ["3"], max_parallelism=["256"])
+    execute_without_spark(plan)
+    return plan.start
+
+
+def shapes(cluster: SessionCluster, job_id: str) -> set[tuple[int, int]]:
+    return {(vertex.parallelism, vertex.max_parallelism) for vertex in cluster.job(job_id).vertices}
+
+
+def savepoints(cluster: SessionCluster) -> int:
+    return len(list((cluster.folder / "savepoints").glob("*/savepoint-*/_metadata")))
+
+
+@pytest.mark.slow
+def test_a_savepoint_of_a_job_that_runs_on_is_taken_once(cluster: SessionCluster) -> None:
+    job_id, before = cluster.run(2), savepoints(cluster)
+    taken = take(look(cluster, Taking.RUN_ON), "run-on")
+    assert taken["state"] == "RUNNING"
+    assert (Path(taken["savepoint"]) / "_metadata").is_file()
+    assert take(look(cluster, Taking.RUN_ON), "run-on") == taken, "a retry finds it"
+    assert savepoints(cluster) == before + 1
+    assert take(look(cluster, Taking.RUN_ON), "another run")["savepoint"] != taken["savepoint"]
+    assert cluster.alive() == {job_id}
+    with pytest.raises(TaskEnded, match="the job still runs, so a second one would do the same work twice"):
+        hand_over(look(cluster, Taking.RUN_ON), Start(taken["savepoint"], 3, None), "run-on")
+    assert back(look(cluster, Taking.RUN_ON), taken, "run-on")["went_back"] is False
+
+
+def test_a_stopped_job_runs_at_its_new_shape_from_the_result(cluster: SessionCluster, tmp_path: Path) -> None:
+    cluster.run(2)
+    before = look(cluster, Taking.STOP)
+    assert (before.name, before.parallelism) == ("counts", 2)
+    taken = take(before, "story")
+    assert cluster.job(before.job_id).state == "FINISHED"
+    start = rescaled(taken["savepoint"], tmp_path / "result")
+    started = hand_over(before, start, "story")
+    assert Path(started["restored_from"].removeprefix("file:")) == tmp_path / "result"
+    assert shapes(cluster, started["job"]) == {(3, 256)}
+    assert hand_over(before, start, "story") == started, "a retry finds it"
+    assert cluster.alive() == {started["job"]}
+
+
+@pytest.mark.slow
+def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster, s3: S3Server) -> None:
+    cluster.run(1)
+    bucket = s3.new_bucket("jobs")
+    before = look(cluster, Taking.STOP, savepoints=f"s3a://{bucket}/savepoints")
+    taken = take(before, "s3")
+    assert taken["savepoint"].startswith(f"s3://{bucket}/savepoints/rescale-")
+    start = rescaled(taken["savepoint"], f"s3://{bucket}/result")
+    started = hand_over(before, start._replace(parallelism=4), "s3", parallelism=3)  # the job's, not the largest
+    assert (started["restored_from"], shapes(cluster, started["job"])) == (f"s3://{bucket}/result", {(3, 256)})
+    wait_until(lambda: cluster.counts(started["job"]), "the job to count on")
+    old = back(before, taken, "s3")
+    assert (old["restored_from"], shapes(cluster, old["job"])) == (taken["savepoint"], {(1, 128)})
+    wait_until(lambda: cluster.counts(old["job"]), "the job to count on")
+
+
+@pytest.mark.slow
+def test_of_two_runs_that_would_stop_a_job_one_has_it(cluster: SessionCluster, tmp_path: Path) -> None:
+    cluster.run(2)
+    before = look(cluster, Taking.STOP)
+    taken = take(before, "first")
+    with pytest.raises(TaskEnded, match=r"(?s)the job has ended without a savepoint of this run.*another run"):
+        take(before, "second")
+    with pytest.raises(TaskEnded, match=r"(?s)and Flink knows no savepoint of this run.*another run"):
+        back(before, None, "second")
+    assert cluster.alive() == set()
+    started = hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "first")
+    assert cluster.alive() == {started["job"]}
+
+
+@pytest.mark.slow
+def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster, tmp_path: Path) -> None:
+    cluster.run(2)
+    before = look(cluster, Taking.CANCEL, "128")  # a maximum in the code, which no configuration overrides
+    taken = take(before, "fails")
+    assert cluster.job(before.job_id).state == "CANCELED"
+    with pytest.raises(TaskEnded, match=r"(?s)the job did not start from the snapshot.*FAILED.*max parallelism"):
+        hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "fails")
+    assert cluster.alive() == set()
+    old = back(before, taken, "fails")
+    assert Path(old["restored_from"].removeprefix("file:")) == Path(taken["savepoint"])
+    assert shapes(cluster, old["job"]) == {(2, 128)}
+    assert back(before, taken, "fails") == old, "a retry finds it"
+    with pytest.raises(TaskEnded, match="the job still runs, so a second one would do the same work twice"):
+        hand_over(before, Start(taken["savepoint"], 3, None), "fails")
+    assert cluster.alive() == {old["job"]}
+
+
+@pytest.mark.slow
+def test_the_way_back_ends_what_was_started_and_finds_the_savepoint_itself(
+    cluster: SessionCluster, tmp_path: Path
+) -> None:
+    cluster.run(2)
+    before = look(cluster, Taking.STOP)
+    taken = take(before, "lost")
+    new = hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "lost")
+    old = back(before, None, "lost")
+    assert old["restored_from"].endswith(taken["savepoint"].rpartition("/")[2])
+    assert cluster.job(new["job"]).state == "CANCELED"
+    assert cluster.alive() == {old["job"]}
+
+
+@pytest.mark.slow
+def test_a_savepoint_that_cannot_be_written_leaves_the_job_and_the_next_try_takes_another(
+    cluster: SessionCluster,
+) -> None:
+    job_id = cluster.run(2)
+    blocked = cluster.folder / "blocked"
+    blocked.write_text("a file where the directory should be")
+    before = look_at_job(cluster.address, job_id, Taking.STOP, str(blocked), jar_of(cluster))
+    with pytest.raises(TaskEnded, match="Flink could not take the savepoint") as ended:
+        take(before, "blocked")
+    assert not ended.value.error.final
+    wait_until(lambda: cluster.job(job_id).runs, "the job to go on")
+    assert back(before, None, "blocked")["went_back"] is False
+    blocked.unlink()
+    assert take(before, "blocked")["state"] == "FINISHED"
+
+
+def test_a_job_that_restarts_is_worth_another_look_and_one_that_has_ended_is_not(
+    cluster: SessionCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = cluster.run(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Flink, "jobs", lambda *_: [JobLine(job_id, "counts", "RESTARTING")])
+        with pytest.raises(StoreError, match="the job is not running at the moment"):
+            look(cluster, Taking.STOP)
+    cluster.clear()
+    with pytest.raises(RequestError, match=r"(?s)the job has ended.*CANCELED.*the name of the job"):
+        look_at_job(cluster.address, job_id, Taking.STOP, str(cluster.folder), jar_of(cluster))
+
+
+@pytest.mark.slow
+def test_what_would_fail_later_is_refused_before_anything_is_stopped(cluster: SessionCluster) -> None:
+    job_id = cluster.run(1)
+    folder = str(cluster.folder)
+    with pytest.raises(RequestError, match="could not start it again"):
+        look_at_job(cluster.address, job_id, Taking.STOP, folder, Print())
+    with pytest.raises(RequestError, match="the jar is not uploaded") as caught:
+        look_at_job(cluster.address, job_id, Taking.STOP, folder, RunJar(cluster.address, "other.jar"))
+    assert "counts.jar" in str(caught.value)
+    twice = RunJar(cluster.address, "counts.jar", configuration={"pipeline.max-parallelism": "256"})
+    with pytest.raises(RequestError, match="set the max parallelism, which the plan sets"):
+        look_at_job(cluster.address, job_id, Taking.STOP, folder, twice)
+    with pytest.raises(RequestError, match="there is no such job") as caught:
+        look_at_job(cluster.address, "nobody", Taking.STOP, folder, jar_of(cluster))
+    assert f"counts ({job_id})" in str(caught.value)
+    assert look_at_job(cluster.address, job_id, Taking.RUN_ON, folder, Print()).job_id == job_id
+    cluster.run(1)
+    with pytest.raises(RequestError, match="several jobs have this name"):
+        look(cluster, Taking.STOP)
+    assert len(cluster.alive()) == 2

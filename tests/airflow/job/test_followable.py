@@ -1,0 +1,62 @@
+"""Jobs whose every round would move all state are refused before anything is moved."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from rescale.airflow.job.followable import refuse_what_cannot_be_followed
+from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
+from rescale.flink_rest.client import StateBackend
+from rescale.flink_rest.running_job import Job, Vertex
+from rescale.planning.request.request import make_request
+from rescale.planning.request.result_files import Files
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import RequestError
+from support.snapshots import directory
+
+ROCKSDB = StateBackend("EmbeddedRocksDBStateBackend", False)
+JOB = Job("1" * 32, "clicks", "RUNNING", (Vertex("2" * 32, "counts", 2, 128, {}),))
+UNREADABLE = UnreadableCheckpoint("nobody can read it")
+
+
+def refuse(backend: StateBackend | None, latest: Snapshot | UnreadableCheckpoint = UNREADABLE, **request: Any) -> None:
+    flink = Mock(address="http://flink", state_backend=Mock(return_value=backend))
+    asked = make_request("/source", "/target", ["3"], **{"max_parallelism": ["256"], **request})
+    refuse_what_cannot_be_followed(flink, JOB, asked, latest)
+
+
+def test_incremental_checkpoints_of_rocksdb_can_be_followed() -> None:
+    refuse(ROCKSDB, open_snapshot(directory("2-rocksdb-incremental")))
+    refuse(ROCKSDB)
+
+
+@pytest.mark.parametrize(
+    ("backend", "shown"),
+    [
+        (None, "no checkpoints"),
+        (StateBackend("HashMapStateBackend", False), "HashMapStateBackend"),
+        (StateBackend("EmbeddedRocksDBStateBackend", True), "a changelog"),
+    ],
+)
+def test_other_backends_cannot(backend: StateBackend | None, shown: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        refuse(backend)
+    assert caught.value.found == shown
+
+
+def test_checkpoints_that_are_not_incremental_cannot() -> None:
+    whole = open_snapshot(directory("2-clicks"))
+    with pytest.raises(RequestError) as caught:
+        refuse(ROCKSDB, whole)
+    assert whole.directory in str(caught.value.found)
+
+
+@pytest.mark.parametrize(("maximum", "files"), [(["256"], Files.REFER), ([], Files.COPY)])
+def test_files_are_referred_to_if_and_only_if_no_max_parallelism_changes(maximum: list[str], files: Files) -> None:
+    with pytest.raises(RequestError):
+        refuse(ROCKSDB, max_parallelism=maximum, files=files)
+    refuse(ROCKSDB, max_parallelism=[] if maximum else ["256"], files=files)

@@ -1,0 +1,224 @@
+"""Flink's answers about a job and its latest checkpoint decide whether a native savepoint is taken."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from rescale.airflow.job.latest_checkpoint import latest_checkpoint
+from rescale.airflow.job.native_savepoint import check_native_savepoint
+from rescale.flink_rest.client import Flink, SavepointFormat, Taking
+from rescale.flink_rest.running_job import Job, Vertex
+from rescale.planning.request.request import Request, make_request
+from rescale.planning.request.result_files import Format
+from rescale.planning.request.surgery_request import parse_surgery
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import RequestError, StoreError
+from support.heap import without_longs
+from support.snapshots import directory
+
+JOB = Job("1" * 32, "clicks", "RUNNING", (Vertex("0" * 32, "visits", 2, 128, {"RUNNING": 2}),))
+
+
+def flink(
+    backend: str | None, checkpoint: str | None = None, *, changelog: bool = False, asynchronous: bool = False
+) -> Flink:
+    """One whose job has this state backend and latest checkpoint, and state that is `asynchronous` or is not."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/checkpoints/config"):
+            config = {"state_backend": backend, "state_changelog_enabled": changelog}
+            refused = httpx.Response(404, json={"errors": ["Checkpointing is not enabled for this job"]})
+            return refused if backend is None else httpx.Response(200, json=config)
+        if request.url.path.endswith("/metrics"):
+            group = ".asyncStateProcessing" if asynchronous else ""
+            return httpx.Response(200, json=[{"id": f"visits{group}.numRecordsIn"}])
+        completed = checkpoint and {"external_path": checkpoint}
+        return httpx.Response(200, json={"latest": {"completed": completed}})
+
+    return Flink("http://flink", transport=httpx.MockTransport(answer))
+
+
+def why(cluster: Flink, *maximum: str, wanted: Format = Format.KEEP) -> str:
+    return why_native(cluster, make_request("/a", "/b", ["3"], max_parallelism=maximum, format=wanted))
+
+
+def why_native(cluster: Flink, request: Request) -> str:
+    return check_native_savepoint(cluster, JOB, request, latest_checkpoint(cluster, JOB, request))
+
+
+ROCKSDB = "EmbeddedRocksDBStateBackend"
+
+
+@pytest.mark.parametrize("line", ["1.20", "2"])
+@pytest.mark.parametrize("backend", [ROCKSDB, "RocksDBStateBackend"])
+def test_timers_in_rocksdb_are_named(backend: str, line: str) -> None:
+    place = directory(f"{line}-rocksdb-checkpoint")
+    clause = why(flink(backend, place), "256")
+    assert clause.startswith(f"{backend} has no timers on the heap, those of ")
+    assert clause.endswith(f" are in RocksDB, as {place} shows")
+
+
+@pytest.mark.parametrize("line", ["1.15.4-full-heap-timers", "1.20-rocksdb-heap-timers", "2-rocksdb-heap-timers"])
+def test_timers_on_the_heap_are_refused(line: str) -> None:
+    with pytest.raises(RequestError, match="which keeps them on the heap, outside RocksDB") as caught:
+        why(flink(ROCKSDB, directory(line)))
+    assert caught.value.operator
+    assert caught.value.advice == 'choose "canonical" under "Format of the savepoint": it holds all timers'
+
+
+def test_timers_of_what_is_dropped_are_nobodys() -> None:
+    place = directory("2-rocksdb-heap-timers")
+    with_timers = [operator.label for operator in open_snapshot(place).operators if operator.raw_keyed]
+    request = make_request("/a", "/b", ["3"], surgery=parse_surgery(drops=with_timers))
+    assert "no timers on the heap" in why_native(flink(ROCKSDB, place), request)
+    misspelt = make_request("/a", "/b", ["3"], surgery=parse_surgery(drops=["nobody"]))
+    with pytest.raises(RequestError, match="no operator 'nobody'"):
+        why_native(flink(ROCKSDB, place), misspelt)
+
+
+def test_raw_keyed_state_that_is_not_known_may_be_timers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.snapshot.stream_reader.read_services", lambda _: None)
+    with pytest.raises(RequestError, match="which keeps them on the heap, outside RocksDB"):
+        why(flink(ROCKSDB, directory("2-rocksdb-heap-timers")))
+
+
+def test_an_operator_that_asked_for_no_timers_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.snapshot.stream_reader.read_services", lambda _: ())
+    assert "no operator has any" in why(flink(ROCKSDB, directory("2-rocksdb-heap-timers")))
+
+
+HEAP = "HashMapStateBackend"
+RECORDS: dict[str, Callable[[Flink], str]] = {
+    "another max parallelism": lambda cluster: why(cluster, "256"),
+    "perhaps another one": lambda cluster: why(cluster, "states=128"),
+    "canonical": lambda cluster: why(cluster, wanted=Format.CANONICAL),
+    "RocksDB": lambda cluster: why(cluster, wanted=Format.ROCKSDB),
+}
+"""Cases that need a look at records, or may: Flink tells no max parallelism of operators further on in a chain."""
+
+
+@pytest.mark.parametrize("maximum", [(), ("128",)])
+def test_the_hashmap_backend_needs_no_checkpoint_where_key_groups_stay(maximum: tuple[str, ...]) -> None:
+    assert why(flink(HEAP), *maximum) == f"{HEAP} writes timers like all other state"
+
+
+@pytest.mark.parametrize("asked", RECORDS)
+def test_of_the_hashmap_backend_a_checkpoint_shows_that_records_can_be_read(asked: str) -> None:
+    place = directory("2-heap-checkpoint")
+    assert RECORDS[asked](flink(HEAP, place)).endswith(f"other state, and its records can be read, as {place} shows")
+    with pytest.raises(RequestError, match="it is unknown"):
+        RECORDS[asked](flink(HEAP))
+
+
+@pytest.mark.parametrize("asked", [name for name in RECORDS if name != "perhaps another one"])
+def test_records_of_the_hashmap_backend_that_nothing_tells_apart_are_refused(asked: str) -> None:
+    place = directory("2-heap-checkpoint")
+    with without_longs(), pytest.raises(RequestError, match="the request needs every record of the state") as caught:
+        RECORDS[asked](flink(HEAP, place))
+    assert caught.value.path == f"{place}/_metadata"
+    assert caught.value.operator
+    assert caught.value.state
+    assert "LongSerializerSnapshot" in str(caught.value.found)
+    assert 'choose "canonical"' in str(caught.value.advice)
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        flink(ROCKSDB, directory("2-rocksdb-heap-timers"), asynchronous=True),
+        flink("HashMapStateBackend", asynchronous=True),
+        flink("ForStStateBackend"),
+        flink(ROCKSDB, asynchronous=True),
+    ],
+    ids=["timers on the heap", "hashmap", "ForSt", "no checkpoint"],
+)
+def test_no_canonical_one_is_advised_where_flink_takes_none(cluster: Flink) -> None:
+    with pytest.raises(RequestError) as caught:
+        why(cluster, "256")
+    advice = str(caught.value.advice)
+    assert advice.startswith("Flink cannot take a canonical one either: ")
+    assert 'choose "canonical"' not in advice
+
+
+@pytest.mark.parametrize(
+    ("backend", "changelog"),
+    [("ForStStateBackend", False), ("", False), (ROCKSDB, True), ("HashMapStateBackend", True)],
+)
+def test_another_state_backend_is_refused(backend: str, changelog: bool) -> None:
+    with pytest.raises(RequestError, match="native savepoints of this state backend are not supported") as caught:
+        why(flink(backend, changelog=changelog))
+    assert caught.value.found == f"{backend or 'an unknown backend'}{' with a changelog' if changelog else ''}"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "reason"),
+    [
+        (flink(None), "the job has no checkpoints"),
+        (flink(ROCKSDB), "the job has made no checkpoint since it was started"),
+        (flink(ROCKSDB, "<checkpoint-not-externally-addressable>"), "the latest checkpoint cannot be read: "),
+        (flink(ROCKSDB, "hdfs://state/chk-1"), "the latest checkpoint cannot be read: "),
+        (flink(ROCKSDB, "/nothing/chk-1"), "the latest checkpoint cannot be read: there is no snapshot"),
+        (flink(ROCKSDB, directory("2-rocksdb-native")), "Flink reports a native savepoint"),
+    ],
+    ids=["off", "none yet", "in memory", "elsewhere", "gone", "a savepoint"],
+)
+def test_where_nobody_can_tell_it_is_refused(cluster: Flink, reason: str) -> None:
+    with pytest.raises(RequestError, match="it is unknown whether") as caught:
+        why(cluster)
+    assert str(caught.value.found).startswith(reason)
+    assert str(caught.value.advice).startswith('choose "canonical"')
+
+
+def test_files_of_the_checkpoint_that_lie_elsewhere_are_not_guessed(tmp_path: Path) -> None:
+    alone = shutil.copytree(directory("2-rocksdb-incremental"), tmp_path / JOB.job_id / "chk-9")
+    with pytest.raises(RequestError, match="it is unknown whether"):
+        why(flink(ROCKSDB, str(alone)))
+
+
+def test_a_checkpoint_that_went_is_looked_for_in_the_directory_of_the_job(tmp_path: Path) -> None:
+    newest = tmp_path / JOB.job_id / "chk-9"
+    shutil.copytree(directory("2-rocksdb-checkpoint"), newest)
+    assert str(newest) in why(flink(ROCKSDB, str(newest.with_name("chk-7"))))
+    shutil.move(tmp_path / JOB.job_id, tmp_path / "of others")
+    with pytest.raises(RequestError, match="it is unknown whether"):
+        why(flink(ROCKSDB, str(tmp_path / "of others" / "chk-7")))
+
+
+def test_a_store_that_has_trouble_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise StoreError("S3 cannot be reached")
+
+    monkeypatch.setattr("rescale.airflow.job.latest_checkpoint.open_snapshot", fails)
+    with pytest.raises(StoreError, match="S3 cannot be reached"):
+        why(flink(ROCKSDB, "/state/chk-7"))
+    assert why(flink(HEAP, "/state/chk-7")) == f"{HEAP} writes timers like all other state"
+
+
+def test_a_checkpoint_that_lacks_files_tells_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "chk-9"
+    shutil.copytree(directory("2-rocksdb-checkpoint"), place)
+    next(file for file in place.iterdir() if file.name != "_metadata").unlink()
+    with pytest.raises(RequestError, match="it is unknown whether") as caught:
+        why(flink(ROCKSDB, str(place)))
+    assert "files that the snapshot refers to are gone" in str(caught.value.found)
+
+
+@pytest.mark.parametrize(("wanted", "said"), [("canonical", "CANONICAL"), ("native", "NATIVE")])
+@pytest.mark.parametrize("taking", ["run on", "stop", "cancel"])
+def test_flink_is_asked_for_the_format(wanted: str, said: str, taking: str) -> None:
+    seen: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(json.loads(request.content))
+        return httpx.Response(202, json={"request-id": "2" * 32})
+
+    cluster = Flink("http://flink", transport=httpx.MockTransport(answer))
+    cluster.trigger_savepoint(JOB.job_id, "2" * 32, "/save", Taking(taking), SavepointFormat(wanted))
+    assert [body["formatType"] for body in seen] == [said]

@@ -1,0 +1,97 @@
+"""When the last round is made: before the cancel, unless the job makes checkpoints faster than rounds."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rescale.airflow.flink import last_checkpoint
+from rescale.airflow.live import cut_over
+from rescale.airflow.live.cut_over import CutOver
+from rescale.following.round_plan import LIGHT_BYTES
+from rescale.runstate.rounds import RoundKind
+from rescale.text.errors import SnapshotError
+
+ROUND: Any = SimpleNamespace(bytes_read=10)
+
+
+class Job:
+    """A job that makes a checkpoint when it is asked for one, and `more` while each last round is made."""
+
+    def __init__(self, more: int = 0, size: int = 0, error: Exception | None = None) -> None:
+        self.checkpoint, self.more, self.size, self.error, self.made = 0, more, size, error, 0
+
+    def take_source(self, *_: object) -> None:
+        self.checkpoint += 1
+
+    def plan_last(self) -> Any:
+        plan = SimpleNamespace(bytes_compared=self.size, checkpoint_id=self.checkpoint)
+        return SimpleNamespace(prepared=SimpleNamespace(plan=plan), kind=RoundKind.ROUND)
+
+    def move_last(self, _: object) -> None:
+        self.made += 1
+        self.checkpoint += self.more
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def of(job: Job) -> CutOver:
+        monkeypatch.setattr(cut_over, "open_flink", lambda _: nullcontext())
+        monkeypatch.setattr(cut_over, "take_source", job.take_source)
+        monkeypatch.setattr(last_checkpoint, "newest_checkpoint", lambda _: str(job.checkpoint))
+        monkeypatch.setattr(cut_over, "complete_checkpoints", lambda _: [job.checkpoint])
+        before: Any = SimpleNamespace(flink="", job_id="", directory="")
+        follower: Any = job
+        mover: Any = None
+        return CutOver(before, follower, mover, "run", 60, None)
+
+    return of
+
+
+def test_a_last_round_from_the_newest_checkpoint_is_made_before_the_cancel(cut: Any) -> None:
+    job = Job()
+    assert cut(job).prepare(ROUND)
+    assert job.made == 1
+
+
+@pytest.mark.parametrize("error", [None, SnapshotError("gone")])
+def test_a_job_that_goes_on_making_checkpoints_is_cancelled_before_its_last_round(
+    cut: Any, error: Exception | None
+) -> None:
+    """Flink may have deleted the checkpoint of the round on the way."""
+    job = Job(more=1, error=error)
+    cutting = cut(job)
+    assert [cutting.prepare(ROUND) for _ in range(5)] == [False] * 4 + [True]
+    assert job.made == 4
+
+
+def test_a_checkpoint_that_vanishes_while_the_last_round_is_planned_is_no_full_run(cut: Any) -> None:
+    class Vanishing(Job):
+        def plan_last(self) -> Any:
+            planned = super().plan_last()
+            if self.checkpoint > 1:
+                return planned
+            self.checkpoint += 1
+            planned.prepared.plan.source = "the first"
+            return SimpleNamespace(prepared=planned.prepared, kind=RoundKind.BASE, is_light=False, reason="gone")
+
+    job = Vanishing()
+    assert cut(job).prepare(ROUND)
+    assert job.made == 1
+
+
+def test_an_error_that_no_checkpoint_explains_is_one(cut: Any) -> None:
+    with pytest.raises(SnapshotError, match="gone"):
+        cut(Job(error=SnapshotError("gone"))).prepare(ROUND)
+
+
+def test_a_last_round_that_would_be_long_is_not_made(cut: Any) -> None:
+    job = Job(size=LIGHT_BYTES + 1)
+    assert not cut(job).prepare(ROUND)
+    assert not job.made
+    assert cut(job).prepare(None), "without rounds there is nothing to compare it with"

@@ -1,0 +1,142 @@
+"""The question of the cut-over: when it is asked, what it shows, and what becomes of the answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+
+from rescale.airflow.live import cut_over_question
+from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP, NOT_YET, AskToCutOver, question_about
+from rescale.airflow.settings import ApprovalRules, Settings
+from rescale.airflow.steps.earlier_tasks import FOLLOW
+from rescale.runstate.decisions import cut_over_decision
+
+ROUNDS = {
+    "round": 3,
+    "checkpoint": 17,
+    "rows_came": 1200,
+    "rows_left": 1100,
+    "change_rate": 2_000_000.0,
+    "last_round_seconds": 2.0,
+    "is_short": True,
+    "asks": True,
+}
+
+
+class Asked(Exception):  # noqa: N818
+    """The task is parked, as Airflow does it."""
+
+
+def context(target: Path, follow: str = "running", rounds: dict[str, Any] | None = None, **params: Any) -> Any:
+    pushed: dict[str, Any] = {}
+    given = None if rounds is None else {**rounds, "target": str(target)}
+
+    def pull(task_ids: str, key: str) -> Any:
+        return given if task_ids == FOLLOW else pushed.get(key)
+
+    ti = SimpleNamespace(
+        dag_id="d",
+        run_id="r",
+        xcom_pull=pull,
+        xcom_push=pushed.__setitem__,
+        get_task_states=lambda **_: {"r": {FOLLOW: follow}},
+    )
+    form = {"while_it_runs": True, "connection": None, "accept_unconditional_publish": False, **params}
+    run = SimpleNamespace(dag_id="d", run_id="r", triggering_user_name="ada")
+    return {"params": form, "ti": ti, "dag_run": run}
+
+
+@pytest.fixture(autouse=True)
+def _parked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def park(*_: object) -> None:
+        raise Asked
+
+    monkeypatch.setattr(HITLOperator, "execute", park)
+
+    def skip(reason: str) -> None:
+        raise AirflowSkipException(reason)
+
+    monkeypatch.setattr(cut_over_question, "skip_task", skip)
+
+
+def answered(asked: AskToCutOver, given: Any, option: str, user: str | None = "grace") -> Any:
+    """Let the task resume with an answer; `user` is None if the time is over."""
+    by = None if user is None else {"id": user, "name": user}
+    answer = {"chosen_options": [option], "responded_by_user": by, "responded_at": datetime.now(UTC)}
+    with patch.object(HITLOperator, "execute_complete", return_value=answer):
+        return asked.execute_complete(given, {"timedout": user is None})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"while_it_runs": False},
+        {"follow": "failed"},
+        {"rounds": {**ROUNDS, "asks": False}},
+    ],
+)
+def test_nobody_is_asked_for_nothing(given: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(AirflowSkipException):
+        AskToCutOver().execute(context(tmp_path, **given))
+
+
+@pytest.mark.parametrize("rounds", [None, {**ROUNDS, "is_short": False}])
+def test_nobody_is_asked_before_the_last_round_is_short(rounds: dict[str, Any] | None, tmp_path: Path) -> None:
+    with pytest.raises(TaskDeferred) as caught:
+        AskToCutOver().execute(context(tmp_path, rounds=rounds))
+    assert caught.value.method_name == "look_again"
+
+
+@pytest.mark.parametrize(("option", "approved"), [(CUT_OVER, True), (GIVE_UP, False)])
+def test_an_answer_is_the_decision(option: str, approved: bool, tmp_path: Path) -> None:
+    asked, target = AskToCutOver(), tmp_path / "target"
+    given = context(target, rounds=ROUNDS)
+    with pytest.raises(Asked):
+        asked.execute(given)
+    assert "17" in (asked.body or "")
+    assert answered(asked, given, option)["approved"] is approved
+    decision = cut_over_decision(str(target))
+    assert decision is not None
+    assert decision.approved is approved
+    assert "grace" in decision.answer
+
+
+def test_not_yet_asks_again_later_and_no_answer_at_once(tmp_path: Path) -> None:
+    asked, target = AskToCutOver(), tmp_path / "target"
+    given = context(target, rounds=ROUNDS)
+    with pytest.raises(Asked):
+        asked.execute(given)
+    with pytest.raises(TaskDeferred) as caught:
+        answered(asked, given, NOT_YET)
+    assert caught.value.trigger.moment > datetime.now(UTC) + timedelta(minutes=4)
+    with pytest.raises(Asked):
+        answered(asked, given, NOT_YET, user=None)
+    assert cut_over_decision(str(target)) is None
+
+
+def test_with_four_eyes_another_user_must_approve(tmp_path: Path) -> None:
+    asked, target = AskToCutOver(), tmp_path / "target"
+    given = context(target, rounds=ROUNDS)
+    settings = Settings(approval=ApprovalRules(four_eyes=True))
+    with patch.object(cut_over_question, "settings", return_value=settings):
+        with pytest.raises(Asked):
+            asked.execute(given)
+        with pytest.raises(Asked):
+            answered(asked, given, CUT_OVER, user="ada")
+        assert cut_over_decision(str(target)) is None
+        assert answered(asked, given, CUT_OVER, user="grace")["approved"]
+
+
+def test_the_question_shows_the_newest_figures() -> None:
+    text = question_about(ROUNDS)
+    assert "1,200 came, 1,100 left" in text
+    assert "2 MB/s" in text
+    assert "about 2 seconds" in text
+    assert "nothing has to be moved" in question_about({"asks": True})

@@ -1,0 +1,90 @@
+"""A cut-over waits for a short round, a time and an approval, and does not begin when its window is closed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rescale.airflow.live.watch import Watch
+from rescale.airflow.live_form import CutOverRule, LiveRequest
+from rescale.runstate.approval import decide_cut_over
+from rescale.runstate.rounds import Round, RoundKind
+from rescale.text.errors import RequestError
+from support.deferring import TaskState
+
+NOW = datetime.now(UTC)
+HOUR = timedelta(hours=1)
+ROUND = Round(2, 7, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
+
+
+def watch(target: object = "/target", seconds_before: float | None = None, **live: Any) -> Watch:
+    values = {"refers": False, "rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
+    request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
+    follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None)
+    watching = Watch(None, follower, request, {}, None, TaskState(), None, None, seconds_before)  # type: ignore[arg-type]
+    vars(watching)["asks"] = request.rule is CutOverRule.APPROVED
+    return watching
+
+
+def made(seconds: float | None, kind: RoundKind = RoundKind.ROUND) -> Round:
+    return Round(**{**vars(ROUND), "last_round_seconds": seconds, "kind": kind})
+
+
+@pytest.mark.parametrize(
+    ("before", "most", "last", "short"),
+    [
+        (None, None, 20.0, False),  # nothing to compare it with
+        (100.0, None, 20.0, False),  # the next one may be shorter still
+        (21.0, None, 20.0, True),
+        (10.0, None, 20.0, True),
+        (None, None, 5.0, True),
+        (None, 2.0, 2.0, True),
+        (2.0, 1.9, 2.0, False),
+        (2.0, 5.0, None, False),
+    ],
+)
+def test_a_round_is_short_enough(before: float | None, most: float | None, last: float | None, short: bool) -> None:
+    watching = watch(seconds_before=before, most_downtime=most)
+    assert watching.is_short(made(last)) is short
+    assert (watching.waits_for(made(last)) is None) is short
+    assert not watching.is_short(made(last, RoundKind.BASE))
+
+
+def test_it_waits_for_a_time() -> None:
+    later, earlier = NOW + HOUR, NOW - HOUR
+    assert watch(most_downtime=5, not_before=earlier).waits_for(ROUND) is None
+    assert watch(most_downtime=5, not_before=later).waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
+    watching = watch(most_downtime=5)
+    watching.opens = later
+    assert watching.waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
+
+
+def test_it_waits_for_an_approval_which_may_be_refused(tmp_path: Any) -> None:
+    for approved in (True, False):
+        target = tmp_path / str(approved)
+        watching = watch(target, most_downtime=5, rule=CutOverRule.APPROVED)
+        assert watching.waits_for(ROUND) == "an approval"
+        assert watching.waits_for(None) == "an approval", "without rounds, too"
+        decide_cut_over(str(target), {"run": "a"}, "said so", approved=approved)
+        if approved:
+            assert watching.waits_for(ROUND) is None
+            continue
+        with pytest.raises(RequestError) as caught:
+            watching.waits_for(ROUND)
+        assert "said so" in str(caught.value.found)
+
+
+def test_no_cut_over_begins_when_the_window_is_closed() -> None:
+    watching = watch(most_downtime=5)
+    watching.closes = NOW - HOUR
+    with pytest.raises(RequestError, match="the window closed"):
+        watching.waits_for(ROUND)
+
+
+def test_the_first_decision_counts(tmp_path: Any) -> None:
+    target = str(tmp_path / "target")
+    first = decide_cut_over(target, {"run": "a"}, "no", approved=False)
+    assert decide_cut_over(target, {"run": "b"}, "yes", approved=True) == first

@@ -1,0 +1,110 @@
+"""A rescale as one operator: what it publishes, a second run, an approval, a pod."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from airflow.sdk.exceptions import TaskDeferred
+
+from rescale.airflow import RESCALED_SAVEPOINT, RescaleOperator
+from rescale.airflow.connections.access import DRIVER_POD
+from rescale.runstate.documents import load_plan
+from support.dag_runner import DagRunner
+from support.needs import need
+from support.pipeline import execute_without_spark
+from support.snapshots import directory
+
+pytestmark = pytest.mark.timeout(900)
+
+DAGS = Path(__file__).parent / "dags" / "groups.py"
+
+
+@pytest.mark.slow
+def test_a_published_result_is_described_and_a_second_run_gives_no_second_event(
+    dags: DagRunner, tmp_path: Path
+) -> None:
+    need("java", "Spark runs on a JVM (17 or newer)")
+    target = str(tmp_path / "rescaled")
+    run = dags.run(DAGS, "one_operator", source=directory("2-clicks"), target=target)
+    assert run.state == "success", run.log
+    described = run.outputs["rescale"]
+    assert described["target"] == target
+    assert described["starting"] == {"snapshot": target, "parallelism": 3, "max_parallelism": None}
+    (event,) = [event for event in run.events if event["uri"] == target]
+    assert event["certificate_sha256"] == described["certificate_sha256"]
+    assert event["shape"]["visits"]["parallelism"] == 4
+    again = dags.run(DAGS, "one_operator", source=directory("2-clicks"), target=target)
+    assert again.outputs["rescale"] == described, again.log
+    assert again.events == run.events
+
+
+def test_a_plan_that_needs_an_approval_is_not_carried_out(
+    dags: DagRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("approval: {required: {always: true}}")
+    monkeypatch.setenv("RESCALE_SETTINGS", str(settings))
+    target = tmp_path / "rescaled"
+    run = dags.run(DAGS, "one_operator", source=directory("2-clicks"), target=str(target))
+    assert run.state == "failed"
+    assert "nobody has approved it" in run.log
+    assert "use rescale_task_group, which asks for the approval" in run.log
+    assert not (target / "_metadata").exists()
+
+
+class NoEvents:
+    """The events of an asset that has none."""
+
+    def ascending(self, _: bool) -> NoEvents:
+        return self
+
+    def limit(self, _: int) -> list[Any]:
+        return []
+
+
+def test_where_steps_are_pods_the_task_waits_for_its_pod_without_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    template = tmp_path / "driver.yaml"
+    template.write_text("{}")
+    monkeypatch.setenv(DRIVER_POD, str(template))
+    begun: list[Any] = []
+
+    def begin(pod: Any, _: Any) -> None:
+        begun.append(pod.arguments)
+        raise TaskDeferred(trigger=Mock(), method_name="trigger_reentry", kwargs={"further": 1})
+
+    monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.execute", begin)
+    target = str(tmp_path / "rescaled")
+    operator = RescaleOperator(task_id="rescale", source=directory("2-source"), target=target, parallelism=3)
+    pushed: dict[str, Any] = {}
+    instance = SimpleNamespace(
+        dag_id="a-dag", run_id="a-run", task_id="rescale", task=operator, xcom_push=pushed.__setitem__
+    )
+    outlet = SimpleNamespace(extra=None)
+    context: Any = {
+        "ti": instance,
+        "dag_run": SimpleNamespace(dag_id="a-dag", run_id="a-run"),
+        "params": {},
+        "inlet_events": {RESCALED_SAVEPOINT: NoEvents()},
+        "outlet_events": {RESCALED_SAVEPOINT: outlet},
+    }
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(context)
+    assert deferred.value.method_name == "pod_reported"
+    planned = deferred.value.kwargs["planned"]
+    result = f"{target}.rescale/result-move_and_validate.json"
+    main = ["python3", "-m", "move_and_validate", "--plan", planned["plan"], "--result", result, "--proof", "records"]
+    assert begun == [main]
+    assert deferred.value.kwargs == {"further": 1, "planned": planned}
+    monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.trigger_reentry", lambda *_: None)
+    monkeypatch.setattr("rescale.airflow.steps.pods.read_result", lambda _: {})
+    execute_without_spark(load_plan(planned["plan"]))
+    published = operator.pod_reported(context, {"status": "success"}, planned)
+    assert published["target"] == target
+    assert outlet.extra["uri"] == published["target"]
+    assert not [record for record in caplog.records if "outside of the Task Runner" in record.message]

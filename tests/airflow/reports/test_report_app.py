@@ -1,0 +1,176 @@
+"""Pages of a run on the api-server, and who may see them; a whole Airflow shows them in `tests/whole_airflow`.
+
+Airflow's simple users may all see every run: that somebody may not is what a manager of permissions says here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from airflow.api_fastapi.common.db.common import _get_session
+from airflow.api_fastapi.core_api import security
+from fastapi.testclient import TestClient
+from httpx import Response
+
+from rescale.airflow.reports.report_app import report_app
+from rescale.airflow.reports.report_link import PREFIX, ReportPage, airflow_url, report_url
+from rescale.airflow.reports.report_plugin import RescalePlugin
+from rescale.plan.plan import Plan
+from rescale.report.pages.planned import plan_document
+from rescale.report.stored import put_report
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.runstate.removal import discard
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+PATH = "/report/rescale_savepoint/manual__2026-01-01T00:00:00+00:00"
+
+
+@dataclass
+class Manager:
+    """Manager of permissions: it records each question, and gives the prepared answer."""
+
+    allows: bool = True
+    asked: list[tuple[str, str, str | None]] = field(default_factory=list)
+
+    def is_authorized_dag(self, *, method: str, access_entity: Any, details: Any, user: object) -> bool:
+        assert user == "vera"
+        self.asked.append((method, access_entity.value, details.id))
+        return self.allows
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    """It has claimed its target, and its report lies there."""
+    plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), ["3"])
+    claim(plan)
+    from rescale.snapshot.kafka.offsets import kafka_offsets
+    from rescale.snapshot.opening import open_snapshot
+
+    snapshot = open_snapshot(plan.source)
+    put_report(plan, plan_document(plan, snapshot, kafka_offsets(snapshot)))
+    return plan
+
+
+@pytest.fixture
+def manager(monkeypatch: pytest.MonkeyPatch) -> Manager:
+    made = Manager()
+    monkeypatch.setattr(security, "get_auth_manager", lambda: made)
+    monkeypatch.setattr(security.DagModel, "get_team_name", lambda _: None)
+    return made
+
+
+@pytest.fixture
+def ask(manager: Manager) -> Callable[[Any], Response]:  # noqa: ARG001
+    """Asks for the report of a run that has left this XCom."""
+
+    def get(value: Any) -> Response:
+        app = report_app()
+        xcom = None if value is None else SimpleNamespace(value=value)
+        session = SimpleNamespace(scalars=lambda _: SimpleNamespace(first=lambda: xcom))
+        app.dependency_overrides = {_get_session: lambda: session, security.get_user: lambda: "vera"}
+        return TestClient(app).get(PATH)
+
+    return get
+
+
+def place_of(plan: Plan, **other: Any) -> dict[str, Any]:
+    return {"target": plan.target, "digest": plan.digest, "connection": None, **other}
+
+
+def test_the_page_is_shown_as_it_lies_there_and_may_do_nothing(plan: Plan, ask: Callable[[Any], Response]) -> None:
+    answer = ask(place_of(plan))
+    assert answer.status_code == 200
+    assert answer.content == Path(places_of(plan).report).read_bytes()
+    policy = answer.headers["content-security-policy"].split("; ")
+    style = answer.text.partition("<style>")[2].partition("</style>")[0]
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert {"default-src 'none'", f"style-src 'sha256-{digest}'", "sandbox", "frame-ancestors 'self'"} <= set(policy)
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert answer.headers["cache-control"] == "private, no-store"
+
+
+def test_who_may_not_see_the_run_is_refused(plan: Plan, manager: Manager, ask: Callable[[Any], Response]) -> None:
+    manager.allows = False
+    answer = ask(place_of(plan))
+    assert (answer.status_code, answer.text) == (403, "Forbidden\n")
+    assert manager.asked == [("GET", "RUN", "rescale_savepoint")]
+
+
+@pytest.mark.parametrize("value", [None, "s3://bucket/x", {"target": "/etc"}, {"report": "/etc/passwd"}, 7])
+def test_a_run_that_has_said_nothing_has_no_report(value: Any, ask: Callable[[Any], Response]) -> None:
+    answer = ask(value)
+    assert (answer.status_code, answer.text) == (404, "there is no report of this run\n")
+
+
+def test_only_the_report_of_the_run_s_own_plan_is_shown(
+    plan: Plan, ask: Callable[[Any], Response], tmp_path: Path
+) -> None:
+    for other in (place_of(plan, digest="0" * 64), place_of(plan, target=str(tmp_path))):
+        answer = ask(other)
+        assert answer.status_code == 404
+        assert "no longer exists" in answer.text
+    discard(plan.target)
+    assert f"{places_of(plan).report} no longer exists" in ask(place_of(plan)).text
+
+
+def test_a_store_that_cannot_be_reached_is_named(plan: Plan, ask: Callable[[Any], Response]) -> None:
+    answer = ask(place_of(plan, target="s3://bucket/target", connection="nobody"))
+    assert answer.status_code == 502
+    assert answer.text.startswith("the api-server cannot read the report: there is no connection 'nobody'")
+
+
+def test_somebody_who_has_not_logged_in_is_shown_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team/")
+    client = TestClient(report_app(), follow_redirects=False)
+    assert client.get(PATH, headers={"accept": "application/json"}).status_code == 401
+    answer = client.get(PATH, headers={"accept": "text/html,*/*"})
+    assert answer.status_code == 307
+    assert answer.headers["location"].startswith("https://airflow.example/team/api/v2/auth/login?next=%2Freport%2F")
+
+
+def test_a_link_names_the_run_and_the_task_that_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team/")
+    run = "https://airflow.example/team/rescale/report/a/manual__1%2B1%2F2"
+    assert report_url("a", "manual__1+1/2", "g.plan") == f"{run}?task=g.plan"
+    monkeypatch.delenv("AIRFLOW__API__BASE_URL")
+    assert airflow_url("/x") == "/x"
+
+
+def test_the_plugin_brings_one_application() -> None:
+    (app,) = RescalePlugin().fastapi_apps
+    assert app["url_prefix"] == "/rescale"
+    assert [route.path for route in app["app"].routes] == ["/report/{dag_id}/{run_id:path}"]
+
+
+def test_the_report_is_a_tab_of_the_run() -> None:
+    (view,) = RescalePlugin.external_views
+    assert view["destination"] == "dag_run"
+    assert view["href"] == f"{PREFIX}/report/{{DAG_ID}}/{{RUN_ID}}"
+
+
+def test_the_page_of_a_run_that_only_planned_is_what_the_run_has_said(ask: Callable[[Any], Response]) -> None:
+    html = b"<html><style>p {}</style></html>"
+    answer = ask(msgspec.to_builtins(ReportPage.of(html)))
+    assert (answer.status_code, answer.content) == (200, html)
+    assert "sandbox" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("page", ["", "?", "AAAA", 7, None])
+def test_what_is_no_page_is_no_report(page: Any, ask: Callable[[Any], Response]) -> None:
+    answer = ask({"page": page})
+    assert (answer.status_code, answer.content) in ((404, b"there is no report of this run\n"), (200, b""))
+
+
+def test_a_page_is_shown_only_as_far_as_ours_are_long(ask: Callable[[Any], Response]) -> None:
+    answer = ask(msgspec.to_builtins(ReportPage.of(bytes(5 << 20))))
+    assert len(answer.content) == 4 << 20

@@ -1,0 +1,183 @@
+"""A task that somebody has marked as successful told nothing: whatever comes after it misses that, and says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from inspect import signature
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from airflow.sdk import DAG, Asset
+from airflow.sdk.exceptions import AirflowSkipException
+
+from rescale.airflow import savepoint_work
+from rescale.airflow.approval import PlanApproval
+from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
+from rescale.airflow.job import job_tasks
+from rescale.airflow.job.job_tasks import GoBackIfNeeded
+from rescale.airflow.savepoint_tasks import (
+    RESCALED_SAVEPOINT,
+    announce,
+    inspect,
+    publish_result,
+    redistribute,
+    reshuffle,
+    validate,
+)
+from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, LOOK, PLAN, PUBLISH, TAKE, XComField
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.airflow.windows.window_tasks import close_window
+from rescale.plan.plan import Plan
+from rescale.runstate.approval import decide
+from rescale.runstate.claim import claim
+from rescale.runstate.documents import store_plan
+from rescale.runstate.places import places_of
+from support.filled_forms import filled
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+Xcoms = dict[tuple[str, str], Any]
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    plan = plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
+    store_plan(plan)
+    return plan
+
+
+def planned(plan: Plan) -> dict[str, Any]:
+    """Return the XCom of the task `plan`."""
+    return {"plan": places_of(plan).plan, "target": plan.target, "digest": plan.digest, "published": False}
+
+
+def instance(xcoms: Xcoms) -> Any:
+    """A task instance of a run whose tasks have told just this, by task and key."""
+
+    def xcom_pull(task_ids: str, key: str = "return_value") -> Any:
+        return xcoms.get((task_ids, key))
+
+    return SimpleNamespace(xcom_pull=xcom_pull, dag_id="a-dag", run_id="a-run", task_id="end", task=SimpleNamespace())
+
+
+def form(**values: Any) -> dict[str, Any]:
+    return filled(source=directory("2-clicks"), target="/rescaled", parallelism=3, **values)
+
+
+def called(task: Any, *inputs: Any, xcoms: Xcoms | None = None, **more: Any) -> Any:
+    known = {"ti": instance(xcoms or {}), **more}
+    function = task.function if hasattr(task, "function") else function_of_step(task)
+    accepted = signature(function).parameters
+    context = {name: value for name, value in known.items() if name in accepted}
+    return function(*inputs, params=form(require_approval=True), **context)
+
+
+def function_of_step(task: Any) -> Any:
+    with DAG("a-dag", schedule=None):
+        return task(None, PLAN).operator.python_callable
+
+
+def executed(operator: Any) -> Any:
+    context: Any = {"ti": instance({}), "params": form(require_approval=True)}
+    return operator.execute(context)
+
+
+START = {"snapshot": "/rescaled", "parallelism": 3, "max_parallelism": None}
+
+MISSED: dict[str, tuple[str, Callable[[], Any]]] = {
+    "plan": (PLAN, lambda: called(publish_result, None)),
+    "plan, by a step": (PLAN, lambda: called(reshuffle, None)),
+    "plan, by who tells of it": (PLAN, lambda: announce.function(None, params=form())),
+    "plan, by the question": (
+        PLAN,
+        lambda: executed(PlanApproval(task_id=ASK, plan=PLAN, closes=None)),
+    ),
+    "savepoint": (
+        TAKE,
+        lambda: called(inspect, {"source": XComField(TAKE, "savepoint")}, dag=SimpleNamespace(params=form())),
+    ),
+    "job": (LOOK, lambda: executed(TakeSavepoint(task_id="take", before=None))),
+    "job, to hand over": (LOOK, lambda: executed(HandOverJob(task_id="hand_over", start=START))),
+    "job, to go back to": (LOOK, lambda: executed(GoBackIfNeeded(task_id="go_back", before=None))),
+    "result": (PUBLISH, lambda: executed(HandOverJob(task_id="hand_over", start=None))),
+}
+
+
+@pytest.mark.parametrize("name", MISSED)
+def test_what_was_not_told_is_missed_at_once(name: str) -> None:
+    task_id, call = MISSED[name]
+    with pytest.raises(TaskEnded) as ended:
+        call()
+    assert f"the task {task_id!r} has no output: it did not finish" in str(ended.value)
+    assert ended.value.error.final
+
+
+@pytest.mark.parametrize("task", [reshuffle, redistribute, validate, publish_result])
+@pytest.mark.parametrize("rejected", [False, True])
+def test_a_plan_that_nobody_has_approved_is_not_carried_out(task: Any, rejected: bool, plan: Plan) -> None:
+    """Where `approve` is marked as successful, or somebody has written an answer of their own into its XCom."""
+    claim(plan)
+    if rejected:
+        decide(plan, {"run": "a-run"}, "rejected by ada", approved=False)
+    xcoms = {(ASK, APPROVED): {"approved": True, "words": "approved by nobody", "plan": plan.digest}}
+    with pytest.raises(TaskEnded) as ended:
+        called(task, planned(plan), xcoms=xcoms)
+    assert ("rejected by ada" in str(ended.value.error.found)) is rejected
+    assert not Path(plan.target).exists()
+
+
+def test_what_is_not_published_is_told_to_nobody_and_no_window_remembers_it(plan: Plan) -> None:
+    """Where somebody marks `publish` as successful."""
+    window, remembered = Asset("a-window"), Mock()
+    close = close_window(None, window).operator.python_callable
+    opened = {"target": plan.target, "written": datetime.now(UTC).isoformat(), "closes": "later"}
+    events: Any = {RESCALED_SAVEPOINT: SimpleNamespace(), window: SimpleNamespace()}
+    xcoms = {(PLAN, "return_value"): planned(plan)}
+    sentence = "nothing was published: the task 'publish' did not finish"
+    with pytest.raises(TaskEnded, match=sentence):
+        announce.function(planned(plan), params=form(), outlet_events=events)
+    with pytest.raises(TaskEnded, match=sentence):
+        close(opened, params=form(), ti=instance(xcoms), asset_state_store=remembered, outlet_events=events)
+    remembered.set.assert_not_called()
+    assert [vars(event) for event in events.values()] == [{}, {}]
+
+
+@pytest.mark.parametrize("written", ["2026-11-02T02:00:00+00:00", "2026-11-03T02:00:00+00:00"])
+def test_a_window_does_not_forget_what_is_newer(written: str, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a task of an older run is cleared."""
+    monkeypatch.setattr(savepoint_work, "published_plan", lambda _: plan)
+    monkeypatch.setattr(savepoint_work, "asset_extra", lambda _: {})
+    window = Asset("a-window")
+    close = close_window(None, window).operator.python_callable
+    opened = {"target": plan.target, "written": written, "closes": "later"}
+    remembered, events = Mock(), {window: SimpleNamespace()}
+    remembered.get.return_value = {"written": "2026-11-02T14:00:00+00:00"}
+    monkeypatch.setattr(savepoint_work, "events_of", lambda *_: [])
+    close(opened, params=form(), ti=instance({}), asset_state_store=remembered, outlet_events=events)
+    assert remembered.set.called == (written > "2026-11-02T14")
+
+
+JOB = {"job_id": "3" * 32, "taking": "stop", "name": "clicks"}
+
+
+@pytest.mark.parametrize(("in_place_of", "goes_back"), [("1" * 32, True), ("3" * 32, False)])
+def test_a_hand_over_of_an_earlier_pass_is_none_of_this_one(
+    in_place_of: str, goes_back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the whole run is cleared, and the job that runs by now is stopped, too."""
+    went = Mock(return_value={})
+    monkeypatch.setattr(GoBack, "execute", went)
+    monkeypatch.setattr(job_tasks, "skip_task", Mock(side_effect=AirflowSkipException))
+    xcoms = {("hand_over", "return_value"): {"job": "2" * 32, "in_place_of": in_place_of}}
+    context: Any = {"ti": instance(xcoms)}
+    task = GoBackIfNeeded(task_id="go_back", before=JOB)
+    if goes_back:
+        task.execute(context)
+    else:
+        with pytest.raises(AirflowSkipException):
+            task.execute(context)
+    assert went.called == goes_back

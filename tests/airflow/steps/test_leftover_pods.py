@@ -1,0 +1,143 @@
+"""Pods that a run leaves in the cluster are deleted at its end, and no others; a refusal of the cluster is logged."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.steps.step_task import delete_pods_of_run
+
+RUN = "manual__2026-01-01T00:00:00+00:00"
+LABELS = {
+    "dag_id": "rescale_savepoint",
+    "run_id": "manual__2026-01-01T0000000000-daff4c10d",  # as a label may be
+    "kubernetes_pod_operator": "True",
+    "app.kubernetes.io/instance": "ours",
+}
+TEMPLATE = """
+metadata: {namespace: state, labels: {app.kubernetes.io/instance: ours}}
+"""
+
+
+class Cluster(ThreadingHTTPServer):
+    """The two requests of a Kubernetes API server that matter here, and what it answers to deletes."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.pods: dict[str, dict[str, str]] = {}
+        self.to_list = self.to_delete = 200
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Cluster
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        assert asked.path == "/api/v1/namespaces/state/pods"
+        selector, _, tasks = parse_qs(asked.query)["labelSelector"][0].partition(",task_id in ")
+        labels = dict(label.split("=") for label in selector.split(","))
+        selected = [
+            name
+            for name, pod in self.server.pods.items()
+            if labels.items() <= pod.items() and (not tasks or pod.get("task_id") in tasks.strip("()").split(","))
+        ]
+        pods = [{"metadata": {"name": name, "namespace": "state"}} for name in selected]
+        self._tell(self.server.to_list, {"items": pods})
+
+    def do_DELETE(self) -> None:
+        self.server.pods.pop(self.path.rpartition("/")[2])
+        self._tell(self.server.to_delete, {})
+
+    def _tell(self, status: int, document: dict[str, Any]) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(document).encode())
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    (tmp_path / "driver.yaml").write_text(TEMPLATE)
+    monkeypatch.setenv(DRIVER_POD, str(tmp_path / "driver.yaml"))
+    with Cluster() as server:
+        server.pods = {"left": LABELS, "left-too": {**LABELS, "task_id": "validate"}}
+        access = {
+            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "users": [{"name": "u", "user": {}}],
+            "current-context": "c",
+        }
+        connection = {"conn_type": "kubernetes", "extra": {"kube_config": json.dumps(access)}}
+        monkeypatch.setenv("AIRFLOW_CONN_KUBERNETES_DEFAULT", json.dumps(connection))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name.endswith("leftover_pods")]
+
+
+def test_pods_of_the_run_are_deleted_and_no_others(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    others = {
+        "of another run": {**LABELS, "run_id": "manual__2"},
+        "of another DAG": {**LABELS, "dag_id": "rescale_yearly"},
+        "of another release": {**LABELS, "app.kubernetes.io/instance": "theirs"},
+        "a worker": {name: value for name, value in LABELS.items() if name != "kubernetes_pod_operator"},
+    }
+    cluster.pods |= others
+    delete_pods_of_run("rescale_savepoint", RUN)
+    assert cluster.pods == others
+    assert [warning.split(",")[0] for warning in warnings_of(caplog)] == [
+        "deleted the pod left",
+        "deleted the pod left-too",
+    ]
+
+
+def test_a_task_group_deletes_only_pods_of_its_own_tasks(cluster: Cluster) -> None:
+    """Others of the run belong to somebody else's DAG."""
+    cluster.pods = {name: {**LABELS, "task_id": name} for name in ("a.validate", "b.validate", "validate")}
+    delete_pods_of_run("rescale_savepoint", RUN, ["a.reshuffle_keyed_state", "a.validate"])
+    assert [*cluster.pods] == ["b.validate", "validate"]
+
+
+def test_a_run_that_leaves_none_has_nothing_told(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    cluster.pods.clear()
+    delete_pods_of_run("rescale_savepoint", RUN)
+    assert warnings_of(caplog) == []
+
+
+def test_a_pod_that_has_just_gone_is_no_fault(cluster: Cluster) -> None:
+    cluster.to_delete = 404
+    delete_pods_of_run("rescale_savepoint", RUN)
+    assert cluster.pods == {}
+
+
+@pytest.mark.parametrize("of", ["to_list", "to_delete"])
+def test_a_cluster_that_refuses_is_told_of_and_changes_no_end(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture, of: str
+) -> None:
+    setattr(cluster, of, 403)
+    caplog.set_level(logging.WARNING)
+    delete_pods_of_run("rescale_savepoint", RUN)
+    (warning,) = warnings_of(caplog)
+    assert warning.startswith("pods of this run may be left over, with the labels dag_id=rescale_savepoint,run_id=")
+    assert warning.endswith("Kubernetes says Forbidden")
+
+
+def test_where_steps_are_processes_no_cluster_is_asked(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(DRIVER_POD)
+    delete_pods_of_run("rescale_savepoint", RUN)
+    assert set(cluster.pods) == {"left", "left-too"}

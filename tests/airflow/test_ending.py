@@ -1,0 +1,200 @@
+"""How a run ended is told by what is on its target, and by the tasks that failed."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowSkipException
+
+from rescale.airflow import ending
+from rescale.airflow.ending import end_task
+from rescale.airflow.job.job_tasks import job_end_task
+from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, HAND_OVER, LOOK, PLAN, PUBLISH
+from rescale.airflow.steps.rescale_task import NOTHING_TO_DO
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.plan.plan import Plan
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from support.filled_forms import PLACES, filled
+from support.pipeline import execute_without_spark, plan_rescale
+from support.snapshots import directory
+
+REMARK = "the job was not touched"
+
+
+@pytest.mark.parametrize(
+    ("planned", "sentence"),
+    [
+        (None, "nothing was published: the run ended before there was a plan"),
+        ({"plan": "/rescaled.rescale/plan.json", "target": "/rescaled"}, "there is no connection 'nobody'"),
+    ],
+)
+def test_what_an_earlier_task_told_of_its_connection_is_not_told_again(
+    planned: dict[str, Any] | None, sentence: str
+) -> None:
+    """Nor does it stand before what is to be said of the job."""
+    xcoms = {(PLAN, "return_value"): planned}
+    instance = SimpleNamespace(
+        dag_id="a-dag",
+        run_id="a-run",
+        task_id="end",
+        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
+        get_task_states=lambda **_: {"a-run": {"end": "running", "inspect": "failed"}},
+    )
+    with DAG("a-dag", schedule=None) as dag:
+        end_task(then=[], remark=lambda _: REMARK)
+    end: Any = dag.get_task("end")
+    with pytest.raises(TaskEnded) as ended:
+        end.python_callable(params=filled(**PLACES, parallelism=3, connection="nobody"), ti=instance)
+    assert ended.value.error.what == f"{sentence}; {REMARK}"
+
+
+LOOKED = {"before": {"name": "clicks", "job_id": "1" * 32, "taking": "stop"}}
+
+
+@pytest.mark.parametrize(
+    ("failed", "sentence"),
+    [
+        ("go_back", "may not be running"),
+        ("inspect", "may not be running"),  # what `plan` has told is of an earlier pass
+    ],
+)
+def test_a_run_of_which_a_task_failed_had_something_to_do(failed: str, sentence: str) -> None:
+    """Or its job does not run, and it would be green."""
+    xcoms = {(LOOK, "return_value"): LOOKED, (PLAN, NOTHING_TO_DO): "nothing to do"}
+    instance = SimpleNamespace(
+        dag_id="a-dag",
+        run_id="a-run",
+        task_id="end",
+        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
+        get_task_states=lambda **_: {"a-run": {"end": "running", "plan": "skipped", failed: "failed"}},
+    )
+    with DAG("a-dag", schedule=None) as dag:
+        job_end_task([LOOK])
+    end: Any = dag.get_task("end")
+    with pytest.raises(TaskEnded, match=sentence):
+        end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
+
+
+def test_a_run_with_nothing_to_do_that_went_back_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ending, "skip_task", Mock(side_effect=AirflowSkipException))
+    xcoms = {(LOOK, "return_value"): LOOKED, (PLAN, NOTHING_TO_DO): "nothing to do"}
+    instance = SimpleNamespace(
+        dag_id="a-dag",
+        run_id="a-run",
+        task_id="end",
+        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
+        get_task_states=lambda **_: {"a-run": {"end": "running", "plan": "skipped", "go_back": "success"}},
+    )
+    with DAG("a-dag", schedule=None) as dag:
+        job_end_task([LOOK])
+    end: Any = dag.get_task("end")
+    with pytest.raises(AirflowSkipException):
+        end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
+
+
+XComField = dict[tuple[str, str], Any]
+"""XComs of tasks, by task and key."""
+
+
+def planned(plan: Plan) -> XComField:
+    where = {"plan": places_of(plan).plan, "target": plan.target, "digest": plan.digest}
+    return {(PLAN, "return_value"): where}
+
+
+def published(plan: Plan) -> XComField:
+    return {**planned(plan), (PUBLISH, "return_value"): {"target": plan.target}}
+
+
+def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = ()) -> Any:
+    """Return the result of the last task of a run in which these tasks failed, or raise its error."""
+    states = {"end": "running", **dict.fromkeys(failed, "failed"), "validate": "upstream_failed"}
+    instance = SimpleNamespace(
+        dag_id="a-dag",
+        run_id="a-run",
+        task_id="end",
+        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
+        get_task_states=lambda **_: {"a-run": states},
+    )
+    with DAG("a-dag", schedule=None) as dag:
+        job_end_task([LOOK]) if has_job else end_task(then=[])
+    end: Any = dag.get_task("end")
+    try:
+        return end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
+    except TaskEnded as task_ended:
+        return task_ended.error
+
+
+@pytest.mark.parametrize("all_of_it", [True, False])
+def test_a_result_that_was_deleted_after_its_publication_is_no_success(all_of_it: bool, plan: Plan) -> None:
+    execute_without_spark(plan)
+    assert ended(published(plan)) == {"target": plan.target}
+    shutil.rmtree(plan.target)
+    if all_of_it:
+        shutil.rmtree(f"{plan.target}.rescale")
+    error = ended(published(plan))
+    assert "nothing was published" not in str(error)
+    assert error.path == plan.target
+    assert error.final
+
+
+def test_a_job_that_runs_from_a_result_may_have_deleted_it(plan: Plan) -> None:
+    """In CLAIM mode Flink does so when newer checkpoints have taken its place."""
+    execute_without_spark(plan)
+    shutil.rmtree(plan.target)
+    xcoms = {**published(plan), (HAND_OVER, "return_value"): {"job": "1" * 32}}
+    assert ended(xcoms) == {"target": plan.target}
+
+
+def test_the_tasks_that_failed_are_named(plan: Plan) -> None:
+    claim(plan)
+    assert ended(planned(plan), failed=("reshuffle_keyed_state", "end")).found == "failed: reshuffle_keyed_state"
+    assert ended({}, failed=("inspect",)).found == "failed: inspect"
+    assert ended({}).found is None
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_was_rejected_is_told_with_what_is_on_the_target(is_there: bool, plan: Plan) -> None:
+    """Another run of the plan may have been faster than the answer."""
+    if is_there:
+        execute_without_spark(plan)
+    answer = {"approved": False, "plan": plan.digest, "words": "rejected by ada"}
+    error = ended({**planned(plan), (ASK, APPROVED): answer}, failed=("approve", "rejected"))
+    assert error.found == "rejected by ada"
+    assert ("nothing was published" in error.what) is not is_there
+
+
+RUNS = {"job": "2" * 32, "name": "clicks", "parallelism": 3, "restored_from": "/savepoints/1"}
+
+
+def test_a_success_is_told_in_one_sentence(plan: Plan, caplog: pytest.LogCaptureFixture) -> None:
+    execute_without_spark(plan)
+    caplog.set_level(logging.INFO, logger=ending.__name__)
+    handed = {(LOOK, "return_value"): LOOKED, (HAND_OVER, "return_value"): {**RUNS, "in_place_of": "1" * 32}}
+    xcoms = {**published(plan), **handed, ("announce", "return_value"): {}}
+    assert ended(xcoms, has_job=True) == {"target": plan.target}
+    (sentence,) = [record.getMessage() for record in caplog.records]
+    for word in (plan.target, "clicks", "2" * 32):
+        assert word in sentence
+    assert "{" not in sentence
+
+
+def test_where_a_job_went_back_to_is_told_in_words(plan: Plan) -> None:
+    claim(plan)
+    xcoms = {**planned(plan), (LOOK, "return_value"): LOOKED, ("go_back", "return_value"): RUNS}
+    error = ended(xcoms, has_job=True, failed=("publish",))
+    assert error.found == "failed: publish"
+    assert "/savepoints/1" in error.what
+    assert "{" not in error.what

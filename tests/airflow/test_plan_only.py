@@ -1,0 +1,102 @@
+"""A plan that nobody carries out says whether a run would, and has a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from rescale.airflow.form import look_form
+from rescale.airflow.reports.report_link import REPORT, ReportPage
+from rescale.airflow.savepoint_tasks import look
+from rescale.plan.plan import Plan
+from rescale.report.report_page import LIMIT
+from rescale.runstate.approval import ask, decide
+from rescale.runstate.claim import claim
+from support.filled_forms import filled
+from support.pipeline import execute_without_spark, plan_rescale
+from support.snapshots import directory
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    """The plan of the request, in whose target nothing lies yet."""
+    return plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
+
+
+def looked_at(plan: Plan, **values: Any) -> tuple[dict[str, Any], str]:
+    """The summary of the plan and its report."""
+    form = filled(**{"source": plan.source, "target": plan.target, "parallelism": 3, **values})
+    pushed: dict[str, Any] = {}
+    instance = SimpleNamespace(
+        dag_id="rescale_plan",
+        run_id="a-run",
+        xcom_push=pushed.__setitem__,
+        get_dr_count=lambda run_ids, **_: int(run_ids == ["alive"]),
+    )
+    summary = look.function(params={name: form[name] for name in look_form()}, ti=instance)
+    return summary, msgspec.convert(pushed[REPORT], ReportPage).html(LIMIT).decode()
+
+
+def reject(plan: Plan) -> None:
+    claim(plan)
+    decide(plan, {}, "rejected by ada", approved=False)
+
+
+def wait_for_an_answer(plan: Plan) -> None:
+    run = {"airflow": "", "dag": "rescale", "run": "alive"}
+    claim(plan, by=run)
+    ask(plan, run)
+
+
+def occupy(plan: Plan) -> None:
+    Path(plan.target).mkdir()
+    (Path(plan.target) / "notes.txt").write_text("somebody's")
+
+
+REFUSED: dict[str, Callable[[Plan], object]] = {
+    "occupied": occupy,
+    "claimed": lambda plan: claim(plan_rescale(plan.source, plan.target, ["2"])),
+    "rejected": reject,
+    "asked about": wait_for_an_answer,
+    "another result": lambda plan: execute_without_spark(plan_rescale(plan.source, plan.target, ["2"])),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_a_plan_that_a_run_would_not_carry_out_says_so(
+    reason: str, plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    REFUSED[reason](plan)
+    before = sorted(Path(plan.target).parent.rglob("*"))
+    caplog.clear()
+    summary, report = looked_at(plan)
+    assert summary["refused"]
+    assert summary["refused"] in report
+    assert summary["refused"] in caplog.text
+    assert plan.start.command not in report + caplog.text
+    assert sorted(Path(plan.target).parent.rglob("*")) == before
+
+
+def test_a_plan_without_a_change_says_so(plan: Plan) -> None:
+    summary, report = looked_at(plan, parallelism=4)
+    assert summary["refused"] in report
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_plan_that_a_run_would_carry_out_shows_how_the_job_starts(
+    done: bool, plan: Plan, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Asking again for what is published already is no reason to refuse a run."""
+    caplog.set_level("INFO")
+    if done:
+        execute_without_spark(plan)
+    summary, report = looked_at(plan)
+    assert summary["refused"] is None
+    assert plan.start.command in " ".join(map(str.strip, caplog.messages))
+    assert "visits" in report
+    assert Path(plan.target).exists() is done

@@ -1,0 +1,40 @@
+"""The question that a plan is: verdict, warnings and costs come first, then few operators; buttons are below them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rescale.airflow.question import END_OF_QUESTION, question_markdown
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.planner import make_plan
+from rescale.planning.request.request import make_request
+from rescale.report.pages.planned import plan_document
+from support.synthetic import element_stream, operator, snapshot
+
+OPERATORS = 8
+
+
+def asked(*warnings: str) -> str:
+    """The question of a plan with operators of 1 to 8 elements of state."""
+    lists = {n: (element_stream(0, {"list": (DistributionMode.UNION, n)}),) for n in range(1, OPERATORS + 1)}
+    source = snapshot(*(operator(f"op-{n}", elements=elements) for n, elements in lists.items()))
+    plan = make_plan(source, make_request("/source", "/target", ["7"]))
+    return question_markdown(plan_document(replace(plan, warnings=warnings), source))
+
+
+def test_verdict_warnings_and_costs_come_before_the_operators() -> None:
+    question = asked("something is odd")
+    assert question.startswith("**Can be done, with 1 warning.**")
+    order = ["something is odd", "Costs", "to write", "| operator", "| op-8", "and 3 smaller operators"]
+    places = [question.index(phrase) for phrase in order]
+    assert places == sorted(places)
+    assert END_OF_QUESTION not in question
+
+
+def test_few_operators_are_shown_the_largest_first() -> None:
+    rows = [line.split("|")[1].strip() for line in asked().splitlines() if line.startswith("| op-")]
+    assert rows == ["op-8", "op-7", "op-6", "op-5", "op-4"]
+
+
+def test_without_a_warning_it_says_so() -> None:
+    assert asked().startswith("**Can be done: no warning.**")

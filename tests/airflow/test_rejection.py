@@ -1,0 +1,115 @@
+"""Errors of a rejected plan tell the state of the target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+
+from rescale.airflow import rejection
+from rescale.airflow.savepoint_tasks import rejected
+from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, PLAN
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.runstate.approval import decide
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.runstate.runs import note_run
+from rescale.text.errors import RequestError
+from support.filled_forms import PLACES, filled
+from support.pipeline import execute_without_spark, move, plan_rescale
+from support.snapshots import directory
+
+WORDS = "rejected by ada"
+OTHER = {"airflow": "", "dag": "rescale", "run": "other"}
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
+
+
+def answered(plan: Plan, *, approved: bool = False, about: str | None = None, alive: bool = False) -> Any:
+    """A task instance of a run in which somebody has answered; the run `other` may be alive."""
+    xcoms = {
+        (ASK, APPROVED): {"approved": approved, "plan": about or plan.digest, "words": WORDS},
+        (PLAN, "return_value"): {"target": plan.target, "digest": plan.digest, "plan": places_of(plan).plan},
+    }
+    return SimpleNamespace(
+        dag_id="rescale",
+        run_id="own",
+        task_id="end",
+        xcom_pull=lambda task_ids, key="return_value": xcoms.get((task_ids, key)),
+        get_dr_count=lambda **_: int(alive),
+    )
+
+
+def refusal(instance: Any) -> RequestError:
+    with pytest.raises(TaskEnded) as ended:
+        rejected.function(params=filled(**PLACES), ti=instance)
+    assert isinstance(ended.value.error, RequestError)
+    return ended.value.error
+
+
+def reject(plan: Plan) -> None:
+    decide(plan, {"run": "own"}, WORDS, approved=False)
+
+
+def left(plan: Plan) -> list[Path]:
+    return sorted(Path(plan.target).parent.iterdir())
+
+
+def test_what_was_staged_is_removed(plan: Plan) -> None:
+    move(plan, Loop())
+    reject(plan)
+    error = refusal(answered(plan))
+    assert (error.path, error.found) == (plan.target, WORDS)
+    assert left(plan) == []
+    assert refusal(answered(plan)).path == plan.target  # if the task is cleared
+
+
+def test_a_result_that_is_published_nevertheless_is_told_of_and_stays(plan: Plan) -> None:
+    execute_without_spark(plan)
+    before = left(plan)
+    error = refusal(answered(plan))
+    assert "is published" in error.what
+    assert "nothing was published" not in str(error)
+    assert left(plan) == before
+    assert (Path(plan.target) / "_metadata").exists()
+
+
+def test_what_another_run_works_on_stays(plan: Plan) -> None:
+    claim(plan, by={"airflow": "", "dag": "rescale", "run": "own"})
+    note_run(plan, OTHER)
+    reject(plan)
+    before = left(plan)
+    error = refusal(answered(plan, alive=True))
+    assert "run other" in str(error.found)
+    assert left(plan) == before
+
+
+def test_what_another_run_was_told_before_stands(plan: Plan) -> None:
+    claim(plan)
+    decide(plan, OTHER, "approved by bob", approved=True)
+    before = left(plan)
+    error = refusal(answered(plan))
+    assert "approved by bob" in str(error.found)
+    assert left(plan) == before
+
+
+@pytest.mark.parametrize("answer", [{"approved": True}, {"about": "0" * 64}])
+def test_a_plan_that_nobody_has_rejected_stays(
+    answer: dict[str, Any], plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question failed for another reason: what was told of an earlier plan does not count."""
+    monkeypatch.setattr(rejection, "skip_task", Mock(side_effect=AirflowSkipException))
+    claim(plan)
+    before = left(plan)
+    with pytest.raises(AirflowSkipException):
+        rejected.function(params=filled(**PLACES), ti=answered(plan, **answer))
+    assert left(plan) == before

@@ -1,0 +1,85 @@
+"""Plans that somebody has to approve, whatever the form says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.airflow import required_approval
+from rescale.airflow.filled_form import refuse_unapproved_drops
+from rescale.airflow.required_approval import approval_reason, drops_need_approval, plan_to_execute
+from rescale.airflow.settings import ApprovalRules, Required, Settings
+from rescale.plan.plan import Plan
+from rescale.runstate.approval import decide
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.text.errors import RequestError
+from support.filled_forms import PLACES, filled
+from support.pipeline import execute_without_spark, plan_rescale
+from support.snapshots import directory
+
+
+def plan_to(folder: Path, **surgery: Any) -> Plan:
+    return plan_rescale(directory("2-clicks"), str(folder / "rescaled"), ["3"], **surgery)
+
+
+def require(required: Required, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = Settings(approval=ApprovalRules(required=required))
+    monkeypatch.setattr(required_approval, "settings", lambda: ours)
+
+
+@pytest.mark.parametrize(
+    ("required", "asked", "surgery", "expected"),
+    [
+        (Required(), False, {}, False),
+        (Required(), True, {}, True),
+        (Required(), False, {"drops": ["visits"]}, True),
+        (Required(), False, {"state_drops": ["visits:window-contents"]}, True),
+        (Required(always=True), False, {}, True),
+        (Required(above_gigabytes=0), False, {}, True),
+        (Required(above_gigabytes=1000), False, {}, False),
+        (Required(above_gigabytes=1000), True, {}, True),
+        (Required(drops=True), False, {}, False),
+        (Required(drops=True), False, {"drops": ["visits"]}, True),
+    ],
+)
+def test_a_form_can_only_ask_for_more(
+    required: Required,
+    asked: bool,
+    surgery: dict[str, list[str]],
+    expected: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    require(required, monkeypatch)
+    plan, form = plan_to(tmp_path, **surgery), filled(**PLACES, require_approval=asked)
+    assert (approval_reason(plan, form) is not None) is expected
+    claim(plan)
+    planned = {"plan": places_of(plan).plan}
+    if expected:
+        with pytest.raises(RequestError) as refused:
+            plan_to_execute(planned, form)
+        assert refused.value.path == plan.target
+        decide(plan, {"run": "a-run"}, "approved by ada", approved=True)
+    assert plan_to_execute(planned, form) == plan
+
+
+def test_what_is_published_needs_no_approval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require(Required(always=True), monkeypatch)
+    plan = plan_to(tmp_path)
+    execute_without_spark(plan)
+    assert plan_to_execute({"plan": places_of(plan).plan}, filled(**PLACES)) == plan
+
+
+@pytest.mark.parametrize("required", [Required(always=True), Required(drops=True)])
+def test_where_the_platform_has_drops_approved_the_form_need_not_ask(
+    required: Required, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form = filled(**PLACES, drops=["visits"])
+    assert not drops_need_approval()
+    with pytest.raises(RequestError):
+        refuse_unapproved_drops(form, required=drops_need_approval())
+    require(required, monkeypatch)
+    refuse_unapproved_drops(form, required=drops_need_approval())

@@ -1,0 +1,123 @@
+"""A platform's settings for all DAGs are taken whole, or refused with the name of the wrong field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from rescale.airflow.dag_arguments import dag_arguments
+from rescale.airflow.form import discard_form, rescale_form
+from rescale.airflow.settings import VARIABLE, Required, SparkSettings, read_settings, settings
+from rescale.demo.airflow_home import dag_folder
+from rescale.text.errors import RequestError
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Settings are read once in a process."""
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
+
+
+def written(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder / "settings.yaml"
+    path.write_text(text)
+    monkeypatch.setenv(VARIABLE, str(path))
+
+
+def test_without_a_file_everything_is_as_airflow_has_it() -> None:
+    arguments = dag_arguments(rescale_form())
+    assert arguments["tags"] == ["rescale", "flink"]
+    assert (arguments["default_args"], arguments["on_failure_callback"]) == ({}, None)
+    assert "max_active_runs" not in arguments
+
+
+def test_tasks_tags_runs_and_the_form_are_the_platform_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(
+        tmp_path,
+        "tasks: {owner: ada, pool: rescale, queue: big, priority_weight: 3, timeout_minutes: 90}\n"
+        "tags: [team]\nruns_at_once: 2\nform: {connection: state, require_approval: true, job: of another form}\n",
+        monkeypatch,
+    )
+    arguments = dag_arguments(rescale_form(), ["window"])
+    assert arguments["tags"] == ["rescale", "flink", "window", "team"]
+    assert arguments["max_active_runs"] == 2
+    assert arguments["default_args"] == {
+        "owner": "ada",
+        "pool": "rescale",
+        "queue": "big",
+        "priority_weight": 3,
+        "execution_timeout": timedelta(minutes=90),
+    }
+    params = arguments["params"]
+    assert (params["connection"].value, params["require_approval"].value) == ("state", True)
+    assert dag_arguments(rescale_form(), one_run=True)["max_active_runs"] == 1
+
+
+def test_a_notifier_is_made_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notifier = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
+    text = f"notify: {{failed: [{{notifier: {notifier}, arguments: {{to: a@example.com}}}}]}}"
+    written(tmp_path, text, monkeypatch)
+    (made,) = dag_arguments(rescale_form())["on_failure_callback"]
+    assert type(made).__name__ == "SmtpNotifier"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tasks: {pol: x}", "unknown field"),
+        ("runs_at_once: many", "Expected `int"),
+        ("approval: {users: ada}", "Expected `array`"),
+        ("tasks: {timeout_minutes: 1.0e+18}", "tasks.timeout_minutes"),
+        ("tasks: {timeout_minutes: 0}", "tasks.timeout_minutes"),
+        ("approval: {remind_minutes: .inf}", "approval.remind_minutes"),
+        ("approval: {required: always}", "approval.required"),
+        ("approval: {required: {above_gigabytes: -1}}", "approval.required.above_gigabytes"),
+        ("form: {require_approval: 7}", "form.require_approval"),
+        ("form: {require_aproval: true}", "found: require_aproval"),
+        ("[]", "Expected `object`, got `array`"),
+        ("false", "Expected `object`, got `bool`"),
+        ("notify: {failed: [{notifier: nothing.there}]}", "a notifier of the settings cannot be created"),
+        ("a: [", "are not valid"),
+        ("tags: [a]\nruns_at_once: 2\ntags: [b]\n", "'tags' occurs twice"),
+        ("tags: [2026-13-01]\n", "are not valid"),
+        ("spark: {master: 'spark:host'}", "spark://HOST:PORT"),
+        ("spark: {master: yarn, connection: spark_default}", "`master` or `connection` - at `$.spark`"),
+        ("spark: {}", "`master` or `connection` - at `$.spark`"),
+    ],
+)
+def test_a_field_that_makes_no_sense_is_refused(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, text, monkeypatch)
+    with pytest.raises(RequestError) as caught:
+        dag_arguments(rescale_form())
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_named_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "/nothing/there.yaml")
+    with pytest.raises(RequestError, match="are not valid"):
+        dag_arguments(rescale_form())
+
+
+def test_the_example_is_sound() -> None:
+    ours = read_settings(dag_folder() / "rescale_settings.example.yaml")
+    assert (ours.tasks.pool, ours.approval.four_eyes, len(ours.notify.failed)) == ("rescale", True, 1)
+    assert (ours.approval.remind_minutes, len(ours.notify.expiring)) == (30, 1)
+    assert ours.spark == SparkSettings(connection="spark_default")
+    assert ours.approval.required == Required(above_gigabytes=500, drops=True)
+
+
+@pytest.mark.parametrize("one_run", [False, True])
+def test_a_form_shows_that_every_plan_has_to_be_approved(
+    one_run: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "form: {require_approval: false}\napproval: {required: {always: true}}\n"
+    written(tmp_path, text, monkeypatch)
+    assert dag_arguments(rescale_form(), one_run=one_run)["params"]["require_approval"].value is True
+    assert "require_approval" not in dag_arguments(discard_form())["params"]

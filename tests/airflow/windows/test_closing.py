@@ -1,0 +1,59 @@
+"""When a window closes, on nights when clocks are put forward or back too, and when Airflow opens it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pendulum
+import pytest
+from airflow.timetables.base import DataInterval, TimeRestriction
+from airflow.timetables.trigger import CronTriggerTimetable
+
+from rescale.airflow.windows.closing import closing
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("opened", "closes", "closed"),
+    [
+        ("2026-01-10 05:00", "07:30", "2026-01-10 06:30"),  # an ordinary morning, UTC+1
+        ("2026-07-10 04:00", "07:30", "2026-07-10 05:30"),  # UTC+2
+        ("2026-01-10 21:00", "02:00", "2026-01-11 01:00"),  # over midnight
+        ("2026-01-10 06:30", "07:30", "2026-01-11 06:30"),  # opened when it closes: a whole day
+        ("2026-03-29 00:00", "04:00", "2026-03-29 02:00"),  # from 2 to 3 o'clock no time passes
+        ("2026-03-29 00:00", "02:30", "2026-03-29 01:30"),  # never shown: as far after 2 as it says
+        ("2026-10-24 23:00", "04:00", "2026-10-25 03:00"),  # from 2 to 3 o'clock twice
+        ("2026-10-24 23:00", "02:30", "2026-10-25 00:30"),  # the first of two
+        ("2026-10-25 00:45", "02:30", "2026-10-25 01:30"),  # the second, after the first
+    ],
+)
+def test_a_window_closes_when_the_clock_shows_it_next(opened: str, closes: str, closed: str) -> None:
+    closing_time = closing(utc(opened), time.fromisoformat(closes), BERLIN)
+    assert closing_time.astimezone(UTC) == utc(closed)
+    assert closing_time.tzinfo is BERLIN
+
+
+@pytest.mark.parametrize(
+    ("schedule", "day", "opened"),
+    [
+        ("0 6 * * *", "2026-03-28", "2026-03-28 05:00"),
+        ("0 6 * * *", "2026-03-29", "2026-03-29 04:00"),
+        ("0 6 * * *", "2026-10-25", "2026-10-25 05:00"),
+        ("30 2 * * *", "2026-03-29", "2026-03-29 01:30"),  # never shown: it opens nevertheless, once
+        ("30 2 * * *", "2026-10-25", "2026-10-25 01:30"),  # shown twice: it opens once, at the second
+    ],
+)
+def test_airflow_opens_it_by_the_clock_on_the_wall(schedule: str, day: str, opened: str) -> None:
+    timetable = CronTriggerTimetable(schedule, timezone="Europe/Berlin")
+    midnight = pendulum.instance(datetime.fromisoformat(day).replace(tzinfo=BERLIN).astimezone(UTC))
+    before = DataInterval.exact(midnight - timedelta(minutes=1))
+    anytime = TimeRestriction(earliest=None, latest=None, catchup=True)
+    opening = timetable.next_dagrun_info(last_automated_data_interval=before, restriction=anytime)
+    assert opening is not None
+    assert opening.run_after == utc(opened)

@@ -1,0 +1,247 @@
+"""An entry of the file of windows is taken whole, or refused with the name of the field that is wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from rescale.airflow.filled_form import request_of
+from rescale.airflow.form import rescale_form
+from rescale.airflow.settings import VARIABLE, settings
+from rescale.airflow.windows.targets import target_of
+from rescale.airflow.windows.window import OUTSIDE_HOURS, RESERVED, Window, read_entry
+from rescale.demo.airflow_home import dag_folder
+from rescale.text.errors import RequestError
+
+ENTRY = {
+    "schedule": "0 6 * * MON-FRI",
+    "timezone": "Europe/Berlin",
+    "closes": "07:30",
+    "source": "s3://state/savepoints",
+    "target": "s3://state/rescaled/{window}-{date}",
+    "parallelism": 8,
+}
+
+
+def make_window(name: Any, entry: Any) -> Window:
+    """The window of an entry that has nothing wrong."""
+    window, wrong = read_entry(name, entry)
+    assert window is not None, wrong
+    assert wrong == []
+    return window
+
+
+def fault(name: Any, entry: Any) -> RequestError:
+    """Return the only error of a wrong entry."""
+    window, (wrong,) = read_entry(name, entry)
+    assert window is None
+    return wrong
+
+
+def test_an_entry_becomes_a_window() -> None:
+    window = make_window("clicks-out", ENTRY)
+    assert window.dag_id == "rescale_clicks-out"
+    assert (window.schedule, window.timezone, window.closes) == ("0 6 * * MON-FRI", "Europe/Berlin", time(7, 30))
+    window.timetable.validate()
+    assert window.zone.key == "Europe/Berlin"
+
+
+def test_its_values_are_in_its_form_and_what_is_found_goes_before_them() -> None:
+    form = make_window("clicks-out", {**ENTRY, "require_approval": True}).form()
+    assert form.keys() == {*rescale_form(), OUTSIDE_HOURS}
+    assert {name: form[name].value for name in ("parallelism", "require_approval", "approval_minutes")} == {
+        "parallelism": 8,
+        "require_approval": True,
+        "approval_minutes": 120,
+    }
+    params = {name: param.resolve() for name, param in form.items()}
+    request = request_of(params, {"source": "s3://state/savepoints/savepoint-1", "target": "/rescaled"})
+    assert (request.source, request.target) == ("s3://state/savepoints/savepoint-1", "/rescaled")
+    assert request.parallelism == {"": 8}
+
+
+def test_the_target_says_which_window_and_when_it_opened() -> None:
+    opened = datetime(2026, 3, 29, 3, 5)
+    assert target_of("/a/{window}/{date}-{time}", "night", opened) == "/a/night/2026-03-29-0305"
+
+
+def test_the_hour_that_clocks_show_twice_has_two_targets() -> None:
+    """In autumn; Airflow runs what it runs every hour in each of the two."""
+    zone = ZoneInfo("Europe/Berlin")
+    first, second = (datetime(2026, 10, 25, hour, 30, tzinfo=UTC).astimezone(zone) for hour in (0, 1))
+    shown = (
+        "{date}-{time}",
+        "{date:%Y%m%d}-{time:%H-%M}",
+        "{date:%Y%m%d%H%M}",
+        "{time:%R}",
+        "{time:%-H%M}",
+        "{date:%F%T}",
+    )
+    for pattern in shown:
+        assert target_of(f"/a/{pattern}", "night", second) == f"{target_of(f'/a/{pattern}', 'night', first)}-second"
+    assert target_of("/a/{date}", "night", second) == target_of("/a/{date}", "night", first)
+
+
+JOB = {
+    **{name: value for name, value in ENTRY.items() if name != "source"},
+    "flink": "http://jobmanager:8081",
+    "job": "clicks",
+    "savepoints": "s3://state/savepoints",
+    "taking": "stop",
+    "hand_over": "jar",
+    "jar": "clicks.jar",
+}
+
+
+def test_a_window_may_name_a_running_job_in_the_place_of_savepoints() -> None:
+    window = make_window("clicks-out", JOB)
+    assert (window.has_job, make_window("clicks-out", ENTRY).has_job) == (True, False)
+    assert window.form()["job"].value == "clicks"
+    assert "source" not in window.form()
+
+
+@pytest.mark.parametrize("field", ["flink", "savepoints", "target"])
+def test_a_job_needs_all_that_its_form_needs(field: str) -> None:
+    wrong = fault("night", {name: value for name, value in JOB.items() if name != field})
+    assert wrong.what == f"the window 'night' is not valid: {field}"
+
+
+def test_a_job_s_savepoint_may_be_native_and_savepoints_that_are_there_are_as_they_are() -> None:
+    assert make_window("night", {**JOB, "savepoint_format": "native"}).form()["savepoint_format"].value == "native"
+    assert "'fast' is not one of ['canonical', 'native']" in str(
+        fault("night", {**JOB, "savepoint_format": "fast"}).found
+    )
+    wrong = fault("night", {**ENTRY, "savepoint_format": "native"})
+    assert wrong.what == "the window 'night' is not valid: savepoint_format"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"jar": " "}, "the hand-over 'jar' needs the field 'jar'"),
+        ({"hand_over": "deployment"}, "the hand-over 'deployment' needs the field 'deployment'"),
+        ({"taking": "run on"}, "the job would run twice"),
+        ({"hand_over": "print"}, "the run would stop the job, but could not start it again"),
+    ],
+)
+def test_a_job_that_would_not_run_again_is_refused_before_its_window_opens(wrong: dict[str, str], reason: str) -> None:
+    refused = fault("night", {**JOB, **wrong})
+    assert refused.what == "the window 'night' is not valid: its hand-over"
+    assert str(refused.found).startswith(reason)
+
+
+def test_what_a_job_lacks_the_platform_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings.yaml").write_text("form: {hand_over: jar, jar: clicks.jar}")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "settings.yaml"))
+    monkeypatch.setattr("rescale.airflow.windows.window.settings", settings.__wrapped__)
+    given = {name: value for name, value in JOB.items() if name not in ("hand_over", "jar")}
+    assert make_window("night", given).form()["jar"].value == "clicks.jar"
+
+
+def test_a_job_has_no_source() -> None:
+    assert fault("night", {**JOB, "source": "/save"}).what == "the window 'night' is not valid: source"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("schedule", "61 * * * *", "61"),
+        ("schedule", "at noon", "at noon"),
+        ("schedule", 6, "6"),
+        ("timezone", "Europe/Bärlin", "Europe/Bärlin"),
+        ("timezone", "", ""),
+        ("timezone", 1, "1"),
+        ("timezone", "../../etc/passwd", "passwd"),
+        ("closes", "7:30", "7:30"),
+        ("closes", "24:00", "24:00"),
+        ("closes", 1110, "1110"),
+        ("source", "savepoints", "'savepoints' does not match"),
+        ("target", "s3://state/rescaled", "s3://state/rescaled at 2027-01-04 06:00 and at 2027-01-05 06:00"),
+        ("target", "s3://state/{time}", "s3://state/0600 at 2027-01-04 06:00 and at 2027-01-05 06:00"),
+        ("target", "s3://state/{date:%m-%d}", "s3://state/01-04 at 2027-01-04 06:00 and at 2028-01-04 06:00"),
+        ("target", "s3://state/{date:%d}", "s3://state/04 at 2027-01-04 06:00"),
+        ("target", "s3://state/{date!r}", "{date!r}"),
+        ("target", "s3://state/{date.year}", "{date.year}"),
+        ("target", "s3://state/{}", "{}"),
+        ("schedule", "*/10 6 * * *", "s3://state/rescaled/night-2027-01-04 at 2027-01-04 06:00 and at"),
+        ("schedule", "0 6,18 * * *", "s3://state/rescaled/night-2027-01-04 at 2027-01-04 06:00 and at"),
+        ("target", "s3://state/{date}/{day}", "{day}"),
+        ("target", "s3://state/{date", "{date"),
+        ("target", "{date}", "'{date}' does not match"),
+        ("target", 7, "7"),
+        ("parallelism", 0, "0 is less than or equal to the minimum of 0"),
+        ("parallelism", "six", "'six' does not match"),
+        ("parallelism", None, "the form asks for no change"),
+        ("same_shape", True, "the form asks for the same shape and for another shape"),
+        ("operators", {"visits": 3}, "3 is not of type 'object'"),
+        ("format", "native", "'native' is not one of ['keep', 'canonical', 'rocksdb']"),
+        ("paralelism", 8, "paralelism"),
+    ],
+)
+def test_a_wrong_field_is_named(field: str, value: Any, reason: str) -> None:
+    wrong = fault("night", {**ENTRY, field: value})
+    named = "target" if reason.startswith("s3://state/rescaled/night") else field
+    named = "its shape" if reason.startswith("the form asks") else named
+    assert wrong.what == f"the window 'night' is not valid: {named}"
+    assert reason in str(wrong.found)
+
+
+@pytest.mark.parametrize("field", ["schedule", "timezone", "closes", "source", "target"])
+def test_a_field_that_is_missing_is_named(field: str) -> None:
+    wrong = fault("night", {name: value for name, value in ENTRY.items() if name != field})
+    assert wrong.what == f"the window 'night' is not valid: {field}"
+
+
+def test_all_that_is_wrong_with_an_entry_is_told_at_once() -> None:
+    entry = {**ENTRY, "schedule": "at noon", "timezone": "Mars", "closes": 7, "target": 7, "parallelism": 0, "x": 1}
+    del entry["source"]
+    window, wrong = read_entry("night", entry)
+    assert window is None
+    named = [error.what.rpartition(" ")[2] for error in wrong]
+    assert named == ["source", "schedule", "timezone", "closes", "target", "parallelism", "x"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "target"),
+    [
+        ("*/10 6 * * *", "/rescaled/{date}-{time}"),
+        ("0 6 * * *", "/rescaled/{date:%Y%m%d}"),
+        ("0 6 * * *", "/{window}/{date:%Y/%j}"),
+        ("0 */6 * * *", "/rescaled/{date:%Y%m%d-%H}"),
+        ("0 6 29 2 *", "/rescaled/{date}"),
+        ("@monthly", "/rescaled/{date:%Y-%m}"),
+        ("@quarterly", "/rescaled/{date:%Y-%m}"),
+    ],
+)
+def test_a_target_that_tells_the_runs_of_a_schedule_apart_is_taken(schedule: str, target: str) -> None:
+    assert make_window("night", {**ENTRY, "schedule": schedule, "target": target}).values["target"] == target
+
+
+def test_a_date_has_the_format_that_its_placeholder_says() -> None:
+    opened = datetime(2026, 3, 29, 3, 5)
+    assert target_of("/{date:%Y%m%d}/{time:%H-%M}", "night", opened) == "/20260329/03-05"
+
+
+@pytest.mark.parametrize("name", ["a b", "", 5, "ü", ".a"])
+def test_a_name_that_no_dag_can_have_is_refused(name: Any) -> None:
+    assert "its name" in fault(name, ENTRY).what
+
+
+def test_the_names_of_all_of_our_dags_are_reserved() -> None:
+    ours = {path.stem.removeprefix("rescale_") for path in dag_folder().glob("rescale_*.py")}
+    assert {name for name in ours if not name.startswith("windows")} == set(RESERVED)
+
+
+@pytest.mark.parametrize("name", [*RESERVED, "Savepoint", "JOB"])
+def test_a_name_of_one_of_our_own_dags_is_refused(name: str) -> None:
+    wrong = fault(name, ENTRY)
+    assert wrong.what == f"the window {name!r} is not valid: its name"
+    assert "which other DAGs have" in str(wrong.expected)
+
+
+def test_an_entry_without_fields_is_refused() -> None:
+    assert "the entry" in fault("night", "0 6 * * *").what

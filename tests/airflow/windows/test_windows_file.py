@@ -1,0 +1,84 @@
+"""A wrong entry does not take the others along, and what is wrong is all told."""
+
+from __future__ import annotations
+
+from datetime import time
+from pathlib import Path
+
+import pytest
+
+from rescale.airflow.windows.windows_file import VARIABLE, WindowsError, read_windows, refuse, windows_path
+from rescale.demo.airflow_home import dag_folder
+
+ENTRY = """
+  schedule: "0 6 * * *"
+  timezone: UTC
+  closes: "07:30"
+  source: /save
+  target: /rescaled/{date}
+  same_shape: true
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "windows.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_others_stay(tmp_path: Path) -> None:
+    path = written(tmp_path, f"good:{ENTRY}bad:{ENTRY}  max_parallelism: 0\nworse: 7\n")
+    windows, refused = read_windows(path)
+    assert [window.name for window in windows] == ["good"]
+    with pytest.raises(WindowsError) as caught:
+        refuse(refused)
+    first, *_ = str(caught.value).splitlines()
+    assert first == "the window 'bad' is not valid: max_parallelism"
+    for part in ("the window 'bad' is not valid: max_parallelism", "the window 'worse' is not valid", str(path)):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n"])
+def test_a_file_may_be_empty(tmp_path: Path, text: str) -> None:
+    windows, refused = read_windows(written(tmp_path, text))
+    assert (windows, refused) == ((), ())
+    refuse(refused)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n", "is not a mapping"),
+        ("a: [", "cannot be read"),
+        (f"a:{ENTRY}a:{ENTRY}", "'a' occurs twice"),
+        (f"a:{ENTRY}  closes: '08:00'\n", "'closes' occurs twice"),
+        (f"a:{ENTRY}? [a, b]\n: c\n", "cannot be read"),
+        (f"a:{ENTRY}b: 2026-13-01\n", "cannot be read"),
+        ("a: !!python/object/apply:os.system ['true']", "cannot be read"),
+    ],
+)
+def test_a_file_that_makes_no_sense_has_one_error(tmp_path: Path, text: str, message: str) -> None:
+    windows, (refused,) = read_windows(written(tmp_path, text))
+    assert windows == ()
+    assert message in str(refused)
+
+
+def test_a_file_that_is_named_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    beside = windows_path(str(tmp_path / "rescale_windows.py"))
+    assert (beside, read_windows(beside).refused) == (tmp_path / "windows.yaml", ())
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "others.yaml"))
+    named = windows_path(str(tmp_path / "rescale_windows.py"))
+    assert named == tmp_path / "others.yaml"
+    assert "No such file" in str(read_windows(named).refused[0])
+
+
+def test_the_example_is_a_pair_and_one_that_does_not_stop_its_job_first() -> None:
+    windows, refused = read_windows(dag_folder() / "windows.example.yaml")
+    assert refused == ()
+    assert [(window.name, window.has_job, window.values.get("parallelism")) for window in windows] == [
+        ("clicks-out", True, 16),
+        ("clicks-back", True, 4),
+        ("clicks-live", True, None),
+    ]
+    assert windows[-1].cut_over_from == time(3)

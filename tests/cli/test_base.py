@@ -1,0 +1,251 @@
+"""`--base`: what continues an earlier result, and what is refused before anything is written.
+
+The later checkpoint is a copy of the earlier one in another place, unless a test changes it: no file is the same by
+where it lies, and no row has changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.execution.steps import validate_coverage
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.proof import Proof
+from rescale.runstate.certificate import Certificate
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import IntegrityError
+from support import edited
+from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
+from support.s3 import S3Server
+
+NATIVE = "2-rocksdb-native"
+SHAPE = ("--parallelism", "3", "--max-parallelism", "1000")
+DROPPED = "clicks-per-user:pages"
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    return edited.relocated(NATIVE, tmp_path / "earlier")
+
+
+@pytest.fixture
+def later(tmp_path: Path) -> Path:
+    return edited.relocated(NATIVE, tmp_path / "later")
+
+
+@pytest.fixture
+def base(earlier: Path, tmp_path: Path) -> Path:
+    return result_of(earlier, tmp_path / "base")
+
+
+def result_of(source: Path, target: Path, parallelism: int = 3, maximum: int = 1000) -> Path:
+    execute_without_spark(plan_rescale(str(source), str(target), [str(parallelism)], max_parallelism=[str(maximum)]))
+    return target
+
+
+def states_of(certificate: Certificate) -> dict[str, Any]:
+    """The digests of states, by operator."""
+    return {operator.label: operator.records.states for operator in certificate.operators if operator.records}
+
+
+def refusal(capsys: Captured, later: Path, base: Path, *more: str, code: int = 2) -> Any:
+    """The error of a run, after it was seen that nothing was written."""
+    target = later.parent / "target"
+    exit_code = main(["run", str(later), "--target", str(target), "--base", str(base), *more, "--output", "json"])
+    error = json.loads(capsys.readouterr().out)
+    assert exit_code == error["exit_code"] == code, error
+    assert not list(target.parent.glob(f"{target.name}*"))
+    return error
+
+
+def test_a_copy_continues_without_a_change(later: Path, base: Path, tmp_path: Path) -> None:
+    plan = plan_continued(str(later), str(tmp_path / "target"), str(base), ["3"], ["1000"])
+    move(plan, Loop(2, None))
+    certificate = validate_coverage(plan, Loop(2, None), Proof.CHANGES)
+    assert certificate.proof == "changes"
+    assert certificate.continues.target == str(base)
+    (changed,) = (operator for operator in certificate.operators if operator.changes)
+    assert (changed.changes.left, changed.changes.came) == (0, 0)
+    assert changed.changes.files_of_base > 0
+    by_record = validate_coverage(plan, Loop(2, None), Proof.RECORDS)
+    states = [
+        [operator.records.states for operator in some.operators if operator.records]
+        for some in (certificate, by_record)
+    ]
+    assert states[0] == states[1]
+
+
+@pytest.fixture
+def in_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small state lies in files too."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+
+
+def files_of_the_base(target: Path) -> list[Path]:
+    return sorted(file for file in target.iterdir() if "-base-" in file.name)
+
+
+@pytest.mark.usefixtures("in_files")
+def test_files_of_the_base_get_a_second_name(later: Path, earlier: Path, tmp_path: Path) -> None:
+    base, target = result_of(earlier, tmp_path / "base"), tmp_path / "target"
+    move(plan_continued(str(later), str(target), str(base), ["3"], ["1000"]), Loop(2, None))
+    kept = {file.stat().st_ino for file in base.iterdir()}
+    assert files_of_the_base(target)
+    assert {file.stat().st_ino for file in files_of_the_base(target)} <= kept
+
+
+@pytest.mark.usefixtures("in_files")
+def test_files_of_the_base_are_copied_by_their_store(s3: S3Server, later: Path, earlier: Path) -> None:
+    bucket = f"s3://{s3.new_bucket('continued')}"
+    execute_without_spark(plan_rescale(str(earlier), f"{bucket}/base", ["3"], max_parallelism=["1000"]))
+    plan = plan_continued(str(later), f"{bucket}/target", f"{bucket}/base", ["3"], ["1000"])
+    move(plan, Loop(2, None))
+    certificate = validate_coverage(plan, Loop(2, None), Proof.CHANGES)
+    (changed,) = (operator for operator in certificate.operators if operator.changes)
+    assert changed.changes.files_of_base > 0
+    assert changed.checksums.algorithms == ("ETag",)
+    assert changed.checksums.bytes > 0
+    assert "with the same checksum of the store" in certificate.proves
+    assert "state that was compared by checksums of its store was not read" in certificate.does_not_prove
+
+
+@pytest.mark.usefixtures("in_files")
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_a_file_of_the_base_that_became_another_one_is_found(
+    is_copy: bool, later: Path, earlier: Path, tmp_path: Path
+) -> None:
+    """A copy of it with the same bytes is as good."""
+    base, target = result_of(earlier, tmp_path / "base"), tmp_path / "target"
+    plan = plan_continued(str(later), str(target), str(base), ["3"], ["1000"])
+    move(plan, Loop(2, None))
+    file = files_of_the_base(target)[0]
+    data = bytearray(file.read_bytes())
+    data[20] ^= not is_copy
+    file.unlink()
+    file.write_bytes(data)
+    if is_copy:
+        assert validate_coverage(plan, Loop(2, None), Proof.CHANGES).verdict == "complete"
+        return
+    with pytest.raises(IntegrityError) as caught:
+        validate_coverage(plan, Loop(2, None), Proof.CHANGES)
+    assert caught.value.path == str(file)
+
+
+def test_the_plan_is_another_one_than_that_of_a_full_run(later: Path, base: Path, tmp_path: Path) -> None:
+    target = str(tmp_path / "target")
+    full = plan_rescale(str(later), target, ["3"], max_parallelism=["1000"])
+    continued = plan_continued(str(later), target, str(base), ["3"], ["1000"])
+    assert continued.digest != full.digest
+    assert continued == plan_continued(str(later), target, str(base), ["3"], ["1000"])
+
+
+@pytest.mark.parametrize(
+    "shape_arguments", [("--parallelism", "4", "--max-parallelism", "1000"), ("--max-parallelism", "500")]
+)
+def test_another_shape(capsys: Captured, later: Path, base: Path, shape_arguments: tuple[str, ...]) -> None:
+    error = refusal(capsys, later, base, *shape_arguments)
+    assert error["path"] == str(base)
+    assert error["operator"]
+
+
+@pytest.mark.parametrize("format_arguments", [("--format", "canonical"), ("--files", "refer")])
+def test_another_kind_of_result(capsys: Captured, later: Path, base: Path, format_arguments: tuple[str, ...]) -> None:
+    assert refusal(capsys, later, base, *SHAPE, *format_arguments)["found"] == format_arguments[1]
+
+
+def test_the_same_maximum(capsys: Captured, earlier: Path, later: Path, tmp_path: Path) -> None:
+    maximum = open_snapshot(str(earlier)).operators[0].max_parallelism
+    base = result_of(earlier, tmp_path / "same", 3, maximum)
+    error = refusal(capsys, later, base, "--parallelism", "3", "--max-parallelism", str(maximum), code=3)
+    assert "--files refer" in error["found"]
+
+
+def test_another_job(capsys: Captured, base: Path, tmp_path: Path) -> None:
+    other = edited.relocated("2-rocksdb-heap-timers", tmp_path / "other")
+    shape_arguments = ("--parallelism", "3", "--max-parallelism", "1000")
+    assert refusal(capsys, other, base, *shape_arguments)["path"] == str(base)
+
+
+def test_what_is_no_result(capsys: Captured, later: Path, earlier: Path, tmp_path: Path) -> None:
+    for place in (earlier, tmp_path / "nowhere"):
+        assert str(place) in refusal(capsys, later, place, *SHAPE)["path"]
+
+
+def other_backend(directory: Path) -> None:
+    edited.edit_databases(directory, lambda handle: replace(handle, backend_id="another"))
+
+
+def test_other_backends(capsys: Captured, later: Path, base: Path) -> None:
+    other_backend(later)
+    error = refusal(capsys, later, base, *SHAPE)
+    assert error["operator"]
+    assert "another" in error["found"]
+
+
+def test_a_job_that_changes(capsys: Captured, later: Path, base: Path) -> None:
+    error = refusal(capsys, later, base, *SHAPE, "--drop-state", DROPPED, "--yes", code=3)
+    assert error["path"] == str(base)
+
+
+def test_a_base_of_a_job_that_changed(capsys: Captured, earlier: Path, later: Path, tmp_path: Path) -> None:
+    base = tmp_path / "changed"
+    execute_without_spark(plan_rescale(str(earlier), str(base), ["3"], max_parallelism=["1000"], state_drops=[DROPPED]))
+    error = refusal(capsys, later, base, *SHAPE, code=3)
+    assert error["path"] == str(base)
+    assert "drops" in error["expected"]
+
+
+def gone(directory: Path) -> Path:
+    file = next(file for file in sorted(directory.iterdir()) if file.name != "_metadata")
+    file.unlink()
+    return file
+
+
+def replaced(directory: Path) -> Path:
+    """Another file under the same name."""
+    file = next(file for file in sorted(directory.iterdir()) if file.name != "_metadata")
+    os.utime(file, (1, 1))
+    return file
+
+
+def whole(directory: Path) -> Path:
+    shutil.rmtree(directory)
+    return directory / "_metadata"
+
+
+@pytest.mark.parametrize("change", [gone, replaced, whole])
+def test_the_earlier_checkpoint_is_not_as_it_was(
+    capsys: Captured, later: Path, earlier: Path, base: Path, change: Callable[[Path], Path]
+) -> None:
+    path = change(earlier)
+    assert refusal(capsys, later, base, *SHAPE)["path"] == str(path)
+
+
+def test_the_base_is_not_what_was_certified(capsys: Captured, later: Path, base: Path) -> None:
+    edited.edit(base, lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1))
+    assert refusal(capsys, later, base, *SHAPE, code=4)["path"] == str(base / "_metadata")
+
+
+def test_a_proof_by_changes_needs_a_base(capsys: Captured, later: Path) -> None:
+    target = later.parent / "target"
+    arguments = ["run", str(later), "--target", str(target), *SHAPE, "--proof", "changes", "--output", "json"]
+    assert main(arguments) == 2
+    assert "--base" in json.loads(capsys.readouterr().out)["expected"]
+    assert not target.exists()
+
+
+def test_a_heap_backend_cannot_be_continued(capsys: Captured, tmp_path: Path) -> None:
+    earlier, later = (edited.relocated("2-heap-native", tmp_path / name) for name in ("first", "second"))
+    base = result_of(earlier, tmp_path / "base")
+    assert refusal(capsys, later, base, *SHAPE, code=3)["found"]

@@ -1,0 +1,48 @@
+"""`rescale doctor`: its exit codes, its text, its document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main
+from support.commands import Captured, answer
+from support.needs import need
+from support.readme import fields
+from support.snapshots import directory
+
+SOURCE = directory("2-clicks")
+
+
+def test_a_healthy_environment(capsys: Captured, tmp_path: Path) -> None:
+    need("java", "it is one of the checks")
+    places = ["--source", SOURCE, "--target", str(tmp_path / "target")]
+    code, document = answer(capsys, "doctor", *places)
+    assert (code, document["healthy"]) == (0, True)
+    assert document.keys() == fields("doctor")
+    assert list(tmp_path.iterdir()) == []
+    assert main(["doctor", *places]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith(("ok ", "warning ")) for line in lines) == len(document["checks"])
+    assert lines[-1].startswith(f"{len(document['checks'])} checks: 0 errors, ")
+
+
+def test_an_error_is_the_exit_code_and_says_what_to_do(
+    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    code, document = answer(capsys, "doctor")
+    assert (code, document["healthy"]) == (2, False)
+    assert main(["doctor"]) == 2
+    text = capsys.readouterr().out
+    assert "error    Java: " in text
+    assert "what to do: install a JDK 17" in text
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--target", "/"], ["--source", "ftp://a/b"], ["--flink", "jobmanager"], ["SOURCE"]]
+)
+def test_arguments_that_are_refused(capsys: Captured, arguments: list[str]) -> None:
+    code, document = answer(capsys, "doctor", *arguments)
+    assert (code, document["error"]) == (2, "RequestError")

@@ -1,0 +1,94 @@
+"""`rescale follow`: a line for each round, and refusals that name the option."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.runstate.pins import Pins
+from rescale.snapshot.opening import open_snapshot
+from support.checkpoints import Checkpoints, checkpoints_in
+from support.commands import Captured, answer
+from support.diffing import diff
+from support.readme import fields
+from support.schemas import assert_valid
+
+SHAPE = ("--parallelism", "3", "--max-parallelism", "1000")
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Checkpoints:
+    return checkpoints_in("2-rocksdb-incremental", str(tmp_path / "job"), tmp_path / "scratch")
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    return str(tmp_path / "target")
+
+
+def follow(job: Checkpoints, target: str, *options: str) -> int:
+    return main(["follow", job.directory, "--target", target, *options])
+
+
+def test_a_line_for_each_round_then_the_result(job: Checkpoints, target: str, capsys: Captured) -> None:
+    assert follow(job, target, *SHAPE, "--max-rounds", "0", "--output", "json") == 0
+    job.copy_newest(4)
+    assert follow(job, target, "--max-rounds", "1", "--output", "json") == 0, "the shape is known by now"
+    rounds = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(made["kind"], made["checkpoint"]) for made in rounds] == [("base", 3), ("round", 4)]
+    assert all(made.keys() == fields("follow") for made in rounds)
+    for made in rounds:
+        assert_valid("follow", made)
+    assert follow(job, target, "--max-rounds", "0") == 0
+    assert not capsys.readouterr().out, "nothing was left to do"
+    code, done = answer(capsys, "follow", job.directory, "--target", target, "--finish")
+    assert (code, done.keys()) == (0, fields("run"))
+    assert diff(open_snapshot(job.newest), open_snapshot(target)).equal
+    code, again = answer(capsys, "follow", job.directory, "--target", target, "--finish")
+    assert (code, again["already_published"], again["plan"]) == (0, True, done["plan"])
+
+
+def test_text_says_what_is_waited_for(job: Checkpoints, target: str, capsys: Captured) -> None:
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("base: checkpoint 3, ")
+    assert "; waits for " in line
+
+
+def test_an_error_is_a_line_too(job: Checkpoints, target: str, capsys: Captured) -> None:
+    Path(target).mkdir()
+    Path(target, "_metadata").touch()
+    assert follow(job, target, *SHAPE, "--output", "json") == 2
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line)["path"] == target
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--max-rounds", "-1"), ("--publish-every", "0"), ("--pause-above", "fast"), ("--max-rounds", "a few")],
+)
+def test_a_value_that_makes_no_sense(job: Checkpoints, target: str, capsys: Captured, option: str, value: str) -> None:
+    assert follow(job, target, f"{option}={value}", "--output", "json") == 2
+    error = json.loads(capsys.readouterr().out)
+    assert (error["option"], error["found"]) == (option, value)
+    assert not Path(f"{target}.rescale").exists()
+
+
+def test_nothing_to_finish(job: Checkpoints, target: str, capsys: Captured) -> None:
+    code, error = answer(capsys, "follow", job.directory, "--target", target, "--finish")
+    assert (code, error["path"]) == (2, target)
+
+
+def test_discard_ends_what_follows(job: Checkpoints, target: str, capsys: Captured) -> None:
+    assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
+    pins = Pins(target, job.directory)
+    assert pins.newest() is not None
+    capsys.readouterr()
+    code, document = answer(capsys, "discard", target)
+    assert (code, document["left"]) == (0, [])
+    assert not Path(f"{target}.rescale").exists()
+    code, error = answer(capsys, "follow", job.directory, "--target", target, "--finish")
+    assert (code, error["error"]) == (2, "RequestError")

@@ -1,0 +1,390 @@
+"""Commands remove and overwrite what they made themselves, and nothing else, whatever its name and place."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.runstate.claim import claim
+from rescale.storage.files import owned
+from rescale.storage.scratch import ScratchKind
+from rescale.text.errors import RequestError
+from support.commands import Captured, answer
+from support.disks import bound
+from support.pipeline import plan_rescale
+from support.slow import pairs_in_turn
+from support.snapshots import directory
+from support.trees import tree
+
+SAVEPOINT = Path(directory("2-clicks"))
+SHAPE = ("--parallelism", "3")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """`home` holds a source, and what a test puts there; `mounts` ends what is mounted."""
+
+    home: Path
+    mounts: ExitStack
+
+    @property
+    def source(self) -> Path:
+        return self.home / "source"
+
+    @property
+    def target(self) -> Path:
+        return self.home / "target"
+
+    @property
+    def documents(self) -> Path:
+        return self.home / "target.rescale"
+
+    def savepoint(self, name: str) -> Path:
+        """A snapshot of somebody's."""
+        shutil.copytree(SAVEPOINT, self.home / name)
+        return self.home / name
+
+    def folder(self, name: str, *files: str) -> Path:
+        """A directory of somebody's, with files."""
+        (self.home / name).mkdir()
+        for file in files:
+            (self.home / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (self.home / name / file).write_text(f"the only copy of {file}")
+        return self.home / name
+
+    def bind(self, folder: Path, at: Path) -> None:
+        at.mkdir(parents=True, exist_ok=True)
+        self.mounts.enter_context(bound(folder, at))
+
+    def run(self, target: Path | None = None) -> int:
+        return main(["run", str(self.source), "--target", str(target or self.target), *SHAPE])
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    with ExitStack() as mounts:
+        ground = Ground(tmp_path / "home", mounts)
+        ground.home.mkdir()
+        ground.savepoint("source")
+        yield ground
+
+
+def interrupted(ground: Ground, target: Path) -> None:
+    """A run has claimed the target, and gone no further: it was in another process, so this one knows nothing of it."""
+    claim(plan_rescale(str(ground.source), str(target), ["3"]))
+    owned.forget()
+
+
+# Scratch directories
+
+
+@pytest.mark.parametrize("variable", ["TMPDIR", "SPARK_LOCAL_DIRS"])
+@pytest.mark.parametrize("kind", ScratchKind)
+def test_a_savepoint_that_is_called_like_a_scratch_directory_stays(
+    ground: Ground, kind: ScratchKind, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, str(ground.home))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    others = ground.savepoint(f"{kind}clicks")
+    before = tree(others)
+    assert main(["discard", str(ground.target)]) == 0
+    assert tree(others) == before
+
+
+@pytest.mark.slow
+def test_a_run_does_not_remove_its_source_from_the_temporary_directory(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(ground.home))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    source = ground.savepoint("rescale-database-sp")
+    before = tree(source)
+    assert main(["run", str(source), "--target", str(ground.target), *SHAPE]) == 0
+    assert main(["validate", str(source), str(ground.target)]) == 0
+    assert main(["diff", str(source), str(ground.target)]) == 0
+    assert tree(source) == before
+    assert [path.name for path in ground.home.glob("rescale-*")] == ["rescale-database-sp"]
+
+
+# The directory beside the target
+
+
+def _documents_lead_to_the_source(ground: Ground) -> Path:
+    ground.documents.symlink_to(ground.source)
+    return ground.source
+
+
+def _documents_lead_to_another_runs(ground: Ground) -> Path:
+    interrupted(ground, ground.home / "other")
+    ground.documents.symlink_to(ground.home / "other.rescale")
+    return ground.home / "other.rescale"
+
+
+def _documents_lead_to_somebodys_directory(ground: Ground) -> Path:
+    ground.documents.symlink_to(ground.folder("mine", "notes.txt"))
+    return ground.home / "mine"
+
+
+def _documents_lead_to_an_empty_directory(ground: Ground) -> Path:
+    ground.documents.symlink_to(ground.folder("mine"))
+    return ground.home / "mine"
+
+
+def _documents_lead_nowhere(ground: Ground) -> Path:
+    ground.documents.symlink_to(ground.home / "gone")
+    return ground.home
+
+
+def _documents_are_a_snapshot(ground: Ground) -> Path:
+    return ground.savepoint("target.rescale")
+
+
+def _documents_are_somebodys_directory(ground: Ground) -> Path:
+    return ground.folder("target.rescale", "notes.txt")
+
+
+def _documents_are_called_like_ours(ground: Ground) -> Path:
+    return ground.folder("target.rescale", "report.html", "staging/notes.txt")
+
+
+def _documents_are_the_source_mounted(ground: Ground) -> Path:
+    ground.bind(ground.source, ground.documents)
+    return ground.source
+
+
+def _documents_are_a_mount_of_another_runs(ground: Ground) -> Path:
+    interrupted(ground, ground.home / "other")
+    ground.bind(ground.home / "other.rescale", ground.documents)
+    return ground.home / "other.rescale"
+
+
+def _staging_leads_to_the_source(ground: Ground) -> Path:
+    interrupted(ground, ground.target)
+    (ground.documents / "staging").symlink_to(ground.source)
+    return ground.source
+
+
+def _staging_leads_to_somebodys_directory(ground: Ground) -> Path:
+    interrupted(ground, ground.target)
+    (ground.documents / "staging").symlink_to(ground.folder("mine", "notes.txt", "below/notes.txt"))
+    return ground.home / "mine"
+
+
+def _staging_is_somebodys_directory(ground: Ground) -> Path:
+    interrupted(ground, ground.target)
+    return ground.folder("target.rescale/staging", "notes.txt", "below/notes.txt")
+
+
+def _staging_is_a_mount(ground: Ground) -> Path:
+    interrupted(ground, ground.target)
+    ground.bind(ground.folder("mine", "notes.txt"), ground.documents / "staging")
+    return ground.home / "mine"
+
+
+PLACES: tuple[Callable[[Ground], Path], ...] = (
+    _documents_lead_to_the_source,
+    _documents_lead_to_another_runs,
+    _documents_lead_to_somebodys_directory,
+    _documents_lead_to_an_empty_directory,
+    _documents_lead_nowhere,
+    _documents_are_a_snapshot,
+    _documents_are_somebodys_directory,
+    _documents_are_called_like_ours,
+    _documents_are_the_source_mounted,
+    _documents_are_a_mount_of_another_runs,
+    _staging_leads_to_the_source,
+    _staging_leads_to_somebodys_directory,
+    _staging_is_somebodys_directory,
+    _staging_is_a_mount,
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("command", ["run", "discard"])
+def test_what_is_not_ours_beside_a_target_is_refused_and_left_alone(
+    ground: Ground, capsys: Captured, place: Callable[[Ground], Path], command: str
+) -> None:
+    others = place(ground)
+    before = tree(others), tree(ground.home)
+    arguments = (
+        [str(ground.source), "--target", str(ground.target), *SHAPE] if command == "run" else [str(ground.target)]
+    )
+    code, document = answer(capsys, command, *arguments)
+    assert (tree(others), tree(ground.home)) == before
+    assert (code, document["error"]) == (2, "RequestError")
+    assert document["path"] in {str(ground.documents), str(ground.documents / "staging")}
+    assert document["found"]
+    assert document["advice"]
+
+
+# Target and source
+
+
+def _below_a_mount_of_the_source(ground: Ground) -> Path:
+    ground.bind(ground.source, ground.home / "mounted")
+    return ground.home / "mounted" / "result"
+
+
+def _a_mount_of_the_source(ground: Ground) -> Path:
+    ground.bind(ground.source, ground.home / "mounted")
+    return ground.home / "mounted"
+
+
+def _below_a_mount_of_a_folder_of_the_source(ground: Ground) -> Path:
+    (ground.source / "shared").mkdir()
+    ground.bind(ground.source / "shared", ground.home / "mounted")
+    return ground.home / "mounted" / "result"
+
+
+def _below_a_mount_of_what_holds_the_source(ground: Ground) -> Path:
+    ground.bind(ground.home, ground.home.parent / "mounted")
+    return ground.home.parent / "mounted" / "source" / "result"
+
+
+def _around_the_source(ground: Ground) -> Path:
+    """The target is another name of the directory that holds the source."""
+    ground.bind(ground.home, ground.home.parent / "mounted")
+    return ground.home.parent / "mounted"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        _below_a_mount_of_the_source,
+        _a_mount_of_the_source,
+        _below_a_mount_of_a_folder_of_the_source,
+        _below_a_mount_of_what_holds_the_source,
+        _around_the_source,
+    ],
+)
+def test_a_target_that_another_name_puts_into_or_around_the_source_is_refused(
+    ground: Ground, capsys: Captured, place: Callable[[Ground], Path]
+) -> None:
+    target = place(ground)
+    before = tree(ground.home)
+    code, document = answer(capsys, "run", str(ground.source), "--target", str(target), *SHAPE)
+    assert tree(ground.home) == before
+    assert (code, document["error"], document["path"]) == (2, "RequestError", str(target))
+    assert not Path(f"{target}.rescale").exists()
+
+
+@pytest.mark.parametrize(
+    ("step", "is_source"),
+    pairs_in_turn(["reshuffle_keyed_state", "move_and_validate", "validate_coverage"], [True, False], quick=1),
+)
+def test_a_target_that_is_swapped_for_a_link_gets_nothing_of_a_step(
+    ground: Ground, *, step: str, is_source: bool
+) -> None:
+    interrupted(ground, ground.target)
+    others = ground.source if is_source else ground.savepoint("others")
+    ground.target.symlink_to(others)
+    (plan,) = ground.documents.glob("plan-*.json")
+    before = tree(others), tree(ground.documents), sorted(ground.home.iterdir())
+    result = ground.home.parent / "result.json"
+    command_line = [sys.executable, "-m", step, "--plan", str(plan), "--result", str(result), "--master", "local[2]"]
+    assert subprocess.run(command_line, check=False, capture_output=True).returncode == 2
+    assert (tree(others), tree(ground.documents), sorted(ground.home.iterdir())) == before
+
+
+def test_a_target_that_is_swapped_while_it_is_written_gets_nothing_more(ground: Ground) -> None:
+    """In one process, between two files."""
+    from rescale.storage.files.local_store import LocalStore
+
+    others, store = ground.savepoint("others"), LocalStore()
+    store.put(str(ground.target / "a"), b"state")
+    before = tree(others)
+    ground.target.rename(ground.home / "moved")
+    ground.target.symlink_to(others)
+    for write in (store.put, store.put_if_absent):
+        with pytest.raises(RequestError):
+            write(str(ground.target / "b"), b"state")
+    with pytest.raises(RequestError):
+        store.begin_parts(str(ground.target / "c"), str(ground.home / "target.rescale" / "staging"))
+    with pytest.raises(RequestError):
+        store.delete([str(ground.target / "_metadata")])
+    assert tree(others) == before
+
+
+# Results and reports
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    pairs_in_turn(["_metadata", "result.json", "state"], ["diff_snapshots", "reshuffle_keyed_state"], quick=1),
+)
+def test_a_result_document_replaces_no_file_of_others_and_lies_in_no_snapshot(
+    ground: Ground, name: str, step: str
+) -> None:
+    others = ground.savepoint("others")
+    (others / "state").write_bytes(b"state")
+    places = [others / name, ground.folder("mine", "state", "result.json", "_metadata") / name]
+    before = tree(ground.home)
+    for place in places:
+        given = ["--plan", str(ground.home / "plan")] if step != "diff_snapshots" else []
+        given = given or ["--a", str(ground.source), "--b", str(others)]
+        command = [sys.executable, "-m", step, *given, "--result", str(place), "--master", "local[2]"]
+        assert subprocess.run(command, check=False, capture_output=True).returncode == 2
+    assert tree(ground.home) == before
+
+
+def test_a_report_takes_the_place_of_no_page_of_somebodys_and_lies_in_no_snapshot(ground: Ground) -> None:
+    others = ground.savepoint("others")
+    page = ground.folder("mine") / "index.html"
+    page.write_text("<!doctype html><title>The only copy</title>")
+    link = ground.home / "link"
+    link.symlink_to(others / "_metadata")
+    before = tree(ground.home)
+    for place in (page, others / "report.html", others / "_metadata", link):
+        assert main(["report", str(ground.source), "-o", str(place)]) == 2
+    assert tree(ground.home) == before
+
+
+# Directories that were there before
+
+
+def test_an_empty_directory_that_was_there_before_the_run_is_there_after_discard(ground: Ground) -> None:
+    ground.target.mkdir()
+    before = tree(ground.home).keys()
+    interrupted(ground, ground.target)
+    (plan,) = ground.documents.glob("plan-*.json")
+    command = [sys.executable, "-m", "reshuffle_keyed_state", "--plan", str(plan), "--master", "local[2]"]
+    result = ground.documents / "result-reshuffle_keyed_state.json"
+    subprocess.run([*command, "--result", str(result)], check=True, capture_output=True)
+    assert main(["discard", str(ground.target)]) == 0
+    assert tree(ground.home).keys() == before
+
+
+def test_documents_of_an_earlier_version_are_known_by_what_lies_there(ground: Ground) -> None:
+    """It left no marker."""
+    interrupted(ground, ground.target)
+    for marker in ground.documents.glob(".rescale*"):
+        marker.unlink()
+    assert ground.run() == 0
+    assert owned.is_marked(ground.documents)
+
+
+def test_files_of_others_around_a_run_are_as_they_were(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With names that look like ours."""
+    monkeypatch.setenv("TMPDIR", str(ground.home))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    hexadecimal = "0123456789abcdef" * 2
+    ground.folder("neighbours", f".target.{hexadecimal}.tmp", "a/b")
+    for name in (f".target.{hexadecimal}.tmp", f".target.rescale.{hexadecimal}.tmp", "target.json", "tmpabcdef"):
+        (ground.home / name).write_text("mine")
+    for name in ("target-2", "targets.rescale", "source.rescale", "blockmgr-1", "spark-1", "rescale-spark-link"):
+        (ground.home / name).symlink_to(ground.home / "neighbours")
+    before = tree(ground.home)
+    assert ground.run() == 0
+    assert main(["discard", str(ground.target)]) == 2
+    after = {path: item for path, item in tree(ground.home).items() if not path.startswith("target/")}
+    after = {path: item for path, item in after.items() if not path.startswith("target.rescale") and path != "target"}
+    del before["."], after["."]
+    assert after == before

@@ -1,0 +1,158 @@
+"""Checks of Flink's REST API: what a cluster of another kind answers; `tests/airflow/flink` has them on a real one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from rescale.doctor.checks import Check, CheckList, CheckOutcome
+from rescale.doctor.flink_cluster import MOST_JOBS, check_flink
+from rescale.text.errors import RequestError
+
+JOB = "0123456789abcdef" * 2
+CHECKPOINTS: dict[str, Any] = {
+    "interval": 1000,
+    "externalization": {"enabled": True, "delete_on_cancellation": False},
+    "state_backend": "EmbeddedRocksDBStateBackend",
+    "unaligned_checkpoints": False,
+}
+
+
+class OtherFlink(ThreadingHTTPServer):
+    """Answers with a document or a status for each path; 404 as Flink for others."""
+
+    answers: dict[str, Any]
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: OtherFlink
+
+    def do_GET(self) -> None:
+        answer = self.server.answers.get(self.path)
+        self.send_response(answer if isinstance(answer, int) else 200 if answer is not None else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps({"errors": ["Not found"]} if answer is None else answer).encode())
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[OtherFlink]:
+    """A cluster with a job whose checkpoints are as they should be."""
+    with OtherFlink(("127.0.0.1", 0), _Handler) as server:
+        latest = {"external_path": "s3://b/chk-1", "state_size": 1000, "checkpointed_size": 10}
+        server.answers = {
+            "/overview": {"flink-version": "2.1.0", "slots-total": 4},
+            "/jobs/overview": {"jobs": [{"jid": JOB, "name": "clicks", "state": "RUNNING"}]},
+            "/jobmanager/config": [{"key": "execution.checkpointing.incremental", "value": "false"}],
+            f"/jobs/{JOB}/checkpoints/config": CHECKPOINTS,
+            f"/jobs/{JOB}/checkpoints": {"latest": {"completed": latest}},
+        }
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def checked(cluster: OtherFlink) -> list[Check]:
+    check_flink(checks := CheckList(), cluster.address)
+    return checks.done
+
+
+def unlike_ok(checks: list[Check]) -> list[tuple[CheckOutcome, str]]:
+    return [(check.outcome, check.result) for check in checks if check.outcome is not CheckOutcome.OK]
+
+
+def test_a_cluster_as_it_should_be(cluster: OtherFlink) -> None:
+    checks = checked(cluster)
+    assert unlike_ok(checks) == []
+    results = [check.result for check in checks]
+    assert results[:4] == ["Flink 2.1.0", "1 running job", "checkpoints are retained", "aligned checkpoints"]
+    assert results[4] == "EmbeddedRocksDBStateBackend, incremental (the last one wrote 10 bytes of 1 kB)"
+
+
+@pytest.mark.parametrize(
+    ("changed", "result"),
+    [
+        ({"unaligned_checkpoints": True}, "unaligned checkpoints"),
+        (
+            {"externalization": {"enabled": True, "delete_on_cancellation": True}},
+            "checkpoints are deleted when the job is cancelled",
+        ),
+        ({"externalization": {"enabled": False}}, "checkpoints are deleted when the job is cancelled"),
+        ({"interval": (1 << 63) - 1}, "no periodic checkpoints"),
+        (
+            {"state_backend": "HashMapStateBackend"},
+            "HashMapStateBackend, incremental (the last one wrote 10 bytes of 1 kB)",
+        ),
+    ],
+)
+def test_checkpoints_that_are_of_less_use(cluster: OtherFlink, changed: dict[str, Any], result: str) -> None:
+    cluster.answers[f"/jobs/{JOB}/checkpoints/config"] = CHECKPOINTS | changed
+    checks = checked(cluster)
+    assert unlike_ok(checks) == [(CheckOutcome.WARNING, result)]
+    assert next(check.advice for check in checks if check.outcome is CheckOutcome.WARNING)
+
+
+def test_checkpoints_that_are_not_incremental(cluster: OtherFlink) -> None:
+    cluster.answers[f"/jobs/{JOB}/checkpoints"] = {"latest": {"completed": None}}
+    ((outcome, result),) = unlike_ok(checked(cluster))
+    assert (outcome, "not known to be incremental (none yet)" in result) == (CheckOutcome.WARNING, True)
+    cluster.answers["/jobmanager/config"] = [{"key": "state.backend.incremental", "value": "true"}]
+    assert unlike_ok(checked(cluster)) == []
+
+
+def test_a_job_without_checkpoints(cluster: OtherFlink) -> None:
+    del cluster.answers[f"/jobs/{JOB}/checkpoints/config"]
+    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "no periodic checkpoints")]
+
+
+@pytest.mark.parametrize("release", ["1.14.6", "9.0-SNAPSHOT", "1", "unknown"])
+def test_a_release_that_is_not_known(cluster: OtherFlink, release: str) -> None:
+    cluster.answers["/overview"] = {"flink-version": release}
+    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, f"Flink {release}")]
+
+
+def test_only_so_many_jobs_are_looked_at(cluster: OtherFlink) -> None:
+    cluster.answers["/jobs/overview"]["jobs"] *= MOST_JOBS + 2
+    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "2 jobs not looked at")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (403, "Flink's REST API denies access"),
+        (503, "Flink has a temporary problem"),
+        ({"no": "version"}, "this address is not Flink's REST API"),
+    ],
+)
+def test_something_else_than_flink(cluster: OtherFlink, answer: Any, result: str) -> None:
+    cluster.answers["/overview"] = answer
+    check = checked(cluster)[0]
+    assert (check.outcome, check.result.partition(";")[0]) == (CheckOutcome.ERROR, result)
+    assert "Airflow" not in (check.advice or "")
+
+
+def test_nothing_listens() -> None:
+    check_flink(checks := CheckList(), "http://127.0.0.1:1")
+    (check,) = checks.done
+    assert check.outcome is CheckOutcome.ERROR
+    assert check.result.startswith("Flink cannot be reached")
+
+
+@pytest.mark.parametrize("address", ["jobmanager:8081", "ftp://jobmanager", "http://me:planted@jobmanager:8081"])
+def test_an_address_that_is_none_or_has_a_secret(address: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        check_flink(CheckList(), address)
+    assert "planted" not in str(caught.value)

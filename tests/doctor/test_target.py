@@ -1,0 +1,240 @@
+"""Checks of a target and a source: real stores, what they forbid, and that nothing of the checks remains."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from rescale.doctor.checks import Check, CheckList, CheckOutcome
+from rescale.doctor.source import check_source
+from rescale.doctor.target import check_target
+from rescale.runstate.documents import store_plan
+from rescale.runstate.places import is_document, is_staged, probe_place
+from rescale.runstate.removal import discard
+from rescale.storage.contract import CopyRefused
+from rescale.storage.files.local_store import LocalStore
+from rescale.storage.s3.s3_store import S3Store
+from rescale.storage.store import open_store
+from rescale.text.errors import LockedError, RequestError
+from support import snapshots
+from support.disks import disk_of
+from support.pipeline import execute_without_spark, plan_rescale
+from support.s3 import S3Server, put_files, somebodys_store
+from support.slow import slow
+from support.trees import tree
+
+SOURCE = snapshots.directory("2-clicks")
+
+VERBS = (
+    "list",
+    "put a probe",
+    "put a probe if",
+    "read the probe",
+    "copy ",
+    "write a probe in parts",
+    "compare the clock",
+    "delete the probes",
+)
+
+
+@pytest.fixture(params=["s3", slow("uses_strict_s3")])
+def server(request: pytest.FixtureRequest) -> S3Server:
+    chosen: S3Server = request.getfixturevalue(request.param)
+    return chosen
+
+
+def checked(target: str, source: str | None = None) -> list[Check]:
+    check_target(checks := CheckList(), target, source)
+    return checks.done
+
+
+def outcomes(checks: list[Check]) -> dict[str, CheckOutcome]:
+    """The outcomes that are not ok, by the verb that was tried."""
+    return {
+        next((verb for verb in reversed(VERBS) if check.tried.startswith(verb)), check.tried): check.outcome
+        for check in checks
+        if check.outcome is not CheckOutcome.OK
+    }
+
+
+def all_tried(checks: list[Check]) -> bool:
+    return all(check.tried.startswith(verb) for check, verb in zip(checks, VERBS, strict=True))
+
+
+def uploads(server: S3Server, bucket: str) -> object:
+    return server.client().list_multipart_uploads(Bucket=bucket).get("Uploads")
+
+
+def test_a_run_needs_no_more_of_a_bucket_than_is_tried(server: S3Server) -> None:
+    """The policy of the tests lets a run write where its plan says; the probes lie there."""
+    bucket = server.new_bucket("doctor")
+    put_files(Path(SOURCE), f"s3://{bucket}/source")
+    store_plan(plan_rescale(f"s3://{bucket}/source", f"s3://{bucket}/new", ["3"]))
+    before = open_store(f"s3://{bucket}").list(f"s3://{bucket}")
+    checks = checked(f"s3://{bucket}/new", f"s3://{bucket}/source")
+    assert (all_tried(checks), outcomes(checks)) == (True, {})
+    assert "copy _metadata of the source within the store" in [check.tried for check in checks]
+    assert open_store(f"s3://{bucket}").list(f"s3://{bucket}") == before
+    assert uploads(server, bucket) is None
+    assert server.take_refused() == []
+
+
+def test_a_bucket_policy_that_forbids_to_write(server: S3Server) -> None:
+    bucket = server.new_bucket("doctor")
+    checks = checked(f"s3://{bucket}/new")
+    refused = server.take_refused()
+    assert outcomes(checks) == dict.fromkeys(
+        ["put a probe", "put a probe if", "write a probe in parts"], CheckOutcome.ERROR
+    )
+    errors = [check for check in checks if check.outcome is CheckOutcome.ERROR]
+    assert all(f"path: s3://{bucket}/new.rescale/probe-" in check.result and check.advice for check in errors)
+    assert refused
+    assert all(re.match(rf"(PUT|POST) /{bucket}/new\.rescale/probe-", line) for line in refused)
+
+
+def test_a_bucket_that_does_not_exist(server: S3Server) -> None:
+    checks = checked("s3://nobody-has-this-bucket/new")
+    assert set(outcomes(checks).values()) == {CheckOutcome.ERROR}
+    assert "nobody-has-this-bucket" in checks[0].result
+    server.take_refused()
+
+
+def test_an_endpoint_that_cannot_be_reached_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
+    store = S3Store()
+    monkeypatch.setattr("rescale.storage.store._s3", lambda: store)
+    (check,) = checked("s3://bucket/new")
+    assert check.outcome is CheckOutcome.ERROR
+    assert check.result.startswith("S3 cannot be reached")
+
+
+def test_a_local_target_leaves_nothing(tmp_path: Path) -> None:
+    checks = checked(str(tmp_path / "not" / "yet" / "new"), SOURCE)
+    assert (all_tried(checks), outcomes(checks)) == (True, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_published_target_stays_as_it_is(tmp_path: Path) -> None:
+    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+    execute_without_spark(plan)
+    before = tree(tmp_path)
+    assert outcomes(checked(plan.target, SOURCE)) == {"list": CheckOutcome.WARNING}
+    after = tree(tmp_path)
+    documents = before.pop("target.rescale")
+    assert after.pop("target.rescale")._replace(mtime_ns=documents.mtime_ns) == documents
+    assert after == before
+
+
+def test_files_of_others_in_the_target(tmp_path: Path) -> None:
+    target = tmp_path / "new"
+    target.mkdir()
+    (target / "mine").write_text("somebody's")
+    assert outcomes(checked(str(target))) == {"list": CheckOutcome.WARNING}
+    assert [path.name for path in tmp_path.rglob("*")] == ["new", "mine"]
+
+
+def test_a_directory_of_others_in_the_place_of_the_documents(tmp_path: Path) -> None:
+    (tmp_path / "new.rescale").mkdir()
+    (tmp_path / "new.rescale" / "mine").write_text("somebody's")
+    (check,) = checked(str(tmp_path / "new"))
+    assert check.outcome is CheckOutcome.ERROR
+    assert "Rescale did not make this directory" in check.result
+    assert [path.name for path in tmp_path.rglob("*")] == ["new.rescale", "mine"]
+
+
+def test_a_target_around_the_source() -> None:
+    (check,) = checked(str(Path(SOURCE).parent), SOURCE)
+    assert check.outcome is CheckOutcome.ERROR
+    assert "neither inside the source nor around it" in check.result
+
+
+def test_a_read_only_directory(tmp_path: Path) -> None:
+    with disk_of(1 << 20, tmp_path / "disk") as disk:
+        disk.make_read_only()
+        checks = checked(f"{disk.path}/new")
+    assert CheckOutcome.ERROR in outcomes(checks).values()
+    assert "Read-only file system" in next(check.result for check in checks if check.outcome is CheckOutcome.ERROR)
+
+
+def test_a_store_that_ignores_conditions(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = s3.new_bucket("doctor")
+    s3.declare(f"s3://{bucket}")
+    monkeypatch.setattr(S3Store, "honours_conditions", lambda *_: False)
+    checks = checked(f"s3://{bucket}/new")
+    assert outcomes(checks) == {"put a probe if": CheckOutcome.ERROR}
+    advice = next(check.advice for check in checks if check.outcome is CheckOutcome.ERROR)
+    assert "--accept-unconditional-publish" in (advice or "")
+
+
+def test_faults_that_a_run_survives_are_warnings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise CopyRefused("AccessDenied")
+
+    def locked(store: LocalStore, uris: list[str]) -> None:
+        if any(uri.endswith("-put") for uri in uris):
+            raise LockedError("nobody may delete this object yet", found="locked until tomorrow")
+        delete(store, uris)
+
+    delete = LocalStore.delete
+
+    monkeypatch.setattr(LocalStore, "copy", refuse)
+    monkeypatch.setattr(LocalStore, "delete", locked)
+    monkeypatch.setattr(LocalStore, "modified", lambda *_: datetime.now(UTC) - timedelta(hours=1))
+    checks = checked(str(tmp_path / "new"))
+    verbs = ("copy ", "compare the clock", "delete the probes")
+    assert outcomes(checks) == dict.fromkeys(verbs, CheckOutcome.WARNING)
+    assert "3600 s ahead" in next(check.result for check in checks if check.tried.startswith("compare"))
+
+
+@pytest.mark.parametrize("store", [S3Store, LocalStore])
+@pytest.mark.parametrize("verb", ["put_part", "complete_parts"])
+def test_an_upload_that_fails_is_not_left_open(
+    store: type[S3Store | LocalStore], verb: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RequestError("no parts here", advice="ask who runs the store")
+
+    bucket = s3.new_bucket("doctor")
+    s3.declare(f"s3://{bucket}")
+    monkeypatch.setattr(store, verb, refuse)
+    checks = checked(f"s3://{bucket}/new" if store is S3Store else str(tmp_path / "new"))
+    assert outcomes(checks) == {"write a probe in parts": CheckOutcome.ERROR}
+    assert uploads(s3, bucket) is None
+    assert open_store(f"s3://{bucket}").list(f"s3://{bucket}") == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_probes_that_a_killed_process_left_are_removed_by_discard(tmp_path: Path) -> None:
+    target = str(tmp_path / "new")
+    probe = probe_place(target, f"{'0' * 32}-put")
+    somebodys_store(target).put(probe, b"left")
+    assert is_document(target, probe)
+    assert is_staged(f"probe-{'0' * 32}-parts.{'1' * 32}")
+    assert discard(target).left == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_source_is_only_read(s3: S3Server) -> None:
+    bucket = s3.new_bucket("doctor")
+    put_files(Path(SOURCE), f"s3://{bucket}/source")
+    check_source(checks := CheckList(), f"s3://{bucket}/source")
+    assert [check.outcome for check in checks.done] == [CheckOutcome.OK, CheckOutcome.OK]
+    assert s3.take_refused() == []
+
+
+def test_a_source_that_is_none(tmp_path: Path) -> None:
+    assert check_source(checks := CheckList(), str(tmp_path)) is None
+    assert [check.outcome for check in checks.done] == [CheckOutcome.OK, CheckOutcome.ERROR]
+    assert checks.done[1].advice
+
+
+def test_a_source_with_missing_files(tmp_path: Path) -> None:
+    for path in Path(SOURCE).iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    next(path for path in tmp_path.iterdir() if path.name != "_metadata").unlink()
+    check_source(checks := CheckList(), str(tmp_path))
+    assert checks.done[1].outcome is CheckOutcome.ERROR

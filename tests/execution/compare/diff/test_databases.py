@@ -1,0 +1,122 @@
+"""RocksDB directories are compared row by row: with canonical savepoints, and with each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from rescale.runstate.places import places_of
+from rescale.snapshot.model import Operator, OtherKeyed, Snapshot
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import SnapshotError, UnsupportedError
+from support import snapshots
+from support.canonical import Record
+from support.databases import with_canonical
+from support.diffing import diff, edit_records, unlike
+from support.pipeline import execute_without_spark, plan_rescale
+from support.planting import Result
+from support.slow import slow, slow_but
+
+NAMES = [
+    name
+    for name in with_canonical()
+    if json.loads((snapshots.FIXTURES / name / "expected.json").read_text())["directory_prefix"] is None
+]
+CHURN = "2-rocksdb-2to3"
+QUICK = (CHURN, "1.20-rocksdb-heap-timers", "2-rocksdb-imported")
+
+
+def twin_of(name: str) -> Snapshot:
+    return open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
+
+
+def rescaled(name: str, folder: Path, **wanted: list[str] | str) -> Result:
+    """With all its streams in files, however small."""
+    with patch("rescale.planning.streams.inline.INLINE_LIMIT", -1):
+        plan = plan_rescale(snapshots.directory(name), str(folder / "target"), **wanted)  # type: ignore[arg-type]
+        execute_without_spark(plan)
+    return Result(plan.source, folder / "target", Path(places_of(plan).candidate))
+
+
+@pytest.mark.parametrize("name", slow_but(lambda name: name in QUICK, NAMES))
+def test_a_database_is_equal_to_the_canonical_savepoint_of_its_moment(name: str) -> None:
+    difference = diff(snapshots.opened(name), twin_of(name))
+    assert difference.equal, unlike(difference)
+    counted = [state.counted for operator in difference.operators for state in operator.states if state.a.count]
+    assert counted.count("records") > 1
+
+
+@pytest.mark.parametrize("line", [slow("1.20"), "2"])
+def test_it_is_equal_to_its_copy_and_not_to_one_of_another_moment(line: str, tmp_path: Path) -> None:
+    source = snapshots.opened(f"{line}-rocksdb-3to2")
+    assert diff(rescaled(f"{line}-rocksdb-3to2", tmp_path).opened(), source).equal
+    other = diff(source, snapshots.opened(f"{line}-rocksdb-2to3"))
+    assert not other.equal
+    assert {state.counted for state in unlike(other)} == {"records"}
+
+
+@pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
+def test_what_differs_is_named(few: int, tmp_path: Path) -> None:
+    """A list whose elements lie in several files as what was added one by one, and a lost row."""
+    result = rescaled(CHURN, tmp_path, parallelism=["2"], format="canonical")
+
+    def changed(records: list[Record]) -> list[Record]:
+        return [records[0]._replace(value=records[0].value + b",more"), *records[1:]]
+
+    (history, *_) = edit_records(result, "history", changed)
+    (lost, *_) = edit_records(result, "sum", lambda records: records[1:])
+    with patch("rescale.execution.compare.diff.record_search._FEW", few):
+        first, other = sorted(unlike(diff(snapshots.opened(CHURN), result.opened())), key=lambda state: state.state)
+    assert (first.state, first.differing, [d.found for d in first.differences]) == ("history", 1, ["other value"])
+    assert first.differences[0].a == f"{len(history.value)} bytes 0x{history.value[:32].hex()}" + "…" * (
+        len(history.value) > 32
+    )
+    assert (other.state, other.a.count - other.b.count) == ("sum", 1)
+    assert [(d.found, d.a, d.b) for d in other.differences] == [("only in A", f"8 bytes 0x{lost.value.hex()}", None)]
+
+
+def test_a_database_that_cannot_be_read_is_no_difference(tmp_path: Path) -> None:
+    result = rescaled(CHURN, tmp_path)
+    table = max(result.target.glob("*.sst"), key=lambda path: path.stat().st_size)
+    data = bytearray(table.read_bytes())
+    data[5] ^= 1
+    table.write_bytes(data)
+    with pytest.raises(SnapshotError, match="the database is damaged") as caught:
+        diff(result.opened(), twin_of(CHURN))
+    assert caught.value.path == str(table)
+    assert caught.value.operator
+
+
+def of_no_known_kind(operator: Operator) -> dict[str, Any]:
+    """The same handles, as if nobody knew what they are."""
+    states = [
+        (subtask.index, subtask.state.managed_keyed) for subtask in operator.entry.subtasks if subtask.state is not None
+    ]
+    others = tuple(OtherKeyed(i, handle, 0) for i, handle in states if handle is not None)
+    return {"databases": (), "other_keyed": others}
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (of_no_known_kind, "of this kind cannot be compared"),
+        (lambda operator: {"databases": tuple(replace(d, parsed=None) for d in operator.databases)}, "hides the names"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_a_way_round(
+    change: Callable[[Operator], dict[str, Any]], what: str
+) -> None:
+    snapshot = snapshots.opened("2-rocksdb-native")
+    changed = replace(
+        snapshot, operators=tuple(replace(operator, **change(operator)) for operator in snapshot.operators)
+    )
+    with pytest.raises(UnsupportedError, match=what) as refused:
+        diff(changed, snapshot)
+    assert refused.value.operator
+    assert refused.value.advice

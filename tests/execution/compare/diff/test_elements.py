@@ -1,0 +1,145 @@
+"""Elements of operator state that differ are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rescale.execution.compare.diff.differences import Difference
+from rescale.execution.compare.diff.items import EVERYWHERE, GIVEN_ONE, Item, Items, compare_copies
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.value_words import in_words
+from rescale.flink.slot import Slot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import ElementStream
+from support.diffing import against_source, the_only
+from support.planting import Place, Result
+
+CANONICAL = "2-canonical-rocksdb"
+
+
+def changed_elements(
+    result: Result, mode: DistributionMode, change: Callable[[list[bytes]], list[bytes]], slot: Slot = Slot.OPERATOR
+) -> tuple[str, Place, list[bytes]]:
+    """Changes the elements of the first state of that kind with two of them (or a copy) in a subtask."""
+    for place in result.places(slot):
+        assert isinstance(place.stream, ElementStream)
+        for state in place.stream.states:
+            if state.mode is mode and len(state.elements) >= (1 if mode is DistributionMode.BROADCAST else 2):
+                elements = result.elements(place)
+                before = elements[state.name]
+                result.write_elements(place, {**elements, state.name: change(before)})
+                return state.name, place, before
+    raise AssertionError(f"no {mode.name} state")
+
+
+@pytest.mark.parametrize("mode", [DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION])
+def test_a_doubled_element_is_named(mode: DistributionMode, result_of: Callable[[str], Result]) -> None:
+    result = result_of(CANONICAL)
+    name, _, _ = changed_elements(result, mode, lambda elements: [elements[0], *elements])
+    state = the_only(against_source(result, CANONICAL))
+    (difference,) = state.differences
+    assert (state.state, state.type, state.counted) == (name, mode.name, "elements")
+    assert state.b.count == state.a.count + 1
+    assert (difference.found, difference.a, difference.b) == ("other number", "1 time", "2 times")
+
+
+def test_a_changed_element_is_named(result_of: Callable[[str], Result]) -> None:
+    result = result_of(CANONICAL)
+    changed_elements(result, DistributionMode.SPLIT_DISTRIBUTE, lambda e: [e[0][:-1] + bytes([e[0][-1] ^ 1]), *e[1:]])
+    state = the_only(against_source(result, CANONICAL))
+    assert sorted((d.found, d.a, d.b) for d in state.differences) == [
+        ("only in A", "1 time", None),
+        ("only in B", None, "1 time"),
+    ]
+    assert len({d.item["element"] for d in state.differences}) == 2
+
+
+def test_a_union_that_every_subtask_stores_is_told_as_such(result_of: Callable[[str], Result]) -> None:
+    result = result_of(CANONICAL)
+    places = [place for place in result.places(Slot.OPERATOR) if "offsets" in result.elements(place)]
+    everything = [element for place in places for element in result.elements(place)["offsets"]]
+    for place in places:
+        result.write_elements(place, {**result.elements(place), "offsets": everything})
+    state = the_only(against_source(result, CANONICAL))
+    assert state.b.count == len(places) * state.a.count
+    assert state.remark == EVERYWHERE
+    for difference in state.differences:
+        once, again = (int((description or "0").split()[0]) for description in (difference.a, difference.b))
+        assert (difference.found, again) == ("other number", len(places) * once)
+
+
+def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> None:
+    result = result_of(CANONICAL)
+    places = [place for place in result.places(Slot.OPERATOR) if "rates" in result.elements(place)]
+    elements = result.elements(places[2])
+    del elements["rates"]
+    result.write_elements(places[2], elements)
+    state = the_only(against_source(result, CANONICAL))
+    assert (state.state, state.type) == ("rates", "BROADCAST")
+    assert state.differences == (
+        Difference("other number", {"copies": "by subtask"}, "in every subtask", "missing in subtask 2"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("subtasks", "parallelism", "differing", "remark"),
+    [
+        (((0,), (0, 1, 2)), (2, 3), 1, GIVEN_ONE),
+        (((0, 1), (0, 2)), (2, 3), 1, GIVEN_ONE),
+        (((0,), (0, 1)), (2, 2), 1, None),
+        (((0, 1), (0, 1, 2)), (2, 3), 0, None),
+    ],
+)
+def test_it_is_said_that_a_copy_may_have_come_with_the_parallelism(
+    subtasks: tuple[tuple[int, ...], ...], parallelism: tuple[int, int], differing: int, remark: str | None
+) -> None:
+    """Which snapshot came from the other is not known: it is a difference all the same."""
+    items = Items(*([Item(7, subtask, 0, Extent(1, 0, 9)) for subtask in side] for side in subtasks))
+    compared = compare_copies(items, parallelism, lambda *_: "a copy")
+    assert (compared.differing, compared.remark) == (differing, remark)
+    assert compared.a == compared.b
+
+
+def test_another_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> None:
+    result = result_of(CANONICAL)
+    name, place, _ = changed_elements(
+        result, DistributionMode.BROADCAST, lambda copies: [copies[0][:-1] + bytes([copies[0][-1] ^ 1])]
+    )
+    state = the_only(against_source(result, CANONICAL))
+    (difference,) = state.differences
+    assert (state.state, state.a.count, state.b.count) == (name, 1, 2)
+    assert (difference.found, difference.b) == ("only in B", f"subtask {place.stream.subtask}")
+
+
+@pytest.mark.parametrize("name", [CANONICAL, "2-canonical-compressed"])
+def test_the_order_of_the_entries_of_a_broadcast_state_means_nothing(
+    name: str, result_of: Callable[[str], Result]
+) -> None:
+    result = result_of(name)
+    changed = 0
+    for place in result.places(Slot.OPERATOR):
+        stream = place.stream
+        assert isinstance(stream, ElementStream)
+        assert stream.parsed is not None
+        if stream.parsed.compressed:
+            continue
+        for info in stream.parsed.broadcast_states:
+            serializers = dict(info.serializers)
+            trees = [compile_program(serializers[f"{part}_SERIALIZER"]).tree for part in ("KEY", "VALUE")]
+            elements = result.elements(place)
+            copy = elements[info.name][0]
+            reader, entries = ByteReader(copy), []
+            for _ in range(reader.i32()):
+                begin = reader.position
+                for tree in trees:
+                    in_words(tree, reader)
+                entries.append(copy[begin : reader.position])
+            turned = copy[:4] + b"".join(reversed(entries))
+            changed += turned != copy
+            result.write_elements(place, {**elements, info.name: [turned]})
+    assert changed or name != CANONICAL
+    assert against_source(result, name).equal

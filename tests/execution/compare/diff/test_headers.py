@@ -1,0 +1,148 @@
+"""States that are described in other ways, or not in one that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.compare.diff.differences import Difference
+from rescale.snapshot.model import KeyedStream, Operator, Snapshot
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import UnsupportedError
+from support import edited, snapshots
+from support.diffing import diff, edit_records, first, the_only, with_other_value
+from support.planting import Result
+
+CANONICAL = "2-canonical-rocksdb"
+HEAP = "2-heap-native"
+
+
+def with_operators(snapshot: Snapshot, change: Callable[[Operator], Operator]) -> Snapshot:
+    return replace(snapshot, operators=tuple(map(change, snapshot.operators)))
+
+
+def test_another_type_of_a_state_is_a_difference() -> None:
+    a = snapshots.opened(CANONICAL)
+
+    def renamed(stream: KeyedStream) -> KeyedStream:
+        assert stream.parsed is not None
+        states = tuple(
+            replace(info, options=(("KEYED_STATE_TYPE", "REDUCING"),)) if info.name == "last" else info
+            for info in stream.parsed.states
+        )
+        return replace(stream, parsed=replace(stream.parsed, states=states))
+
+    b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(renamed, operator.keyed))))
+    state = the_only(diff(a, b))
+    assert state.differences == (Difference("other type", {}, "VALUE Long", "REDUCING Long"),)
+
+
+def described_otherwise(directory: Path, state: str, before: bytes, after: bytes) -> Snapshot:
+    """The snapshot after a change of as many bytes in what the headers of operator state say of one state."""
+    for operator in (snapshot := open_snapshot(str(directory))).operators:
+        for stream in operator.operator:
+            assert stream.parsed is not None
+            for info in (*stream.parsed.list_states, *stream.parsed.broadcast_states):
+                if info.name == state:
+                    file = Path(snapshot.files[stream.extent.file][0])
+                    data, raw = file.read_bytes(), info.raw.replace(before, after)
+                    assert (data.count(info.raw), len(raw), raw != info.raw) == (1, len(info.raw), True)
+                    file.write_bytes(data.replace(info.raw, raw))
+    return open_snapshot(str(directory))
+
+
+@pytest.mark.parametrize(
+    ("state", "of_a", "of_b"),
+    [
+        ("numbers", "SPLIT_DISTRIBUTE Long", "SPLIT_DISTRIBUTE Date"),
+        ("no-offsets", "UNION Long", "UNION Date"),
+        ("rates", "BROADCAST Long, String", "BROADCAST Date, String"),
+    ],
+)
+def test_another_serializer_of_operator_state_is_a_difference(tmp_path: Path, state: str, of_a: str, of_b: str) -> None:
+    """Whose elements are the same bytes, if there are any."""
+    b = described_otherwise(edited.relocated(CANONICAL, tmp_path), state, b"LongSerializer", b"DateSerializer")
+    compared = the_only(diff(snapshots.opened(CANONICAL), b))
+    assert (compared.state, compared.differing) == (state, 1)
+    assert compared.differences == (Difference("other type", {}, of_a, of_b),)
+    assert compared.a == compared.b
+
+
+def test_another_serializer_of_operator_state_is_a_difference_if_it_is_not_known(tmp_path: Path) -> None:
+    a, b = snapshots.opened(CANONICAL), edited.relocated(CANONICAL, tmp_path)
+    other = described_otherwise(b, "numbers", b"LongSerializer", b"LangSerializer")
+    state = the_only(diff(a, other))
+    assert (state.state, state.a) == ("numbers", state.b)
+    (difference,) = state.differences
+    assert (difference.found, difference.a) == ("other type", "SPLIT_DISTRIBUTE Long")
+    assert "LangSerializer" in str(difference.b)
+    assert diff(other, open_snapshot(str(b))).equal
+
+
+def test_headers_of_operator_state_that_are_not_known_and_differ_are_a_difference(tmp_path: Path) -> None:
+    """All that can be said, but for the elements."""
+    a, b = snapshots.opened(CANONICAL), edited.relocated(CANONICAL, tmp_path)
+    other = with_operators(
+        described_otherwise(b, "numbers", b"LongSerializer", b"LangSerializer"), without_operator_headers
+    )
+    compared = diff(a, other)
+    assert not compared.equal
+    (operator,) = (operator for operator in compared.operators if not operator.equal)
+    (difference,) = operator.differences
+    assert (difference.found, difference.item) == ("other value", {"operator": "headers of operator state"})
+    assert "an unknown serializer in them" in str(difference.b)
+    assert all(state.equal for state in operator.states)
+
+
+def without_operator_headers(operator: Operator) -> Operator:
+    return replace(operator, operator=tuple(replace(stream, parsed=None) for stream in operator.operator))
+
+
+def unread(stream: KeyedStream) -> KeyedStream:
+    return replace(stream, parsed=None)
+
+
+def without_headers(snapshot: Snapshot) -> Snapshot:
+    """As if the serializers of keyed state were not known."""
+    return with_operators(snapshot, lambda operator: replace(operator, keyed=tuple(map(unread, operator.keyed))))
+
+
+def test_states_whose_serializers_are_not_known_are_compared_by_number(result_of: Callable[[str], Result]) -> None:
+    result = result_of("2-clicks")
+    a = without_headers(snapshots.opened("2-clicks"))
+    assert diff(a, without_headers(result.opened())).equal
+    state = next(
+        info.name
+        for operator in a.operators
+        for stream in snapshots.operator_of("2-clicks", operator.label).keyed
+        if stream.parsed
+        for info in stream.parsed.states
+        if info.state_type == "VALUE"
+    )
+    (record, *_) = edit_records(result, state, first(with_other_value))
+    compared = the_only(diff(a, without_headers(result.opened())))
+    assert compared.state.startswith("state ")
+    assert compared.differences[0].item == {"key_bytes": f"0x{record.key.hex()}"}
+
+
+def test_with_other_headers_they_cannot_be() -> None:
+    snapshot = without_headers(snapshots.opened("2-lazy"))
+    with pytest.raises(UnsupportedError, match="an unknown serializer hides how"):
+        diff(snapshot, snapshot)
+
+
+def test_heap_state_in_another_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as its entries cannot be told apart."""
+    monkeypatch.setattr("rescale.execution.compare.diff.pairs.tells_entries", lambda _: False)
+    a = snapshots.opened(HEAP)
+
+    def turned(stream: KeyedStream) -> KeyedStream:
+        assert stream.parsed is not None
+        return replace(stream, parsed=replace(stream.parsed, states=stream.parsed.states[::-1]))
+
+    b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(turned, operator.keyed))))
+    with pytest.raises(UnsupportedError, match="heap framing does not tell where a state begins"):
+        diff(a, b)

@@ -1,0 +1,71 @@
+"""Operators that differ are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from rescale.execution.compare.diff.differences import Difference
+from rescale.flink.metadata.checkpoint_metadata import MasterState
+from rescale.flink.metadata.handles import InlineStream
+from support.diffing import against_source, the_only, unlike
+from support.planting import Result
+
+CANONICAL = "2-canonical-rocksdb"
+
+
+def test_an_operator_that_only_one_lists_is_a_difference_if_it_has_state(result_of: Callable[[str], Result]) -> None:
+    result = result_of(CANONICAL)
+    for operator in result.opened().operators:
+        result.candidate.write_bytes(Path(f"{result.target}/_metadata").read_bytes())
+        operator_id = operator.operator_id
+        result.edit(
+            lambda metadata, gone=operator_id: replace(
+                metadata, operators=tuple(entry for entry in metadata.operators if entry.operator_id != gone)
+            )
+        )
+        compared = against_source(result, CANONICAL)
+        assert compared.equal == (operator.bytes == 0)
+        differing = [operator for operator in compared.operators if not operator.equal]
+        if operator.bytes:
+            (only,) = differing
+            assert only.operator_id == operator_id
+            assert [difference.found for difference in only.differences] == ["only in A"]
+            assert all(state.b.count == 0 for state in only.states)
+
+
+def test_what_coordinators_and_the_job_manager_hold_counts(result_of: Callable[[str], Result]) -> None:
+    result = result_of("2-source")
+    number = next(i for i, operator in enumerate(result.opened().operators) if operator.entry.coordinator)
+    operator_id = result.opened().operators[number].operator_id
+    result.edit_operator(number, lambda entry: replace(entry, coordinator=InlineStream(operator_id, b"other")))
+    compared = the_only(against_source(result, "2-source"))
+    assert (compared.state, compared.b.count, compared.differences[0].b) == ("coordinator", 5, "5 bytes")
+    result.edit_operator(number, lambda entry: replace(entry, coordinator=None))
+    assert the_only(against_source(result, "2-source")).differences[0].found == "only in A"
+    result.edit(lambda metadata: replace(metadata, masters=(MasterState(1, "hook", b"x"),)))
+    assert [state.state for state in unlike(against_source(result, "2-source"))] == ["hook", "coordinator"]
+
+
+def test_the_name_of_the_coordinators_handle_counts(result_of: Callable[[str], Result]) -> None:
+    """It is the operator's id, which Flink gives it."""
+    result = result_of("2-source")
+    number = next(i for i, operator in enumerate(result.opened().operators) if operator.entry.coordinator)
+    coordinator = result.opened().operators[number].entry.coordinator
+    assert coordinator is not None
+    other = InlineStream("another", coordinator.data)
+    result.edit_operator(number, lambda entry: replace(entry, coordinator=other))
+    (difference,) = against_source(result, "2-source").operators[number].differences
+    assert (difference.a, difference.b) == (coordinator.name, "another")
+
+
+def test_an_operator_that_has_finished_is_another(result_of: Callable[[str], Result]) -> None:
+    result = result_of("2-finished")
+    number = next(i for i, operator in enumerate(result.opened().operators) if operator.entry.fully_finished)
+    result.edit_operator(number, lambda entry: replace(entry, fully_finished=False))
+    difference = against_source(result, "2-finished")
+    assert not difference.equal
+    assert difference.operators[number].differences == (
+        Difference("other value", {"operator": "has finished"}, "finished", "running"),
+    )

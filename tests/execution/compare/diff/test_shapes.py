@@ -1,0 +1,79 @@
+"""Two snapshots of the same state are equal whatever their shapes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.compare.diff.snapshots import diff_snapshots
+from rescale.snapshot.opening import open_snapshot
+from support import snapshots
+from support.diffing import against_source, diff, unlike
+from support.finished import rescaled
+from support.pipeline import rescale_snapshot, shared_spark
+from support.slow import slow
+
+SHAPES = [
+    (name, parallelism)
+    for line in ("1.20", "2")
+    for kind in (
+        "canonical-hashmap",
+        "canonical-rocksdb",
+        "canonical-compressed",
+        "heap-native",
+        "heap-native-compressed",
+        "heap-checkpoint",
+        "lazy",
+        "lazy-compressed",
+        "raw",
+        "inline",
+        "finished",
+        "source",
+        "sql",
+        "windows",
+        "clicks",
+    )
+    for name, parallelism in ((f"{line}-{kind}", "1"), (f"{line}-{kind}", "4"))
+]
+
+
+OF_ITS_TIME = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
+"""States with a time to live: they hold when they were written."""
+
+
+@pytest.mark.parametrize(("name", "parallelism"), [slow(*shape) if i % 5 else shape for i, shape in enumerate(SHAPES)])
+def test_a_snapshot_is_equal_to_itself_in_another_shape(name: str, parallelism: str, tmp_path: Path) -> None:
+    result = rescaled(name, tmp_path, parallelism)
+    difference = against_source(result, name)
+    assert difference.equal, unlike(difference)
+    assert sum(state.a.count for operator in difference.operators for state in operator.states) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "max_parallelism"), [("2-clicks", "1000"), ("1.20-canonical-compressed", "16")])
+def test_it_is_equal_with_another_max_parallelism(name: str, max_parallelism: str, tmp_path: Path) -> None:
+    """To Spark's tasks, too."""
+    target = str(tmp_path / "target")
+    rescale_snapshot(snapshots.directory(name), target, parallelism=["3"], max_parallelism=[max_parallelism])
+    difference = diff_snapshots(snapshots.opened(name), open_snapshot(target), shared_spark())
+    assert difference.equal, unlike(difference)
+    shapes = {operator.shapes[1] for operator in difference.operators}
+    assert {shape.max_parallelism for shape in shapes if shape} == {int(max_parallelism)}
+
+
+@pytest.mark.parametrize("line", ["1.20", "2"])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("canonical-hashmap", "canonical-rocksdb"),
+        ("canonical-rocksdb", "heap-checkpoint"),
+        ("heap-native", "heap-native-compressed"),
+    ],
+)
+def test_state_of_all_backends_is_equal(line: str, a: str, b: str) -> None:
+    """Each ran the same job; they write nulls of a map in different ways, and in different shapes."""
+    difference = diff(snapshots.opened(f"{line}-{a}"), snapshots.opened(f"{line}-{b}"))
+    assert {state.state for state in unlike(difference)} == OF_ITS_TIME
+    assert all(d.found == "other value" for state in unlike(difference) for d in state.differences)
+    assert all("time to live" in (state.remark or "") for state in unlike(difference))

@@ -1,0 +1,190 @@
+"""A result has the operators and states that it should after what was declared, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from rescale.execution.compare.validation.declared_differences import check_declared
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.flink.operator_state import OperatorStateHeader
+from rescale.snapshot.dropped_states import DroppedState, lost_states
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.surgery import NOT_READ, Dropped, Renamed, Surgery, apply_surgery, as_dropped
+from rescale.text.errors import IntegrityError
+from support.snapshot_bytes import keyed_header, keyed_state
+from support.synthetic import element_stream, operator, snapshot
+
+SPLIT = DistributionMode.SPLIT_DISTRIBUTE
+
+
+def with_states(uid: str, *names: str) -> Operator:
+    """With two elements of each."""
+    listed = read_keyed_header(keyed_header(*map(keyed_state, names)), "").states
+    header = OperatorStateHeader(6, compressed=False, list_states=listed, broadcast_states=())
+    return operator(uid, elements=(element_stream(0, dict.fromkeys(names, (SPLIT, 2)), header),))
+
+
+ONE, TWO, THREE = with_states("one", "a", "b"), with_states("two", "a", "c"), operator("three")
+SOURCE = snapshot(ONE, TWO, THREE)
+
+
+def renamed(uid: str, new: str, *, known: bool = True) -> Renamed:
+    return Renamed(operator_id_of_uid(uid), uid, operator_id_of_uid(new), new, new if known else "")
+
+
+def dropped(of: Operator, name: str) -> DroppedState:
+    (lost,) = lost_states(of, name)
+    return lost
+
+
+def refused(result: Snapshot, surgery: Surgery, said: str, source: Snapshot = SOURCE) -> IntegrityError:
+    with pytest.raises(IntegrityError, match=said) as caught:
+        check_declared(source, result, surgery)
+    return caught.value
+
+
+MADE = {
+    "nothing": Surgery(),
+    "renamed": Surgery((renamed("one", "uno"), renamed("three", "tre"))),
+    "renamed to an id alone": Surgery((renamed("one", "uno", known=False),)),
+    "exchanged": Surgery((renamed("one", "two"), renamed("two", "one"))),
+    "dropped": Surgery(dropped=(as_dropped(ONE), as_dropped(THREE))),
+    "one dropped and another in its place": Surgery((renamed("two", "one"),), (as_dropped(ONE),)),
+    "states dropped": Surgery(dropped_states=(dropped(ONE, "a"), dropped(TWO, "c"))),
+    "a state of one that is renamed": Surgery((renamed("one", "uno"),), dropped_states=(dropped(ONE, "a"),)),
+    "a state whose files were looked at": Surgery(dropped_states=(replace(dropped(ONE, "a"), stored_bytes=9),)),
+    "a state of one that is dropped": Surgery(dropped=(as_dropped(ONE),), dropped_states=(dropped(ONE, "a"),)),
+}
+OF_OPERATORS = ("nothing", "renamed", "exchanged", "dropped", "one dropped and another in its place")
+
+
+@pytest.mark.parametrize("version", [FIRST_VERSION_WITH_NAMES - 1, FIRST_VERSION_WITH_NAMES])
+@pytest.mark.parametrize("what", MADE)
+def test_what_was_declared_is_found_again(what: str, version: int) -> None:
+    """And no other ids are taken for these: with uids in the metadata, or without."""
+    source = replace(SOURCE, metadata=replace(SOURCE.metadata, version=version))
+    check_declared(source, apply_surgery(source, MADE[what]), MADE[what])
+    for other in OF_OPERATORS:
+        if what in OF_OPERATORS and other != what:
+            refused(
+                apply_surgery(source, MADE[other]),
+                MADE[what],
+                "in operators that were not declared as renamed or dropped",
+                source,
+            )
+
+
+def test_operators_that_are_others_are_named() -> None:
+    error = refused(
+        apply_surgery(SOURCE, MADE["exchanged"]),
+        MADE["renamed"],
+        "in operators that were not declared as renamed or dropped",
+    )
+    assert (error.expected, error.found) == ("uno, tre", "one, three")
+    assert "--rename OLD=NEW, --drop UID" in str(error.advice)
+    said = "in operators that were not declared as renamed or dropped"
+    for result, expected, actual in (
+        ("dropped", "one, three", "none of these"),
+        ("exchanged", "only the source's operators, in their order", "the same operators in another order"),
+    ):
+        error = refused(apply_surgery(SOURCE, MADE[result]), Surgery(), said)
+        assert (error.expected, error.found) == (expected, actual)
+    error = refused(SOURCE, MADE["dropped"], said)
+    assert (error.expected, error.found) == ("only the source's operators, in their order", "one, three")
+
+
+@pytest.mark.parametrize(
+    ("surgery", "said"),
+    [
+        (Surgery((renamed("nobody", "uno"), renamed("none", "tre"))), "declared as renamed"),
+        (Surgery(dropped=(as_dropped(operator("nobody")), as_dropped(operator("none")))), "declared as dropped"),
+        (
+            Surgery(dropped_states=(dropped(with_states("nobody", "a"), "a"), dropped(with_states("none", "a"), "a"))),
+            "declared as having lost a state",
+        ),
+    ],
+)
+def test_who_is_none_of_the_sources_is_named(surgery: Surgery, said: str) -> None:
+    error = refused(SOURCE, surgery, said)
+    assert error.operator == min(map(operator_id_of_uid, ("nobody", "none")))
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        replace(as_dropped(ONE), bytes=as_dropped(ONE).bytes + 1),
+        replace(as_dropped(ONE), states=as_dropped(ONE).states[1:]),
+        replace(as_dropped(ONE), bytes=as_dropped(ONE).bytes - 1, states=(NOT_READ,)),
+    ],
+)
+def test_what_is_lost_is_as_it_was_declared(lost: Dropped) -> None:
+    surgery = Surgery(dropped=(lost,))
+    assert (
+        refused(apply_surgery(SOURCE, surgery), surgery, "of the dropped operator: result and source differ").operator
+        == "one"
+    )
+
+
+def test_files_of_what_is_lost_may_go_or_come_meanwhile() -> None:
+    """Then only one side knows its states; how many bytes it has the handles say."""
+    lost, gone = as_dropped(ONE), replace(ONE, operator=(), is_whole=False)
+    assert NOT_READ not in lost.states
+    assert as_dropped(gone) == replace(lost, states=(NOT_READ,))
+    source = snapshot(gone, TWO, THREE)
+    for before, declared in ((SOURCE, as_dropped(gone)), (source, lost), (source, as_dropped(gone))):
+        surgery = Surgery(dropped=(declared,))
+        check_declared(before, apply_surgery(before, surgery), surgery)
+        more = Surgery(dropped=(replace(declared, bytes=declared.bytes + 1),))
+        refused(apply_surgery(before, more), more, "of the dropped operator: result and source differ", before)
+
+
+def test_an_id_is_that_of_its_uid() -> None:
+    wrong = replace(renamed("one", "uno"), uid="due")
+    surgery = Surgery((wrong,))
+    error = refused(apply_surgery(SOURCE, surgery), surgery, "id of the uid 'due': result and source differ")
+    assert (error.operator, error.expected) == ("one", operator_id_of_uid("due"))
+
+
+def named(of: Snapshot, *uids: str) -> Snapshot:
+    """With these uids in the metadata, which says so in this version."""
+    entries = tuple(replace(operator, uid=uid) for operator, uid in zip(of.metadata.operators, uids, strict=True))
+    operators = tuple(replace(operator, entry=entry) for operator, entry in zip(of.operators, entries, strict=True))
+    metadata = replace(of.metadata, version=FIRST_VERSION_WITH_NAMES, operators=entries)
+    return replace(of, metadata=metadata, operators=operators)
+
+
+@pytest.mark.parametrize(
+    "uids", [("one", "two", "three"), ("uno", "zwei", "three"), ("uno", "two", ""), ("", "two", "three")]
+)
+def test_uids_are_the_new_ones_and_all_others_as_they_were(uids: Sequence[str]) -> None:
+    surgery = Surgery((renamed("one", "uno"),))
+    source = named(SOURCE, "one", "two", "three")
+    result = apply_surgery(source, surgery)
+    check_declared(source, result, surgery)
+    refused(named(result, *uids), surgery, "uid: result and source differ", source)
+    old = replace(source, metadata=replace(source.metadata, version=FIRST_VERSION_WITH_NAMES - 1))
+    check_declared(old, named(result, *uids), surgery)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"elements": 3}, {"bytes": 1}, {"of_bytes": 1}, {"name": "c"}, {"type": "UNION"}, {"label": "uno"}]
+)
+def test_a_state_that_is_dropped_is_the_sources(changed: dict[str, object]) -> None:
+    right = dropped(ONE, "a")
+    surgery = Surgery(dropped_states=(replace(right, **changed),))  # type: ignore[arg-type]
+    error = refused(SOURCE, surgery, "the source does not have a state that was declared as dropped")
+    assert error.found == ("()" if "name" in changed else str((right,)))
+
+
+@pytest.mark.parametrize("what", ["states dropped", "a state of one that is renamed"])
+def test_a_state_that_is_dropped_is_none_of_the_results(what: str) -> None:
+    surgery = MADE[what]
+    result = apply_surgery(SOURCE, replace(surgery, dropped_states=surgery.dropped_states[1:]))
+    error = refused(result, surgery, "the result still has a state that was declared as dropped")
+    assert (error.operator, error.state) == ("one", "a")

@@ -1,0 +1,198 @@
+"""Kafka offsets of a result are those that were declared, and all others the source's: of positions nobody has read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from rescale.execution.compare.validation import declared_offsets
+from rescale.execution.compare.validation.declared_offsets import check_offsets
+from rescale.flink.kafka.position import Position, StartAt, TopicPartition
+from rescale.flink.kafka.source import Enumerator
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.surgery import Renamed, Surgery
+from rescale.text.errors import IntegrityError
+from support.synthetic import operator, snapshot
+
+UNSET, EARLIEST = StartAt.UNSET, StartAt.EARLIEST
+
+
+def at(partition: int, following: int | StartAt = UNSET, topic: str = "orders") -> Position:
+    return Position(TopicPartition(topic, partition), following)
+
+
+def source_of(
+    held: Sequence[Position], waiting: Sequence[Position] = (), assigned: Sequence[int] = (), uid: str = "orders"
+) -> KafkaOffsets:
+    """Return the offsets of a `KafkaSource`."""
+    book = Enumerator(tuple(TopicPartition("orders", partition) for partition in assigned), tuple(waiting))
+    return KafkaOffsets(operator(uid), KafkaKind.SOURCE, tuple(held), enumerator=book)
+
+
+def consumer_of(*held: Position) -> KafkaOffsets:
+    return KafkaOffsets(operator("orders"), KafkaKind.CONSUMER, held)
+
+
+SOURCE = source_of([at(0, 0), at(1, 10), at(2, 20)], [at(3), at(5, 50)], [0, 1, 2, 4])
+
+
+class Books:
+    """Offsets by the directory of the snapshot that they are read from."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+        self.by_directory: dict[str, Sequence[KafkaOffsets]] = {}
+
+    def offsets(self, of: Snapshot) -> tuple[KafkaOffsets, ...]:
+        self.read.append(of.directory)
+        return tuple(self.by_directory[of.directory])
+
+    def check(
+        self,
+        old: KafkaOffsets | None,
+        new: KafkaOffsets | None,
+        *partitions: ChangedPartition,
+        becomes_source: bool = False,
+        renamed: Sequence[Renamed] = (),
+    ) -> None:
+        """Other sources come before and after it."""
+        others = [source_of([at(0, 9)], uid=uid) for uid in ("a", "z")]
+        for side, offsets in (("source", old), ("result", new)):
+            self.by_directory[side] = [others[0], *([offsets] if offsets else []), others[1]]
+        change = KafkaChange(operator_id_of_uid("orders"), "orders", "", partitions, becomes_source)
+        surgery = Surgery(kafka=(change,), renamed=tuple(renamed))
+        check_offsets(snapshot(directory="source"), snapshot(directory="result"), surgery)
+
+
+@pytest.fixture
+def books(monkeypatch: pytest.MonkeyPatch) -> Iterator[Books]:
+    made = Books()
+    monkeypatch.setattr(declared_offsets, "kafka_offsets", made.offsets)
+    return made
+
+
+def changed(partition: int, now: int | StartAt | None, new: int | StartAt | None = None) -> ChangedPartition:
+    return ChangedPartition("orders", partition, now, new)
+
+
+def test_where_nothing_is_declared_nothing_is_read(books: Books) -> None:
+    check_offsets(snapshot(directory="source"), snapshot(directory="result"), Surgery())
+    assert books.read == []
+
+
+def test_what_was_declared_is_there_and_all_else_as_it_was(books: Books) -> None:
+    """At readers, where partitions wait with an offset and without, and where one was assigned and none holds it."""
+    held, waiting = [at(2, 20), at(0, 5), at(1, EARLIEST)], [at(5, 51), at(3, 30)]
+    declared = (changed(0, 0, 5), changed(1, 10, EARLIEST), changed(5, 50, 51), changed(3, None, 30))
+    books.check(SOURCE, source_of(held, waiting, [4, 2, 1, 0]), *declared, changed(4, None, 40))
+    assert sorted(books.read) == ["result", "source"]
+
+
+def test_it_goes_by_the_new_id(books: Books) -> None:
+    renamed = Renamed(operator_id_of_uid("orders"), "orders", operator_id_of_uid("bills"), "bills", "bills")
+    moved = replace(SOURCE, operator=operator("bills"))
+    books.check(SOURCE, moved, renamed=[renamed])
+    for new in (None, SOURCE):
+        with pytest.raises(IntegrityError, match="the held Kafka partitions are not"):
+            books.check(SOURCE, new, renamed=[renamed])
+
+
+def test_partitions_that_are_dropped_are_in_no_book(books: Books) -> None:
+    drops = (
+        ChangedPartition("orders", 1, 10, None, dropped=True),
+        ChangedPartition("orders", 5, 50, None, dropped=True),
+    )
+    books.check(SOURCE, source_of([at(0, 0), at(2, 20)], [at(3)], [0, 2, 4]), *drops)
+    with pytest.raises(IntegrityError, match="the held Kafka partitions are not"):
+        books.check(SOURCE, SOURCE, *drops)
+
+
+def test_without_any_partition_it_may_be_another_source_by_its_bytes(books: Books) -> None:
+    nothing = [ChangedPartition("orders", partition, 10 * partition, None, dropped=True) for partition in range(2)]
+    books.check(source_of([at(0, 0), at(1, 10)], [], [0, 1]), None, *nothing)
+    books.check(None, None)
+    with pytest.raises(IntegrityError, match="the held Kafka partitions are not") as caught:
+        books.check(None, source_of([at(0, 0)]))
+    assert (caught.value.operator, caught.value.expected, caught.value.found) == ("orders", "none", "orders-0 from 0")
+
+
+@pytest.mark.parametrize(
+    ("what", "new"),
+    [
+        ("held", source_of([at(0, 0), at(1, 10), at(2, 21)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held", source_of([at(0, 0), at(1, 10)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held", source_of([*SOURCE.held, at(2, 20)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held", consumer_of(at(0, 0), at(1, 10), at(2, 21))),
+        ("waiting", source_of(SOURCE.held, [at(3)], [0, 1, 2, 4])),
+        ("waiting", source_of(SOURCE.held, [at(3), at(5, 50), at(5, 50)], [0, 1, 2, 4])),
+        ("waiting", source_of(SOURCE.held, [at(3, 1), at(5, 50)], [0, 1, 2, 4])),
+        ("waiting", consumer_of(*SOURCE.held)),
+        ("assigned", source_of(SOURCE.held, SOURCE.enumerator.unassigned, [0, 1, 2])),
+        ("assigned", source_of(SOURCE.held, SOURCE.enumerator.unassigned, [0, 1, 2, 4, 4])),
+    ],
+)
+def test_other_positions_are_found(what: str, new: KafkaOffsets, books: Books) -> None:
+    """However often each of them is there."""
+    with pytest.raises(IntegrityError, match=f"the {what} Kafka partitions are not the declared ones") as caught:
+        books.check(SOURCE, new)
+    assert caught.value.operator == "orders"
+
+
+@pytest.mark.parametrize(
+    ("position", "actual"),
+    [
+        (changed(0, 1, 5), "orders-0 from 0"),
+        (changed(2, EARLIEST, 5), "orders-2 from 20"),
+        (changed(3, 30, 5), "orders-3 from unset"),
+        (changed(4, 40, 5), "none"),
+        (changed(5, 51, 5), "orders-5 from 50"),
+        (changed(6, 60, 5), "none"),
+        (changed(6, None, 5), "none"),
+        (changed(2, None, 5), "orders-2 from 20"),
+        (changed(5, None, 5), "orders-5 from 50"),
+        (ChangedPartition("bills", 0, 0, 5), "none"),
+        (ChangedPartition("bills", 0, None, 5), "none"),
+    ],
+)
+def test_what_changes_was_the_sources(position: ChangedPartition, actual: str, books: Books) -> None:
+    with pytest.raises(IntegrityError, match="does not have a Kafka offset that was declared as changed") as caught:
+        books.check(SOURCE, SOURCE, changed(1, 10), position)
+    expected = f"{position.topic}-{position.partition} from {position.next}"
+    assert (caught.value.operator, caught.value.expected, caught.value.found) == ("orders", expected, actual)
+
+
+def test_without_an_offset_is_declared_what_has_none(books: Books) -> None:
+    """Waiting for the job's starting offsets, or assigned to a reader that does not hold it; not what has one, too."""
+    books.check(SOURCE, SOURCE, changed(3, None), changed(4, None))
+    books.check(SOURCE, SOURCE, changed(3, UNSET))
+    for twice in (source_of([at(0), at(0, 7)]), source_of([at(0)], [at(0, 7)])):
+        books.check(twice, twice, changed(0, UNSET))
+        with pytest.raises(IntegrityError, match="does not have a Kafka offset that was declared as changed"):
+            books.check(twice, twice, changed(0, None))
+
+
+def test_a_consumer_that_becomes_a_source_has_assigned_what_it_holds(books: Books) -> None:
+    """A partition of the union may be stored more than once."""
+    old = consumer_of(at(0, 0), at(1, 10), at(0, 0), at(2, 20))
+    after = [at(0, 5), at(1, 10)]
+    declared = (changed(0, 0, 5), ChangedPartition("orders", 2, 20, None, dropped=True))
+    books.check(old, source_of(after, [], [0, 1]), *declared, becomes_source=True)
+    for held, assigned in ((after, [0]), (after, [0, 1, 2]), ([*after, at(0, 5)], [0, 1])):
+        with pytest.raises(IntegrityError, match="are not the declared ones"):
+            books.check(old, source_of(held, [], assigned), *declared, becomes_source=True)
+    with pytest.raises(IntegrityError, match="the assigned Kafka partitions are not"):
+        books.check(old, consumer_of(*after), *declared, becomes_source=True)
+    books.check(old, consumer_of(at(0, 5), at(1, 10), at(0, 5)), *declared)
+
+
+def test_some_are_named_in_order(books: Books) -> None:
+    old, new = (source_of([at(partition, 10 * partition + more) for partition in range(9, 2, -1)]) for more in (0, 1))
+    with pytest.raises(IntegrityError) as caught:
+        books.check(old, new)
+    for said, more in ((caught.value.expected, 0), (caught.value.found, 1)):
+        assert said == ", ".join(f"orders-{partition} from {10 * partition + more}" for partition in range(3, 8))

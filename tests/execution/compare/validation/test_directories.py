@@ -1,0 +1,112 @@
+"""Directories of a few small files each: which of them are whole files of the source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.rocksdb.database_layout import OPTIONS_NAME
+from support.small_directories import (
+    HALVES,
+    Side,
+    assembled,
+    compared,
+    contents,
+    deletion,
+    directory,
+    refused,
+    rows,
+    thirds,
+)
+
+
+def test_directories_of_whole_files_are_told_by_what_is_left_to_compare(source: Side, result: Side) -> None:
+    old = source.of(*HALVES)
+    new = result.of(*thirds(old))
+    directories = compared(old, new)
+    assert list(directories) == [0, 1, 2]
+    assert [(pair.subtask, pair.same, len(pair.copies), pair.deleted_ranges) for pair in directories.values()] == [
+        (0, 0, 3, 2),
+        (1, 0, 4, 3),
+        (2, 0, 1, 1),
+    ]
+    for directory_pair, options in zip(
+        directories.values(), (b"# of the first\n", b"# of the first\n", b"# of the second\n"), strict=True
+    ):
+        assert [pair.name for pair in directory_pair.small] == [OPTIONS_NAME]
+        assert contents(old, directory_pair.small[0].source) == options
+        for pair in (*directory_pair.copies, *directory_pair.small):
+            assert pair.subtask == directory_pair.subtask
+            assert contents(old, pair.source) == contents(new, pair.result)
+
+
+def test_options_are_those_of_the_first_key_groups(source: Side, result: Side) -> None:
+    """Wherever their directory stands."""
+    turned = HALVES[::-1]
+    old = source.of(*turned)
+    directories = compared(old, result.of((0, 15, assembled(turned, old, 0, 15))))
+    assert contents(old, directories[0].small[0].source) == b"# of the first\n"
+
+
+def test_options_that_no_source_has_are_found(source: Side, result: Side) -> None:
+    old = source.of((0, 15, directory(rows(4, 0, 15))))
+    made = [
+        (first, first + 7, assembled([(0, 15, directory(rows(4, 0, 15)))], old, first, first + 7)) for first in (0, 8)
+    ]
+    assert compared(old, result.of(*made))[1].small == ()
+    made[1][2][OPTIONS_NAME] = b"# of nobody\n"
+    refused(old, result.of(*made), "a database has an OPTIONS file, but no source has any")
+
+
+def test_files_where_they_lie_are_the_sources_own(source: Side, result: Side) -> None:
+    """And others are copies, side by side in one directory."""
+    parts = [(0, 15, directory(rows(4, 0, 7), rows(5, 8, 15, size=102), rows(6, 1, 2, size=104)))]
+    old = source.of(*parts)
+    (theirs,) = old.operators[0].databases
+    for same in range(4):
+        uris = [old.files[file.extent.file][0] for file in theirs.files if file.name.endswith(".sst")][:same]
+        extents = {}
+        for name, data in assembled(parts, old, 0, 15).items():
+            there = [uri for uri in uris if Path(uri).read_bytes() == data]
+            extents[name] = result.refer(there[0]) if there else result.put(name, data)
+        new = result.snapshot(result.listed(3, 0, 15, extents))
+        (directory_pair,) = compared(old, new).values()
+        assert (
+            directory_pair.subtask,
+            directory_pair.same,
+            len(directory_pair.copies),
+            directory_pair.deleted_ranges,
+        ) == (3, same, 3 - same, 0)
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_files_that_look_the_same_are_told_apart_by_level_and_age(level: int, source: Side, result: Side) -> None:
+    """The older one has the higher number, where it lies deeper."""
+    older, other = (rows(number, 0, 15, 1) for number in (4, 5))
+    parts = [(0, 15, directory(older, replace(other, level=level)))]
+    old = source.of(*parts)
+    made = [(first, last, assembled(parts, old, first, last)) for first, last in ((0, 7), (8, 15))]
+    new = result.of(*made)
+    for directory_pair in compared(old, new).values():
+        assert len(directory_pair.copies) == 2
+        for pair in directory_pair.copies:
+            assert contents(old, pair.source) == contents(new, pair.result)
+
+
+def test_a_directory_may_speak_for_more_key_groups_than_its_source(source: Side, result: Side) -> None:
+    """Rows of the source's file in these key groups are dead and hidden; finding that out needs no read of rows."""
+    parts = [(0, 3, directory(rows(4, 0, 5)))]
+    old = source.of(*parts)
+    (directory_pair,) = compared(old, result.of((0, 7, assembled(parts, old, 0, 7)))).values()
+    assert (len(directory_pair.copies), directory_pair.deleted_ranges) == (1, 1)
+
+
+def test_deleted_ranges_of_the_source_are_files_like_others(source: Side, result: Side) -> None:
+    deleted, data = deletion(5, 1, 3, 4)
+    parts = [(0, 15, directory(rows(4, 0, 7), deleted, rows(6, 8, 15, 5), _000005=data))]
+    old = source.of(*parts)
+    made = [(first, last, assembled(parts, old, first, last)) for first, last in ((0, 3), (4, 15))]
+    directories = compared(old, result.of(*made))
+    assert [(len(pair.copies), pair.deleted_ranges) for pair in directories.values()] == [(2, 1), (2, 1)]

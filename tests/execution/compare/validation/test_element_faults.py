@@ -1,0 +1,151 @@
+"""The validator proves itself: whatever fault is planted in operator state is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from rescale.flink.metadata.handles import DistributionMode, OperatorHandle, RelativeFileStream
+from rescale.flink.slot import Slot
+from rescale.snapshot.model import ElementStream
+from support.finished import CANONICAL, COMPRESSED, ELEMENTS, RAW, SOURCE, ResultOf, assert_found
+from support.planting import Place, Result
+from support.slow import pairs_in_turn
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A state of operator state with elements, in one stream."""
+
+    place: Place
+    state: str
+
+    def change(self, result: Result, change: Callable[[list[bytes]], list[bytes]]) -> None:
+        elements = result.elements(self.place)
+        result.write_elements(self.place, {**elements, self.state: change(elements[self.state])})
+
+
+def spot(result: Result, slot: Slot, mode: DistributionMode, least: int = 1) -> Spot:
+    for place in result.places(slot):
+        assert isinstance(place.stream, ElementStream)
+        for state in place.stream.states:
+            if state.mode is mode and len(state.elements) >= least:
+                return Spot(place, state.name)
+    raise AssertionError(f"no {mode.name} state with {least} elements")
+
+
+SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST
+
+
+ELEMENT_FAULTS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "lost": lambda elements: elements[1:],
+    "doubled": lambda elements: [*elements, elements[0]],
+    "changed": lambda elements: [elements[0][:-1] + bytes([elements[0][-1] ^ 1]), *elements[1:]],
+    "cut": lambda elements: [elements[0][:-1], *elements[1:]],
+    "prolonged": lambda elements: [elements[0] + b"\0", *elements[1:]],
+    "none left": lambda _: [],
+}
+
+
+SPOTS = [
+    *((SOURCE, SPLIT), (RAW, SPLIT)),
+    *((name, mode) for name in (CANONICAL, COMPRESSED) for mode in DistributionMode),
+]
+
+
+@pytest.mark.parametrize(("fault", "at"), pairs_in_turn(ELEMENT_FAULTS, SPOTS, quick=3))
+def test_a_fault_in_an_element_is_found(fault: str, at: tuple[str, DistributionMode], result_of: ResultOf) -> None:
+    name, mode = at
+    result = result_of(name)
+    spot(result, ELEMENTS[name], mode).change(result, ELEMENT_FAULTS[fault])
+    assert_found(result)
+
+
+@pytest.mark.parametrize("name", [CANONICAL, COMPRESSED])
+@pytest.mark.parametrize("mode", [SPLIT, UNION])
+def test_two_elements_made_one_are_found(name: str, mode: DistributionMode, result_of: ResultOf) -> None:
+    result = result_of(name)
+    spot(result, ELEMENTS[name], mode, 2).change(result, lambda e: [e[0] + e[1], *e[2:]])
+    assert_found(result)
+
+
+@pytest.mark.parametrize("mode", [SPLIT, UNION])
+def test_one_element_lost_and_another_doubled_are_found(mode: DistributionMode, result_of: ResultOf) -> None:
+    result = result_of(CANONICAL)
+    spot(result, Slot.OPERATOR, mode, 2).change(result, lambda e: [e[0], e[0], *e[2:]])
+    assert_found(result)
+
+
+@pytest.mark.parametrize("mode", DistributionMode)
+def test_a_state_missing_in_one_subtask_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
+    result = result_of(CANONICAL)
+    at = spot(result, Slot.OPERATOR, mode)
+    elements = result.elements(at.place)
+    del elements[at.state]
+    result.write_elements(at.place, elements)
+    error = assert_found(result)
+    assert error.state == at.state
+
+
+def test_a_broadcast_map_in_the_place_of_another_is_found(result_of: ResultOf) -> None:
+    result = result_of(CANONICAL)
+    place = spot(result, Slot.OPERATOR, BROADCAST).place
+    elements = result.elements(place)
+    result.write_elements(place, {**elements, "rates": elements["no-rates"]})
+    error = assert_found(result)
+    assert error.state == "rates"
+
+
+@pytest.mark.parametrize("mode", DistributionMode)
+def test_an_element_more_that_lies_apart_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
+    """Before the right one: of a broadcast state Flink reads the first, whatever comes behind it."""
+    result = result_of(CANONICAL)
+    at = spot(result, Slot.OPERATOR, mode)
+    assert isinstance(at.place.stream, ElementStream)
+    begin, more = len(at.place.stream.header), b"another one"
+    data = at.place.path.read_bytes()
+
+    def changed(handle: object) -> OperatorHandle:
+        assert isinstance(handle, OperatorHandle)
+        states = [
+            replace(state, offsets=tuple(offset + len(more) for offset in state.offsets)) for state in handle.states
+        ]
+        states = [
+            replace(state, offsets=(begin, *state.offsets)) if state.name == at.state else state for state in states
+        ]
+        stream = RelativeFileStream(at.place.path.name, len(data) + len(more))
+        return replace(handle, states=tuple(states), stream=stream)
+
+    result.edit_handle(at.place, changed)
+    at.place.path.write_bytes(data[:begin] + more + data[begin:])
+    assert_found(result)
+
+
+@pytest.mark.parametrize(("name", "where"), pairs_in_turn([CANONICAL, COMPRESSED, SOURCE], [0.0, 0.1, 0.5, 0.9, 1.0]))
+def test_a_flipped_byte_in_the_header_of_operator_state_is_found(name: str, where: float, result_of: ResultOf) -> None:
+    result = result_of(name)
+    place = spot(result, Slot.OPERATOR, SPLIT).place
+    assert isinstance(place.stream, ElementStream)
+    place.flip(int(where * (len(place.stream.header) - 1)))
+    assert_found(result)
+
+
+def test_another_distribution_mode_is_found(result_of: ResultOf) -> None:
+    result = result_of(CANONICAL)
+
+    def changed(handle: object) -> OperatorHandle:
+        assert isinstance(handle, OperatorHandle)
+        states = (replace(state, mode=SPLIT) if state.mode is UNION else state for state in handle.states)
+        return replace(handle, states=tuple(states))
+
+    for place in result.places(Slot.OPERATOR):
+        result.edit_handle(place, changed)
+    assert_found(result)
+
+
+def test_a_missing_handle_of_operator_state_is_found(result_of: ResultOf) -> None:
+    result = result_of(CANONICAL)
+    result.edit_handle(result.places(Slot.OPERATOR)[0], lambda _: None)
+    assert_found(result)

@@ -1,0 +1,86 @@
+"""Which elements stand against each other, and which headers, on operators that nobody ran."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.execution.compare.validation.coverage import broadcast_states, check_elements
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_state import OperatorStateHeader
+from rescale.flink.slot import Slot
+from rescale.snapshot.model import ElementStream, Operator
+from rescale.text.errors import IntegrityError
+from support.synthetic import element_stream, header_of, operator
+
+SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST
+
+
+def with_elements(parallelism: int, *streams: ElementStream, raw: bool = False) -> Operator:
+    return operator("op", parallelism, **{"raw_elements" if raw else "elements": streams})
+
+
+def dealt(parallelism: int, mode: DistributionMode = SPLIT, name: str = "a") -> list[ElementStream]:
+    return [element_stream(i, {name: (mode, 1)}) for i in range(parallelism)]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_states_modes_and_subtasks_of_elements_are_compared(raw: bool) -> None:
+    slot = Slot.RAW_OPERATOR if raw else Slot.OPERATOR
+    old = with_elements(2, *dealt(2), raw=raw)
+    check_elements(old, with_elements(3, *dealt(3), raw=raw), slot)
+    check_elements(old, with_elements(2, *dealt(2), raw=raw), slot)
+    for new, said in (
+        (with_elements(3, *dealt(3, UNION), raw=raw), "states"),
+        (with_elements(3, *dealt(3, SPLIT, "b"), raw=raw), "states"),
+        (with_elements(3, raw=raw), "states"),
+        (with_elements(3, *dealt(2), raw=raw), "subtasks with"),
+        (with_elements(3, *dealt(3)[1:], raw=raw), "subtasks with"),
+        (with_elements(3, *dealt(3), *dealt(1), raw=raw), "subtasks with"),
+        (with_elements(2, *dealt(1), raw=raw), "subtasks with"),
+    ):
+        with pytest.raises(IntegrityError, match=f"{slot} {said}|{said} {slot} state") as caught:
+            check_elements(old, new, slot)
+        assert caught.value.operator == "op"
+
+
+def test_at_the_same_parallelism_those_have_elements_that_had_some() -> None:
+    old = with_elements(3, *dealt(3)[1:])
+    check_elements(old, with_elements(3, *dealt(3)[1:]), Slot.OPERATOR)
+    with pytest.raises(IntegrityError, match="subtasks with"):
+        check_elements(old, with_elements(3, *dealt(3)), Slot.OPERATOR)
+    check_elements(old, with_elements(2, *dealt(2)), Slot.OPERATOR)
+
+
+def test_where_there_were_no_elements_there_are_none() -> None:
+    check_elements(with_elements(2), with_elements(3), Slot.OPERATOR)
+    empty = element_stream(0, {})
+    with pytest.raises(IntegrityError, match="subtasks with"):
+        check_elements(with_elements(2), with_elements(3, empty), Slot.OPERATOR)
+
+
+def lists(*names: str) -> OperatorStateHeader:
+    return OperatorStateHeader(6, False, header_of(*names).states, ())
+
+
+def headed(parallelism: int, *headers: OperatorStateHeader) -> Operator:
+    streams = (element_stream(i, {"a": (SPLIT, 1)}, header) for i, header in enumerate(headers))
+    return with_elements(parallelism, *streams)
+
+
+def test_at_the_same_parallelism_a_header_is_its_own_subtasks() -> None:
+    """Else it is what comes of all of them."""
+    old = headed(2, lists("a"), lists("a", "b"))
+    check_elements(old, headed(2, lists("a"), lists("a", "b")), Slot.OPERATOR)
+    with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):
+        check_elements(old, headed(2, lists("a", "b"), lists("a", "b")), Slot.OPERATOR)
+    with pytest.raises(IntegrityError, match="operator-state header of subtask 1"):
+        check_elements(old, headed(2, lists("a"), lists("a")), Slot.OPERATOR)
+    check_elements(old, headed(3, *[lists("a", "b")] * 3), Slot.OPERATOR)
+    with pytest.raises(IntegrityError, match="operator-state header of subtask 2"):
+        check_elements(old, headed(3, lists("a", "b"), lists("a", "b"), lists("a")), Slot.OPERATOR)
+
+
+def test_copies_of_broadcast_states_are_those_with_elements() -> None:
+    states = {"a": (BROADCAST, 1), "b": (BROADCAST, 0), "c": (SPLIT, 1), "d": (UNION, 1)}
+    streams = [element_stream(0, states), element_stream(3, {"a": (BROADCAST, 1)})]
+    assert list(broadcast_states(streams)) == [("a", 0), ("a", 3)]

@@ -1,0 +1,123 @@
+"""Checks of element tallies made by hand: bags for some states, copies for others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rescale.execution.compare.validation.compare import Tally
+from rescale.execution.compare.validation.validation import _compare_bags, _compare_broadcasts
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import Slot
+from rescale.snapshot.model import Operator
+from rescale.text.errors import IntegrityError
+from support.synthetic import element_stream, operator
+
+SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION, DistributionMode.BROADCAST
+MODULUS = 1 << 128
+
+
+def tally(
+    in_result: bool,
+    digest: int,
+    *,
+    items: int = 1,
+    subtask: int = 0,
+    state: str = "a",
+    mode: DistributionMode = SPLIT,
+) -> Tally:
+    return Tally(0, Slot.OPERATOR, in_result, subtask, state, mode, items, 10, digest)
+
+
+def compare(*tallies: Tally) -> None:
+    _compare_bags(operator("op"), tallies)
+
+
+@pytest.mark.parametrize("mode", [SPLIT, UNION])
+def test_the_same_bag_may_lie_elsewhere(mode: DistributionMode) -> None:
+    compare(
+        tally(False, 5, items=2, mode=mode),
+        tally(False, MODULUS - 1, subtask=1, mode=mode),
+        tally(True, 3, subtask=2, items=1, mode=mode),
+        tally(True, 1, subtask=0, items=2, mode=mode),
+    )
+
+
+@pytest.mark.parametrize("mode", [SPLIT, UNION])
+@pytest.mark.parametrize(
+    "result",
+    [
+        [],
+        [tally(True, 5)],
+        [tally(True, 12)],
+        [tally(True, 13, items=2)],
+        [tally(True, 12, items=2), tally(True, 12, items=2)],
+        [tally(True, 12, items=2, state="b")],
+        [tally(True, 12, items=2), tally(True, 0, items=1)],
+        [tally(True, 12, items=2), tally(True, 1, items=0)],
+    ],
+)
+def test_another_bag_is_found(result: Sequence[Tally], mode: DistributionMode) -> None:
+    source = [tally(False, 5), tally(False, 7, subtask=1)]
+    with pytest.raises(IntegrityError, match="lost, doubled or changed") as caught:
+        compare(*(tally._replace(mode=mode) for tally in (*source, *result)))
+    assert caught.value.state == "a"
+    assert str(caught.value.expected).startswith("2 elements")
+
+
+def test_what_only_the_result_has_is_found() -> None:
+    with pytest.raises(IntegrityError, match="lost, doubled or changed") as caught:
+        compare(tally(False, 5), tally(True, 5), tally(True, 9, state="z"))
+    assert caught.value.state == "z"
+
+
+def test_copies_are_no_bag() -> None:
+    compare(tally(False, 5, mode=BROADCAST), tally(True, 5, mode=BROADCAST), tally(True, 5, subtask=1, mode=BROADCAST))
+
+
+def holding(parallelism: int, *subtasks: int) -> Operator:
+    states = {"a": (BROADCAST, 1)}
+    return operator("op", parallelism, elements=tuple(element_stream(i, states) for i in subtasks))
+
+
+def copies(source: dict[int, int], result: dict[int, int], *, of: Operator, parallelism: int) -> None:
+    tallies = [tally(False, digest, subtask=i, mode=BROADCAST) for i, digest in source.items()]
+    tallies += [tally(True, digest, subtask=i, mode=BROADCAST) for i, digest in result.items()]
+    _compare_broadcasts(of, operator("op", parallelism), Slot.OPERATOR, tallies)
+
+
+def test_every_subtask_has_a_copy() -> None:
+    """One of those that are there, which may differ."""
+    of = holding(2, 0, 1)
+    copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 5}, of=of, parallelism=3)
+    copies({0: 5, 1: 6}, {0: 6}, of=of, parallelism=1)
+    for parallelism, result in ((3, {0: 5, 1: 6}), (3, {}), (1, {0: 5, 1: 6}), (3, {0: 5, 1: 6, 3: 5})):
+        with pytest.raises(IntegrityError, match="missing in a subtask") as caught:
+            copies({0: 5, 1: 6}, result, of=of, parallelism=parallelism)
+        assert caught.value.state == "a"
+
+
+def test_at_the_same_parallelism_those_have_one_that_had_one() -> None:
+    copies({1: 5}, {1: 5}, of=holding(2, 1), parallelism=2)
+    for result in ({0: 5}, {0: 5, 1: 5}, {}):
+        with pytest.raises(IntegrityError, match="missing in a subtask"):
+            copies({1: 5}, result, of=holding(2, 1), parallelism=2)
+    copies({1: 5}, {0: 5, 1: 5, 2: 5}, of=holding(2, 1), parallelism=3)
+
+
+def test_a_copy_of_nothing_is_found() -> None:
+    with pytest.raises(IntegrityError, match="differs from all copies in the source") as caught:
+        copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 7}, of=holding(2, 0, 1), parallelism=3)
+    assert (caught.value.state, caught.value.found) == ("a", "another copy in subtask 2")
+
+
+def test_states_with_copies_are_those_of_the_slot() -> None:
+    """The bags of other states are not looked at."""
+    of = operator("op", 1, raw_elements=(element_stream(0, {"a": (BROADCAST, 1)}),))
+    _compare_broadcasts(of, operator("op", 2), Slot.OPERATOR, [])
+    with pytest.raises(IntegrityError, match="missing in a subtask"):
+        _compare_broadcasts(of, operator("op", 2), Slot.RAW_OPERATOR, [])
+    same = [tally(side, 5, subtask=i, mode=BROADCAST) for side in (False, True) for i in range(2)]
+    bag = tally(True, 99, subtask=1)
+    _compare_broadcasts(holding(2, 0, 1), operator("op", 2), Slot.OPERATOR, [*same, bag])

@@ -1,0 +1,116 @@
+"""A proof by files passes what is sound, says of what it is, and reads no row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.execution.compare.validation.compare import FileCheck
+from rescale.execution.compare.validation.record_compare import RecordCheck
+from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.flink.metadata.checkpoint_metadata import OperatorState
+from rescale.flink.metadata.handles import IncrementalHandle
+from rescale.plan.proof import Proof
+from rescale.runstate.publication import publish
+from rescale.text.errors import RequestError
+from support import snapshots
+from support.edited import edit, relocated
+from support.pipeline import move, plan_rescale
+from support.slow import slow, slow_but
+from support.spoilt import NATIVE
+
+ELSEWHERE = tuple(
+    f"{line}-{name}" for line in ("1.20", "2") for name in ("rocksdb-incremental", "rocksdb-changing", "file-merging")
+)
+"""Snapshots with absolute paths."""
+CASES = list(zip((*snapshots.with_databases(), *ELSEWHERE), cycle(("refer", "copy")), strict=False))
+QUICK = [("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
+
+
+@dataclass(frozen=True)
+class Watched(Loop):
+    """Remembers what there was to do."""
+
+    seen: list[Any] = field(default_factory=list)
+
+    def run(self, work: Any, units: Any, progress: Any, **options: Any) -> list[Any]:
+        self.seen.extend(unit for _, unit in units)
+        return super().run(work, units, progress, **options)
+
+
+@pytest.mark.parametrize("parallelisms", [(2, 5), slow((1, 3, 8))], ids=str)
+@pytest.mark.parametrize("case", slow_but(lambda case: case in QUICK, CASES), ids="-".join)
+def test_what_is_sound_is_proven_to_either_depth(
+    case: tuple[str, str], parallelisms: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Files that the plan takes whole are proven by files, and those that RocksDB has rewritten by records."""
+    name, files = case
+    source = relocated(name, tmp_path / "source")
+    for parallelism in parallelisms:
+        plan = plan_rescale(str(source), str(tmp_path / f"target-{parallelism}"), [str(parallelism)], files=files)
+        move(plan, Loop())
+        tasks = Watched()
+        certificate = validate_coverage(plan, tasks, Proof.FILES)
+        publish(plan)
+        expected = [
+            (len(operator.databases), len(operator.compacted)) if operator.databases else None
+            for operator in plan.operators
+        ]
+        directories = [operator.directories for operator in certificate.operators]
+        assert [proof and (proof.by_files, proof.by_records) for proof in directories] == expected
+        assert certificate.proof == ("files" if any(expected) else "records")
+        copied = sum(proof.files_copied for proof in directories if proof)
+        assert sum(isinstance(unit, FileCheck) for unit in tasks.seen) == copied
+        compacted = any(operator.compacted for operator in plan.operators)
+        assert any(isinstance(unit, RecordCheck) for unit in tasks.seen) is compacted
+        assert ("no row was read" in str(certificate.does_not_prove)) is any(expected)
+        referred = sum(proof.files_referred_to for proof in directories if proof)
+        assert ("were not read" in str(certificate.does_not_prove)) is (referred > 0)
+        again = validate_published(plan.source, plan.target, Loop(), Proof.FILES)
+        assert again.operators == certificate.operators
+        deeper = validate_published(plan.source, plan.target, Loop(), Proof.RECORDS)
+        assert (deeper.proof, deeper.does_not_prove) != ("files", certificate.does_not_prove)
+        assert not [operator for operator in deeper.operators if operator.directories]
+
+
+def test_where_all_files_are_referred_to_nothing_is_left_for_tasks(tmp_path: Path) -> None:
+    source = relocated(NATIVE, tmp_path / "source")
+
+    def of_rocksdb(operator: OperatorState) -> bool:
+        return any(
+            isinstance(subtask.state.managed_keyed, IncrementalHandle) for subtask in operator.subtasks if subtask.state
+        )
+
+    edit(source, lambda read: replace(read, operators=tuple(filter(of_rocksdb, read.operators))))
+    plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
+    move(plan, Loop())
+    tasks = Watched()
+    assert validate_coverage(plan, tasks, Proof.FILES).proof == "files"
+    assert tasks.seen == []
+
+
+@pytest.mark.parametrize("name", ["2-canonical-rocksdb", "2-heap-native"])
+def test_a_proof_by_files_of_what_has_none_is_refused(name: str, tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["3"])
+    move(plan, Loop())
+    with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
+        validate_coverage(plan, Loop(), Proof.FILES)
+    validate_coverage(plan, Loop())
+    publish(plan)
+    with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
+        validate_published(plan.source, plan.target, Loop(), Proof.FILES)
+
+
+def test_a_run_that_is_taken_up_again_may_go_deeper(tmp_path: Path) -> None:
+    """The depth is no part of the plan."""
+    source = relocated(NATIVE, tmp_path / "source")
+    plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
+    move(plan, Loop())
+    assert validate_coverage(plan, Loop(), Proof.FILES).proof == "files"
+    assert validate_coverage(plan, Loop(), Proof.RECORDS).proof == "records"
+    assert publish(plan).proof is Proof.RECORDS

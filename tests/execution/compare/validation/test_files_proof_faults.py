@@ -1,0 +1,201 @@
+"""Each fault that a proof by files is about is found by it, and all that rows tell by a proof by records, too."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from rescale.execution.steps import validate_coverage
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.proof import Proof
+from rescale.rocksdb.manifest.edit_reader import InternalKey
+from rescale.rocksdb.manifest.version_edit import RANGE_DELETION, LiveFile
+from rescale.rocksdb.sst.tombstone import write_tombstone
+from rescale.runstate.publication import publish
+from rescale.text.errors import IntegrityError
+from support import snapshots
+from support.edited import relocated
+from support.pipeline import move, plan_rescale
+from support.spoilt import NATIVE, Spoilt, flipped, made, own_file, range_file
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    made(folder, "copy")
+    return folder
+
+
+@pytest.fixture
+def spoilt(whole: Path, tmp_path: Path) -> Spoilt:
+    shutil.copytree(whole / "source", tmp_path / "source")
+    shutil.copytree(whole / "target", tmp_path / "target")
+    return Spoilt(tmp_path / "source" / Path(snapshots.directory(NATIVE)).name, tmp_path / "target")
+
+
+def another_of_the_same_size(spoilt: Spoilt) -> None:
+    flipped(spoilt.path(0, own_file(spoilt).name), 20)
+
+
+def cut(spoilt: Spoilt) -> None:
+    path = spoilt.path(0, own_file(spoilt).name)
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def missing(spoilt: Spoilt) -> None:
+    spoilt.path(0, own_file(spoilt).name).unlink()
+
+
+def forgotten(spoilt: Spoilt) -> None:
+    """By MANIFEST and handle."""
+    name = own_file(spoilt).name
+    spoilt.change(0, lambda file: None if file.name == name else file)
+
+
+def no_deleted_range(spoilt: Spoilt) -> None:
+    name = range_file(spoilt).name
+    spoilt.change(0, lambda file: None if file.name == name else file)
+
+
+def wider(spoilt: Spoilt) -> None:
+    """A deleted range that hides some of the subtask's own rows."""
+    wrong, family = range_file(spoilt), spoilt.state(0)
+    begin, end = wrong.smallest, wrong.largest
+    own = spoilt.databases()[0].key_groups
+    if begin == bytes([own.last + 1]):
+        begin = bytes([own.last])
+    else:
+        end = bytes([own.first + 1])
+    sequence = wrong.smallest_sequence
+    data = write_tombstone(begin, end, sequence, column_family=(family.id, family.name), created=1)
+    path = spoilt.path(0, wrong.name)
+    spoilt.resize({path.name: spoilt.put(path, data)})
+    changed = replace(
+        wrong,
+        size=len(data),
+        smallest_key=InternalKey(begin, sequence, RANGE_DELETION),
+        largest_key=wrong.largest_key._replace(user_key=end),
+    )
+    spoilt.change(0, lambda file: changed if file.name == wrong.name else file)
+
+
+def other_sequence(spoilt: Spoilt) -> None:
+    """Give a file in level 0 another smallest sequence number in the MANIFEST."""
+    newest = own_file(spoilt)
+    assert newest.level == 0
+    spoilt.change(
+        0,
+        lambda file: replace(file, smallest_sequence=file.smallest_sequence - 1) if file.name == newest.name else file,
+    )
+
+
+def other_level(spoilt: Spoilt) -> None:
+    name = own_file(spoilt).name
+    spoilt.change(0, lambda file: replace(file, level=3) if file.name == name else file)
+
+
+def older_range(spoilt: Spoilt) -> None:
+    """A deleted range that is older than the rows that it is to hide: in the file and in the MANIFEST."""
+    wrong, family = range_file(spoilt), spoilt.state(0)
+    data = write_tombstone(wrong.smallest, wrong.largest, 1, column_family=(family.id, family.name), created=1)
+    path = spoilt.path(0, wrong.name)
+    spoilt.resize({path.name: spoilt.put(path, data)})
+    key = wrong.smallest_key._replace(sequence=1)
+    changed = replace(wrong, size=len(data), smallest_key=key, smallest_sequence=1, largest_sequence=1)
+    spoilt.change(0, lambda file: changed if file.name == wrong.name else file)
+
+
+def damaged_range(spoilt: Spoilt) -> None:
+    flipped(spoilt.path(0, range_file(spoilt).name), 10)
+
+
+def other_options(spoilt: Spoilt) -> None:
+    (name,) = (file.name for file in spoilt.databases()[0].files if file.name.startswith("OPTIONS"))
+    path = spoilt.path(0, name)
+    path.write_bytes(path.read_bytes().replace(b"max_open_files", b"max_open_fileS"))
+
+
+def test_what_is_not_spoilt(spoilt: Spoilt) -> None:
+    for proof in (Proof.RECORDS, Proof.FILES):
+        assert spoilt.validate(proof).proof == proof
+    assert range_file(spoilt)
+
+
+BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
+"""Proofs that find a fault: a proof by records finds all faults but those that no row shows."""
+
+
+@pytest.mark.parametrize(
+    ("plant", "found_by", "said"),
+    [
+        (another_of_the_same_size, BOTH, r"differs between the result and the source|cannot be read back"),
+        (cut, BOTH, "cannot be read as a snapshot"),
+        (missing, BOTH, "files of the result are missing|cannot be read as a snapshot"),
+        (forgotten, BOTH, "is missing"),
+        (no_deleted_range, BOTH, "rows of foreign key groups are not hidden"),
+        (wider, BOTH, "a range is deleted that belongs to the subtask"),
+        (other_sequence, BOTH, "not as old as they were"),
+        (other_level, BOTH, "not where it was"),
+        (older_range, BOTH, "older than rows that it is to hide"),
+        (damaged_range, BOTH, "cannot be read back"),
+        (other_options, FILES, "differs between the result and the source"),
+    ],
+)
+def test_a_fault_is_found(
+    plant: Callable[[Spoilt], None], found_by: Sequence[Proof], said: str, spoilt: Spoilt
+) -> None:
+    plant(spoilt)
+    for proof in found_by:
+        with pytest.raises(IntegrityError, match=said) as caught:
+            spoilt.validate(proof)
+        assert caught.value.exit_code == 4
+        assert caught.value.path
+        assert str(spoilt.target) in caught.value.path
+
+
+@pytest.fixture(scope="module")
+def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
+    """Whose directories are RocksDB's own work, and go by records."""
+    folder = tmp_path_factory.mktemp("rewritten")
+    source = relocated(NATIVE, folder / "source")
+    with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
+        plan = plan_rescale(str(source), str(folder / "target"), ["3"], files="copy")
+    assert any(operator.compacted for operator in plan.operators)
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    publish(plan)
+    return Spoilt(source, folder / "target")
+
+
+def begins_late(file: LiveFile) -> LiveFile:
+    key = file.smallest_key
+    return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
+
+
+def ends_early(file: LiveFile) -> LiveFile:
+    return replace(file, largest_key=file.largest_key._replace(user_key=file.smallest))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), [(begins_late, "begin behind its first row"), (ends_early, "end before its last row")]
+)
+def test_a_manifest_that_has_rows_outside_of_their_file_is_found(
+    change: Callable[[LiveFile], LiveFile], said: str, rewritten: Spoilt, tmp_path: Path
+) -> None:
+    """A job would not find these rows, and iterators see all of them."""
+    shutil.copytree(rewritten.target, tmp_path / "target")
+    spoilt = Spoilt(rewritten.source, tmp_path / "target")
+    spoilt.change(0, change)
+    for proof in (Proof.RECORDS, Proof.FILES):
+        with pytest.raises(IntegrityError, match=f"cannot be read back: the MANIFEST has .* {said}") as caught:
+            spoilt.validate(proof)
+        assert caught.value.path == str(spoilt.manifest(0)[0])
+        assert caught.value.operator
+        assert caught.value.state
+        assert caught.value.expected != caught.value.found
+        assert caught.value.advice == "ask for a canonical result (--format canonical)"

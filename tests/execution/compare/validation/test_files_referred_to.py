@@ -1,0 +1,95 @@
+"""Files of the source that a result refers to: each is the one that it stands for, pinned, and as it was."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.execution.steps import validate_coverage
+from rescale.execution.tasks.in_process import Loop
+from rescale.flink.metadata.handles import FileStream
+from rescale.plan.proof import Proof
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import publish
+from rescale.text.errors import IntegrityError, SnapshotError
+from support.edited import edit, with_streams
+from support.spoilt import Spoilt, flipped, made, own_file
+
+
+def test_of_files_that_are_referred_to_each_must_be_the_one_that_it_stands_for(tmp_path: Path) -> None:
+    """Two files of one size, each in the place of the other."""
+    plan = made(tmp_path, "refer", "2-rocksdb-heap-timers")
+    spoilt = Spoilt(Path(plan.source), Path(plan.target))
+    (Path(places_of(plan).certificate)).unlink()
+    by_size: dict[int, set[str]] = {}
+
+    def listed(file: Any) -> Any:
+        if isinstance(file, FileStream):
+            by_size.setdefault(file.size, set()).add(file.path)
+        return file
+
+    edit(spoilt.target, lambda metadata: with_streams(metadata, listed))
+    first, other, *_ = max(by_size.values(), key=len)
+    swap = {first: other, other: first}
+    edit(
+        spoilt.target,
+        lambda metadata: with_streams(
+            metadata,
+            lambda stream: (
+                replace(stream, path=swap[stream.path])
+                if isinstance(stream, FileStream) and stream.path in swap
+                else stream
+            ),
+        ),
+    )
+    for proof in (Proof.RECORDS, Proof.FILES):
+        with pytest.raises(IntegrityError):
+            spoilt.validate(proof)
+
+
+def test_a_copy_that_lies_among_the_files_of_the_source_is_none_of_them(tmp_path: Path) -> None:
+    """The same bytes, but nobody has pinned them, or sees to it that they stay."""
+    plan = made(tmp_path, "refer")
+    spoilt = Spoilt(Path(plan.source), Path(plan.target))
+    (Path(places_of(plan).certificate)).unlink()
+    (referred,) = {spoilt.path(0, own_file(spoilt).name)}
+    copy = referred.with_name("a-copy.sst")
+    copy.write_bytes(referred.read_bytes())
+
+    def moved(stream: Any) -> Any:
+        if isinstance(stream, FileStream) and stream.path.endswith(str(referred)):
+            return replace(stream, path=stream.path.replace(str(referred), str(copy)))
+        return stream
+
+    edit(spoilt.target, lambda metadata: with_streams(metadata, moved))
+    for proof in (Proof.RECORDS, Proof.FILES):
+        with pytest.raises(IntegrityError, match="does not belong to the source") as caught:
+            spoilt.validate(proof)
+        assert caught.value.path == str(copy)
+
+
+def test_a_file_that_is_referred_to_and_has_changed_is_found(tmp_path: Path) -> None:
+    """With the same bytes or others; before validation it is the source that has changed."""
+    plan = made(tmp_path, "refer")
+    spoilt = Spoilt(Path(plan.source), Path(plan.target))
+    (referred,) = {spoilt.path(0, own_file(spoilt).name)}
+    assert referred.parent == spoilt.source
+    for proof in (Proof.RECORDS, Proof.FILES):
+        assert spoilt.validate(proof).proof == proof
+    flipped(referred, 20)
+    os.utime(referred, ns=(1, 1))
+    for proof in (Proof.RECORDS, Proof.FILES):
+        with pytest.raises(
+            IntegrityError, match="that the result refers to is gone, or is not the certified version"
+        ) as caught:
+            spoilt.validate(proof)
+        assert caught.value.path == str(referred)
+    with pytest.raises(IntegrityError, match="that the result refers to is gone, or is not the certified version"):
+        publish(plan)
+    with pytest.raises(SnapshotError, match="changed since the plan was made") as changed:
+        validate_coverage(plan, Loop(), Proof.FILES)
+    assert changed.value.path == str(referred)

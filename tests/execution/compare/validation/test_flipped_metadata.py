@@ -1,0 +1,86 @@
+"""No flip in the metadata of a published result goes unnoticed, as long as its certificate lies beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.runstate.certificate import Certificate
+from rescale.runstate.places import places_of
+from rescale.text.errors import IntegrityError, RescaleError
+from support import snapshots
+from support.edited import edit_operators
+from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    home = tmp_path_factory.mktemp("flipped")
+    made = plan_rescale(snapshots.directory("2-finished"), str(home / "target"), ["3"])
+    execute_without_spark(made)
+    return made
+
+
+def validate(plan: Plan) -> Certificate:
+    return validate_published(plan.source, plan.target, Loop())
+
+
+@pytest.mark.parametrize("flips", [60, slow(300)])
+def test_none_is_missed(plan: Plan, flips: int) -> None:
+    metadata = Path(places_of(plan).metadata)
+    whole = metadata.read_bytes()
+    missed = []
+    try:
+        for at in range(0, len(whole), max(1, len(whole) // flips)):
+            metadata.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+            try:
+                validate(plan)
+            except RescaleError:
+                continue
+            else:
+                missed.append(at)
+    finally:
+        metadata.write_bytes(whole)
+    assert missed == []
+    assert validate(plan).verdict == "complete"
+
+
+def test_the_shape_of_an_operator_without_state_is_compared(plan: Plan) -> None:
+    metadata = Path(places_of(plan).metadata)
+    whole = metadata.read_bytes()
+    changed = []
+    try:
+        edit_operators(
+            metadata.parent,
+            lambda entry: (
+                entry
+                if any(subtask.state for subtask in entry.subtasks) or entry.max_parallelism == 1
+                else changed.append(entry.operator_id) or replace(entry, max_parallelism=2176)
+            ),
+        )
+        assert changed
+        with pytest.raises(IntegrityError, match="does not have the certified shape") as caught:
+            validate(plan)
+        assert "2176" in str(caught.value.found)
+    finally:
+        metadata.write_bytes(whole)
+
+
+def test_without_its_certificate_it_is_said_what_was_not_compared(plan: Plan) -> None:
+    assert "no certificate lies beside" not in str(validate(plan).does_not_prove)
+    certificate = Path(places_of(plan).certificate)
+    away = certificate.rename(certificate.with_name("away"))
+    try:
+        assert "no certificate lies beside" in str(validate(plan).does_not_prove)
+    finally:
+        away.rename(certificate)
+
+
+def test_what_no_pin_of_a_local_file_tells_is_said(plan: Plan) -> None:
+    assert "kept its size and modification time" in str(validate(plan).does_not_prove)

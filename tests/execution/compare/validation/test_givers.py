@@ -1,0 +1,193 @@
+"""Streams that a new stream is compared with: the same as by comparing all pairs, with far fewer looks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.execution.compare.validation.coverage import check_elements, check_rekeyed, pair_key_groups
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.flink.givers import Givers
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_state import OperatorStateHeader, merge_operator_state_headers
+from rescale.flink.slot import Slot
+from rescale.flink.state_meta_info import StateMetaInfo
+from rescale.snapshot.model import ElementStream, KeyedStream, Operator
+from rescale.text.errors import IntegrityError
+from support.snapshot_bytes import keyed_header, keyed_state
+from support.synthetic import element_stream, keyed_stream, operator
+
+
+class Ranged(NamedTuple):
+    number: int
+    key_groups: KeyGroupRange
+
+
+def compared_with_each(streams: Sequence[Ranged], own: KeyGroupRange) -> list[Ranged]:
+    """The slow twin."""
+    return [stream for stream in streams if len(stream.key_groups.intersection(own))]
+
+
+ranges = st.builds(lambda first, size: KeyGroupRange(first, first + size - 1), st.integers(0, 60), st.integers(0, 12))
+
+
+@given(st.lists(ranges, max_size=30), st.lists(ranges, min_size=1, max_size=10))
+def test_the_streams_with_key_groups_are_found(theirs: list[KeyGroupRange], ours: list[KeyGroupRange]) -> None:
+    """Also where they overlap, are empty, or are in no order."""
+    streams = [Ranged(i, key_groups) for i, key_groups in enumerate(theirs)]
+    givers = Givers(streams)
+    for own in ours:
+        assert givers.of(own) == compared_with_each(streams, own)
+
+
+@given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 50))
+def test_as_flink_cuts_them(maximum: int, before: int, after: int) -> None:
+    before, after = min(before, maximum), min(after, maximum)
+    streams = [Ranged(i, key_group_range(maximum, before, i)) for i in range(before)]
+    givers = Givers(streams)
+    for i in range(after):
+        own = key_group_range(maximum, after, i)
+        assert givers.of(own) == compared_with_each(streams, own)
+
+
+def header_of(*names: str) -> KeyedHeader:
+    return read_keyed_header(keyed_header(*map(keyed_state, names)), "")
+
+
+HEADERS = [header_of("a", "b"), header_of("b", "a"), header_of("a"), header_of("c", "a"), header_of()]
+
+
+def with_header(subtask: int, header: KeyedHeader) -> KeyedStream:
+    return keyed_stream(subtask, {}, Framing.CANONICAL, header, first=0, last=0)
+
+
+def has_more(states: Sequence[StateMetaInfo], theirs: Sequence[Sequence[StateMetaInfo]]) -> bool:
+    """Whether there is a state that none of the others know."""
+    return not {state.name for state in states} <= {state.name for some in theirs for state in some}
+
+
+def merged_one_by_one(givers: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]] | None:
+    """The slow twin, by subtask; None where the header of the stream is not what comes of them all."""
+    parsed = [candidate.parsed for candidate in (stream, *givers) if candidate.parsed is not None]
+    merged = merge_keyed_headers(parsed)
+    if merged.header != stream.parsed or has_more(parsed[0].states, [header.states for header in parsed[1:]]):
+        return None
+    tables = zip(givers, merged.id_maps[1:], strict=True)
+    return {giver.subtask: table for giver, table in tables if table != tuple(range(len(table)))}
+
+
+@given(st.lists(st.tuples(st.sampled_from(HEADERS), st.lists(st.sampled_from(HEADERS), min_size=1)), min_size=1))
+def test_headers_are_merged_as_if_each_were_looked_at(streams: list[tuple[KeyedHeader, list[KeyedHeader]]]) -> None:
+    headers = KeyedHeaders("op")
+    for own, theirs in streams:
+        stream, givers = with_header(0, own), [with_header(i, header) for i, header in enumerate(theirs)]
+        expected = merged_one_by_one(givers, stream)
+        if expected is None:
+            with pytest.raises(IntegrityError, match="header of subtask 0"):
+                headers.compare(different(givers), stream)
+        else:
+            tables = headers.compare(different(givers), stream)
+            assert {g.subtask: tables[g.header] for g in givers if g.header in tables} == expected
+
+
+def lists(*names: str) -> OperatorStateHeader:
+    return OperatorStateHeader(6, False, header_of(*names).states, ())
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([lists("a", "b"), lists("b"), lists("b", "a")]),
+            st.lists(st.sampled_from([lists("a", "b"), lists("b"), lists("b", "a")]), min_size=1),
+        ),
+        min_size=1,
+    )
+)
+def test_headers_of_operator_state_are_too(
+    streams: list[tuple[OperatorStateHeader, list[OperatorStateHeader]]],
+) -> None:
+    headers = ElementHeaders("op")
+    for own, theirs in streams:
+        stream, givers = element_stream(0, {}, own), [element_stream(i, {}, header) for i, header in enumerate(theirs)]
+        more = has_more(own.list_states, [header.list_states for header in theirs])
+        if merge_operator_state_headers([own, *theirs]) == own and not more:
+            headers.compare(different(givers), stream)
+        else:
+            with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):
+                headers.compare(different(givers), stream)
+
+
+class Looks:
+    """Counts how often two ranges are intersected, and two headers merged."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ranges = self.headers = 0
+        intersection = KeyGroupRange.intersection
+
+        def counted(mine: KeyGroupRange, other: KeyGroupRange) -> KeyGroupRange:
+            self.ranges += 1
+            return intersection(mine, other)
+
+        def merged(headers: Sequence[KeyedHeader], left_out: Collection[str]) -> object:
+            self.headers += len(headers)
+            return merge_keyed_headers(headers, left_out)
+
+        monkeypatch.setattr(KeyGroupRange, "intersection", counted)
+        monkeypatch.setattr("rescale.execution.compare.validation.headers.merge_keyed_headers", merged)
+
+
+BEFORE, AFTER, MAXIMUM = 1000, 800, 4096
+
+
+def keyed(parallelism: int, maximum: int, headers: Sequence[KeyedHeader]) -> Operator:
+    streams = []
+    for subtask in range(parallelism):
+        own = key_group_range(maximum, parallelism, subtask)
+        groups = dict.fromkeys(range(own.first, own.last + 1), 10)
+        header = headers[subtask % len(headers)]
+        streams.append(keyed_stream(subtask, groups, Framing.CANONICAL, header, first=own.first, last=own.last, file=1))
+    return operator("op", parallelism, maximum, keyed=tuple(streams))
+
+
+def test_a_thousand_subtasks_are_not_compared_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = keyed(BEFORE, MAXIMUM, HEADERS[:1]), keyed(AFTER, MAXIMUM, HEADERS[:1])
+    looks = Looks(monkeypatch)
+    assert len(pair_key_groups(old, new, Slot.KEYED)) == MAXIMUM
+    assert looks.ranges < 3 * (BEFORE + AFTER)
+    assert looks.headers == 0
+
+
+def test_nor_are_their_headers_where_records_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = keyed(BEFORE, MAXIMUM, HEADERS[:3]), keyed(AFTER, 2 * MAXIMUM, HEADERS[:1])
+    looks = Looks(monkeypatch)
+    check_rekeyed(old, new)
+    assert looks.ranges == 0
+    assert looks.headers == 4, "three that differ, and the new one"
+
+
+def test_nor_those_of_operator_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    merges = []
+
+    def merged(headers: Sequence[OperatorStateHeader]) -> OperatorStateHeader:
+        merges.append(len(headers))
+        return merge_operator_state_headers(headers)
+
+    monkeypatch.setattr("rescale.execution.compare.validation.headers.merge_operator_state_headers", merged)
+
+    def dealt(parallelism: int, headers: Sequence[OperatorStateHeader]) -> tuple[ElementStream, ...]:
+        states = {"a": (DistributionMode.SPLIT_DISTRIBUTE, 1)}
+        return tuple(element_stream(i, states, headers[i % len(headers)]) for i in range(parallelism))
+
+    for after in (AFTER, BEFORE):
+        both = [lists("a", "b"), lists("a")]
+        old = operator("op", BEFORE, elements=dealt(BEFORE, both))
+        new = operator("op", after, elements=dealt(after, both if after == BEFORE else both[:1]))
+        check_elements(old, new, Slot.OPERATOR)
+    assert merges == [3]

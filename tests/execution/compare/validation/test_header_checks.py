@@ -1,0 +1,312 @@
+"""Headers of a result say what those of its source say, and the streams of timers list their services."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import pytest
+
+from rescale.execution.compare.validation.coverage import check_rekeyed
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.execution.compare.validation.timer_coverage import check_raw_timers
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
+from rescale.flink.operator_state import OperatorStateHeader
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator
+from rescale.text.errors import IntegrityError
+from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, keyed_header, keyed_state, parsed
+from support.synthetic import element_stream, keyed_stream, operator
+
+
+def header_of(*names: str, value: bytes = LONG) -> KeyedHeader:
+    return read_keyed_header(keyed_header(*(keyed_state(name, value=value) for name in names)), "")
+
+
+A, AB, BA, B = header_of("a"), header_of("a", "b"), header_of("b", "a"), header_of("b")
+
+
+def stream(header: KeyedHeader, subtask: int = 0) -> KeyedStream:
+    return keyed_stream(subtask, {}, Framing.CANONICAL, header, first=0, last=1)
+
+
+def unread(raw: bytes, subtask: int = 0) -> KeyedStream:
+    """Whose header is not understood."""
+    return keyed_stream(subtask, {}, Framing.CANONICAL, raw, first=0, last=1)
+
+
+def directory(header: KeyedHeader) -> Database:
+    raw = write_keyed_header(header)
+    return Database(0, KeyGroupRange(0, 1), Extent(1, 0, len(raw)), raw, header, ())
+
+
+def compare(
+    givers: Sequence[KeyedStream | Database],
+    taker: KeyedStream | Database,
+    *,
+    left_out: Collection[str] = (),
+    timers: Sequence[KeyedStream] = (),
+) -> dict[bytes, tuple[int, ...]]:
+    return KeyedHeaders("op", timers, left_out).compare(givers, taker)
+
+
+def refused(givers: Sequence[KeyedStream | Database], taker: KeyedStream | Database, said: str, **more: object) -> None:
+    with pytest.raises(IntegrityError, match=said) as caught:
+        compare(givers, taker, **more)  # type: ignore[arg-type]
+    assert caught.value.operator == "op"
+
+
+def test_the_same_headers_need_not_be_understood() -> None:
+    assert compare([unread(b"x"), unread(b"x", 1)], unread(b"x")) == {}
+    for givers, taker in (([unread(b"x")], unread(b"y")), ([stream(A)], unread(b"y")), ([unread(b"x")], stream(A))):
+        refused(givers, taker, "differs from the source's")
+    refused([stream(A), unread(b"x", 1)], stream(A), "differs from the source's")
+
+
+def test_ids_are_those_of_the_result() -> None:
+    assert compare([stream(A), stream(B, 1)], stream(AB)) == {stream(B).header: (1,)}
+    assert compare([stream(AB), stream(BA, 1)], stream(BA)) == {stream(AB).header: (1, 0)}
+    assert compare([stream(AB), stream(A, 1)], stream(AB)) == {}
+
+
+@pytest.mark.parametrize(
+    ("givers", "taker", "said"),
+    [
+        ([A, B], A, "header of subtask 0: result and source differ"),
+        ([AB], A, "header of subtask 0: result and source differ"),
+        ([A], AB, "that the source does not have"),
+        ([AB, A], header_of("a", "b", "c"), "that the source does not have"),
+        ([A], header_of("a", value=STRING), "does not agree with the source's"),
+        ([A], replace(A, compressed=True), "does not agree with the source's"),
+        ([A], replace(A, key_serializer=parsed(LONG)), "does not agree with the source's"),
+        ([A], header_of("a", "a"), "does not agree with the source's"),
+    ],
+)
+def test_another_header_is_found(givers: Sequence[KeyedHeader], taker: KeyedHeader, said: str) -> None:
+    refused([stream(giver, i) for i, giver in enumerate(givers)], stream(taker), said)
+
+
+def test_a_directory_may_know_states_that_gave_it_nothing() -> None:
+    """But it must know all that did, and RocksDB packs blocks of its own."""
+    compare([directory(A)], directory(AB))
+    refused([directory(AB)], directory(A), "header of subtask 0: result and source differ")
+    compare([stream(replace(AB, compressed=True))], directory(AB))
+    refused([directory(A)], stream(AB), "that the source does not have")
+
+
+@pytest.mark.parametrize(("subtask", "maximum"), [(0, 8), (1, 8), (0, 128), (1, 128), (0, 3), (1, 3)])
+def test_the_headers_of_all_directories_are_compared_whatever_their_key_groups(subtask: int, maximum: int) -> None:
+    """Where records get others, each subtask has some of each: no range of the source says of which."""
+
+    def of(maximum: int, *headers: KeyedHeader) -> Operator:
+        lie = [
+            replace(directory(header), subtask=i, key_groups=key_group_range(maximum, len(headers), i))
+            for i, header in enumerate(headers)
+        ]
+        return operator("op", len(headers), maximum, databases=tuple(lie))
+
+    check_rekeyed(of(8, AB, AB), of(maximum, AB, AB))
+    headers = [AB, AB]
+    headers[subtask] = header_of("a", "b", value=STRING)
+    with pytest.raises(IntegrityError, match=f"the header of subtask {subtask} does not agree with the source's"):
+        check_rekeyed(of(8, AB, AB), of(maximum, *headers))
+
+
+def test_what_was_given_up_is_in_no_header() -> None:
+    compare([stream(AB)], stream(A), left_out=["b"])
+    assert compare([stream(BA)], stream(A), left_out=["b"]) == {stream(BA).header: (-1, 0)}
+    refused([stream(AB)], stream(AB), "result and source differ", left_out=["b"])
+    refused([stream(AB)], stream(A), "result and source differ")
+    refused([stream(AB)], stream(B), "result and source differ", left_out=["b"])
+
+
+SERVICE = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
+OTHER_SERVICE = TimerService("more", parsed(LONG), parsed(VOID_NAMESPACE))
+
+
+def raw_timers(
+    subtask: int, parallelism: int, maximum: int, *services: TimerService, first: int | None = None
+) -> KeyedStream:
+    own = key_group_range(maximum, parallelism, subtask)
+    begin = own.first if first is None else first
+    made = keyed_stream(subtask, {}, Framing.RAW, first=begin, last=begin + len(own) - 1)
+    return replace(made, services=services, parsed=timer_header(services) if services else None)
+
+
+def with_timers(parallelism: int, maximum: int, *services: TimerService) -> Operator:
+    streams = (raw_timers(i, parallelism, maximum, *services) for i in range(parallelism))
+    return operator("op", parallelism, maximum, raw_keyed=tuple(streams))
+
+
+def test_timers_that_become_states_are_in_the_header() -> None:
+    key = replace(A, key_serializer=parsed(LONG))
+    timers = [raw_timers(0, 1, 8, SERVICE)]
+    both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
+    compare([stream(key)], stream(both), timers=timers)
+    compare([], stream(timer_header([SERVICE])), timers=timers)
+    refused([stream(key)], stream(key), "result and source differ", timers=timers)
+    more = replace(key, states=(*both.states, *timer_header([OTHER_SERVICE]).states))
+    refused([stream(key)], stream(more), "that the source does not have", timers=timers)
+    packed = stream(replace(key, compressed=True)), stream(replace(both, compressed=True))
+    compare(packed[:1], packed[1], timers=timers)
+
+
+def as_streams(parallelism: int, maximum: int, header: KeyedHeader) -> Operator:
+    owns = (key_group_range(maximum, parallelism, i) for i in range(parallelism))
+    keyed = (
+        keyed_stream(i, {}, Framing.CANONICAL, header, first=own.first, last=own.last) for i, own in enumerate(owns)
+    )
+    return operator("op", parallelism, maximum, keyed=tuple(keyed))
+
+
+def test_where_records_moved_timers_became_states_or_did_not() -> None:
+    """An operator may have nothing but timers."""
+    key = replace(A, key_serializer=parsed(LONG))
+    both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
+    raw = with_timers(2, 8, SERVICE).raw_keyed
+    old = replace(as_streams(2, 8, key), raw_keyed=raw)
+    kept = with_timers(3, 16, SERVICE).raw_keyed
+    check_rekeyed(old, as_streams(3, 16, both))
+    check_rekeyed(old, replace(as_streams(3, 16, key), raw_keyed=kept))
+    check_rekeyed(replace(old, keyed=()), as_streams(3, 16, timer_header([SERVICE])))
+    for new, said in (
+        (as_streams(3, 16, key), "header of subtask 0"),
+        (replace(as_streams(3, 16, both), raw_keyed=kept), "header of subtask 0"),
+    ):
+        with pytest.raises(IntegrityError, match=said):
+            check_rekeyed(old, new)
+    with pytest.raises(IntegrityError, match="subtasks with keyed state"):
+        check_rekeyed(replace(old, keyed=()), operator("op", 3, 16))
+
+
+def test_streams_that_were_made_anew_list_the_states_of_all() -> None:
+    """Though their key groups stay."""
+    old = as_streams(2, 8, A)
+    old = replace(old, keyed=(old.keyed[0], as_streams(2, 8, B).keyed[1]))
+    check_rekeyed(old, as_streams(2, 8, AB))
+    with pytest.raises(IntegrityError, match="header of subtask 0: result and source differ"):
+        check_rekeyed(old, as_streams(2, 8, A))
+
+
+def test_timers_that_were_there_twice_are_there_once() -> None:
+    """As states, or as raw keyed state, and beside what was given up."""
+    key = replace(A, key_serializer=parsed(LONG))
+    both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
+    old = replace(as_streams(2, 8, both), raw_keyed=with_timers(2, 8, SERVICE).raw_keyed)
+    kept = with_timers(3, 16, SERVICE).raw_keyed
+    assert old.doubled_timers
+    check_rekeyed(old, as_streams(3, 16, both))
+    check_rekeyed(old, replace(as_streams(3, 16, key), raw_keyed=kept))
+    with pytest.raises(IntegrityError, match="header of subtask 0"):
+        check_rekeyed(old, replace(as_streams(3, 16, both), raw_keyed=kept))
+    with pytest.raises(IntegrityError, match="header of subtask 0"):
+        check_rekeyed(old, as_streams(3, 16, key))
+    given_up = replace(old, left_out=frozenset("a"))
+    check_rekeyed(given_up, replace(as_streams(3, 16, replace(key, states=())), raw_keyed=kept))
+    check_rekeyed(given_up, as_streams(3, 16, timer_header([SERVICE])))
+    with pytest.raises(IntegrityError, match="header of subtask 0"):
+        check_rekeyed(given_up, replace(as_streams(3, 16, key), raw_keyed=kept))
+
+
+def test_each_header_is_compared_with_those_that_gave_it_something() -> None:
+    """One answer is not taken for another's."""
+    headers = KeyedHeaders("op")
+    headers.compare([stream(A)], stream(A))
+    headers.compare([stream(AB)], stream(AB))
+    for givers, taker in (([AB], A), ([A], AB)):
+        with pytest.raises(IntegrityError):
+            headers.compare(list(map(stream, givers)), stream(taker))
+    assert headers.compare([stream(AB)], stream(BA)) == {stream(AB).header: (1, 0)}
+    assert headers.compare([stream(BA)], stream(BA)) == {}
+
+
+def test_of_streams_with_one_header_the_first_is_looked_at() -> None:
+    assert [differing.subtask for differing in different([stream(A, 3), stream(B, 4), stream(A, 5)])] == [3, 4]
+
+
+# Timers that stay raw keyed state.
+
+
+def test_raw_timers_are_of_their_subtasks_key_groups() -> None:
+    """And at the same maximum those have some that have some."""
+    old, new = with_timers(2, 8, SERVICE), with_timers(3, 8, SERVICE)
+    check_raw_timers(old, new)
+    check_raw_timers(old, replace(new, raw_keyed=new.raw_keyed[1:]))
+    moved = replace(new, raw_keyed=(raw_timers(0, 3, 8, SERVICE, first=1), *new.raw_keyed[1:]))
+    with pytest.raises(IntegrityError, match="key groups of the timers of subtask 0"):
+        check_raw_timers(old, moved)
+
+
+def test_where_key_groups_are_new_every_subtask_has_all_services() -> None:
+    old, new = with_timers(2, 8, SERVICE), with_timers(3, 16, SERVICE)
+    check_raw_timers(old, new)
+    check_raw_timers(old, replace(new, raw_keyed=()))
+    for those in (new.raw_keyed[1:], new.raw_keyed[:2], new.raw_keyed[::-1], (*new.raw_keyed, new.raw_keyed[2])):
+        with pytest.raises(IntegrityError, match="subtasks with raw timers"):
+            check_raw_timers(old, replace(new, raw_keyed=those))
+    with pytest.raises(IntegrityError, match="subtasks with raw timers"):
+        check_raw_timers(operator("op", 2, 8), new)
+    fewer = replace(new, raw_keyed=(*new.raw_keyed[:2], raw_timers(2, 3, 16, OTHER_SERVICE)))
+    both = replace(old, raw_keyed=(raw_timers(0, 2, 8, SERVICE), raw_timers(1, 2, 8, SERVICE, OTHER_SERVICE)))
+    check_raw_timers(both, with_timers(3, 16, SERVICE, OTHER_SERVICE))
+    with pytest.raises(IntegrityError, match="timer services of subtask 0"):
+        check_raw_timers(both, new)
+    with pytest.raises(IntegrityError, match="timer services of subtask 2"):
+        check_raw_timers(old, fewer)
+    with pytest.raises(IntegrityError, match="timer services of subtask 0"):
+        check_raw_timers(old, with_timers(3, 16, SERVICE, OTHER_SERVICE))
+    other = TimerService("timers", parsed(INT), parsed(VOID_NAMESPACE))
+    with pytest.raises(IntegrityError, match="timers of subtask 0 do not agree with the source's"):
+        check_raw_timers(old, with_timers(3, 16, other))
+
+
+# Operator state.
+
+
+def lists(*names: str, compressed: bool = False, broadcast: Sequence[str] = ()) -> OperatorStateHeader:
+    return OperatorStateHeader(6, compressed, header_of(*names).states, header_of(*broadcast).states)
+
+
+def elements(header: OperatorStateHeader | bytes) -> ElementStream:
+    return element_stream(0, {}, header)
+
+
+def test_headers_of_elements_need_not_be_understood_where_they_are_the_same() -> None:
+    ElementHeaders("op").compare([elements(b"x"), elements(b"x")], elements(b"x"))
+    for givers, taker in (([b"x"], b"y"), ([lists("a")], b"y"), ([b"x"], lists("a")), ([lists("a"), b"x"], lists("a"))):
+        with pytest.raises(IntegrityError, match="differs from the source's"):
+            ElementHeaders("op").compare([elements(giver) for giver in givers], elements(taker))
+
+
+@pytest.mark.parametrize(
+    ("givers", "taker", "said"),
+    [
+        ([lists("a", "b")], lists("a"), "result and source differ"),
+        ([lists("a"), lists("b")], lists("a"), "result and source differ"),
+        ([lists("a")], lists("a", "b"), "that the source does not have"),
+        ([lists("a")], lists("a", broadcast="b"), "that the source does not have"),
+        ([lists("a", broadcast="b")], lists("a"), "result and source differ"),
+        ([lists("a")], lists("a", compressed=True), "does not agree with the source's"),
+        (
+            [lists("a")],
+            replace(lists("a"), list_states=header_of("a", value=STRING).states),
+            "does not agree with the source's",
+        ),
+    ],
+)
+def test_another_header_of_elements_is_found(
+    givers: Sequence[OperatorStateHeader], taker: OperatorStateHeader, said: str
+) -> None:
+    headers = ElementHeaders("op")
+    for _ in range(2):  # what was refused once is not known as compared
+        with pytest.raises(IntegrityError, match=said) as caught:
+            headers.compare(list(map(elements, givers)), elements(taker))
+        assert caught.value.operator == "op"
+
+
+def test_headers_of_elements_are_merged() -> None:
+    givers = [elements(lists("a", broadcast="x")), elements(lists("b"))]
+    ElementHeaders("op").compare(givers, elements(lists("b", "a", broadcast="x")))

@@ -1,0 +1,61 @@
+"""Different keys are counted by their hashes, and not for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.execution.compare.validation.counting_loop import count_distinct
+from rescale.execution.compare.validation.key_counter import MOST_KEYS_COUNTED, KeyCounter
+
+
+@given(st.lists(st.lists(st.integers(-3, 3) | st.integers(-(1 << 31), (1 << 31) - 1)), max_size=5))
+def test_different_hashes_are_counted_once(batches: list[list[int]]) -> None:
+    counter = KeyCounter()
+    for batch in batches:
+        counter.add(np.array(batch, np.int32))
+    assert counter.count == len({code for batch in batches for code in batch})
+
+
+def test_counting_ends_at_a_hundred_thousand() -> None:
+    counter = KeyCounter()
+    for start in range(0, 150_000, 50_000):
+        counter.add(np.arange(start, start + 50_000, dtype=np.int32) * 8)
+        assert counter.count == min(start + 50_000, MOST_KEYS_COUNTED)
+
+
+CODES = st.integers(-3, 3) | st.integers(-(1 << 31), (1 << 31) - 1)
+BATCHES = st.lists(st.lists(CODES), max_size=5)
+
+
+def counted(loop: Callable[..., int], batches: Sequence[Sequence[int]], most: int) -> None:
+    """In a table that is as small as it may be: what it holds are the first hashes that differ."""
+    table, count, seen = np.full(16, -1, np.int64), 0, dict[int, None]()
+    for batch in batches:
+        with np.errstate(over="ignore"):  # where Python runs it
+            count = loop(np.array(batch, np.int32), table, count, most)
+        for code in batch:
+            if len(seen) < most:
+                seen[code & 0xFFFFFFFF] = None
+        assert count == len(seen)
+        assert sorted(table[table != -1]) == sorted(seen)
+
+
+@given(BATCHES)
+def test_so_few_of_them_as_fit_are_kept(batches: list[list[int]]) -> None:
+    counted(count_distinct, batches, 7)
+
+
+@given(BATCHES)
+def test_the_loop_says_the_same_where_python_runs_it(batches: list[list[int]]) -> None:
+    counted(count_distinct.py_func, batches, 7)
+
+
+@pytest.mark.parametrize("codes", [[-1], [0, 1 << 8, 2 << 8, 0], [*range(20)], [*range(-20, 0)], [0, 1, -1, 2, -2]])
+def test_hashes_near_each_other_have_places_of_their_own(codes: list[int]) -> None:
+    for loop in (count_distinct, count_distinct.py_func):
+        counted(loop, [codes, codes[::-1]], 7)

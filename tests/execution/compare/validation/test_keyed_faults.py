@@ -1,0 +1,155 @@
+"""The validator proves itself: whatever fault is planted in keyed state is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from rescale.flink.metadata.handles import KeyGroupsHandle
+from rescale.flink.slot import Slot
+from rescale.snapshot.model import KeyedStream
+from support.finished import KEYED, LAZY, LAZY_COMPRESSED, RAW, ResultOf, assert_found, keyed_place
+from support.planting import Place, Result
+from support.slow import pairs_in_turn
+
+
+def two_groups(result: Result, place: Place) -> tuple[int, int, list[bytes | None]]:
+    """The numbers of two key groups that are there, and all groups."""
+    groups = result.groups(place)
+    first, *_, last = [i for i, group in enumerate(groups) if group]
+    return first, last, groups
+
+
+def swap_groups(result: Result, place: Place) -> None:
+    i, j, groups = two_groups(result, place)
+    groups[i], groups[j] = groups[j], groups[i]
+    result.write_groups(place, groups)
+
+
+def lose_group(result: Result, place: Place) -> None:
+    i, _, groups = two_groups(result, place)
+    groups[i] = None
+    result.write_groups(place, groups)
+
+
+def double_group(result: Result, place: Place) -> None:
+    i, _, groups = two_groups(result, place)
+    groups[i] = (groups[i] or b"") * 2
+    result.write_groups(place, groups)
+
+
+def double_group_elsewhere(result: Result, place: Place) -> None:
+    i, j, groups = two_groups(result, place)
+    groups[j] = groups[i]
+    result.write_groups(place, groups)
+
+
+def empty_group(result: Result, place: Place) -> None:
+    """The bytes are gone, the offset is that of the next group."""
+    i, _, groups = two_groups(result, place)
+    groups[i] = b""
+    result.write_groups(place, groups)
+
+
+def exchange_bytes_of_groups(result: Result, place: Place) -> None:
+    """One byte is exchanged between two key groups: their sums stay."""
+    assert isinstance(place.stream, KeyedStream)
+    i, j, groups = two_groups(result, place)
+    first, other = groups[i] or b"", groups[j] or b""
+    at = next(at for at in range(min(len(first), len(other))) if first[at] != other[at])
+    groups[i] = first[:at] + other[at : at + 1] + first[at + 1 :]
+    groups[j] = other[:at] + first[at : at + 1] + other[at + 1 :]
+    result.write_groups(place, groups)
+
+
+def keyed_handle(change: Callable[[KeyGroupsHandle], KeyGroupsHandle | None]) -> Callable[[Result, Place], None]:
+    """A fault in the handle of a keyed stream."""
+
+    def plant(result: Result, place: Place) -> None:
+        def changed(handle: object) -> object:
+            assert isinstance(handle, KeyGroupsHandle)
+            return change(handle)
+
+        result.edit_handle(place, changed)
+
+    return plant
+
+
+def moved_offset(by: int) -> Callable[[Result, Place], None]:
+    def change(handle: KeyGroupsHandle) -> KeyGroupsHandle:
+        last = max(handle.offsets)
+        return replace(handle, offsets=tuple(o + by if o == last else o for o in handle.offsets))
+
+    return keyed_handle(change)
+
+
+def swapped_offsets(handle: KeyGroupsHandle) -> KeyGroupsHandle:
+    present = [i for i, offset in enumerate(handle.offsets) if offset > 0]
+    i, j = present[0], present[-1]
+    offsets = list(handle.offsets)
+    offsets[i], offsets[j] = offsets[j], offsets[i]
+    return replace(handle, offsets=tuple(offsets))
+
+
+KEYED_FAULTS: dict[str, Callable[[Result, Place], None]] = {
+    "two groups swapped": swap_groups,
+    "a group missing": lose_group,
+    "a group without its bytes": empty_group,
+    "a group doubled": double_group,
+    "a group in the place of another": double_group_elsewhere,
+    "a byte exchanged between groups": exchange_bytes_of_groups,
+    "offsets swapped": keyed_handle(swapped_offsets),
+    "an offset one too large": moved_offset(1),
+    "an offset one too small": moved_offset(-1),
+    "an offset behind the end": moved_offset(1 << 40),
+    "a negative offset": moved_offset(-(1 << 40)),
+    "no handle": keyed_handle(lambda _: None),
+    "key groups numbered from another": keyed_handle(lambda h: replace(h, first_key_group=h.first_key_group + 1)),
+    "a handle that lists fewer groups": keyed_handle(lambda h: replace(h, offsets=h.offsets[:-1])),
+    "a file cut by a byte": lambda _, place: place.cut(-1),
+    "an empty file": lambda _, place: place.cut(0),
+    "a file that is gone": lambda _, place: place.path.unlink(),
+}
+
+
+@pytest.mark.parametrize(("fault", "name"), pairs_in_turn(KEYED_FAULTS, list(KEYED)))
+def test_a_fault_in_keyed_state_is_found(fault: str, name: str, result_of: ResultOf) -> None:
+    result = result_of(name)
+    KEYED_FAULTS[fault](result, keyed_place(result, KEYED[name]))
+    assert_found(result)
+
+
+@pytest.mark.parametrize(("name", "where"), pairs_in_turn(KEYED, [0.0, 0.5, 1.0], quick=1))
+def test_a_flipped_byte_in_a_key_group_is_found(name: str, where: float, result_of: ResultOf) -> None:
+    result = result_of(name)
+    place = keyed_place(result, KEYED[name])
+    assert isinstance(place.stream, KeyedStream)
+    group = next(extent for extent in reversed(place.stream.groups) if extent is not None and extent.length)
+    place.flip(group.start + int(where * (group.length - 1)), bit=6)
+    error = assert_found(result)
+    assert error.operator is not None
+
+
+@pytest.mark.parametrize("name", [LAZY, LAZY_COMPRESSED])
+def test_a_flipped_byte_in_any_translated_key_group_is_found(name: str, result_of: ResultOf) -> None:
+    result = result_of(name)
+    for place in result.places(Slot.KEYED):
+        assert isinstance(place.stream, KeyedStream)
+        for group in filter(None, place.stream.groups):
+            place.flip(group.start + group.length // 2)
+            assert_found(result)
+            place.flip(group.start + group.length // 2)
+    result.validate()
+
+
+@pytest.mark.parametrize(
+    ("name", "where"), pairs_in_turn((name for name in KEYED if name != RAW), [0.0, 0.1, 0.5, 0.9, 1.0])
+)
+def test_a_flipped_byte_in_a_header_is_found(name: str, where: float, result_of: ResultOf) -> None:
+    result = result_of(name)
+    place = keyed_place(result, KEYED[name])
+    assert isinstance(place.stream, KeyedStream)
+    place.flip(int(where * (len(place.stream.header) - 1)))
+    assert_found(result)

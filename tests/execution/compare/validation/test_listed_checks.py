@@ -1,0 +1,306 @@
+"""All that there is to compare is listed, once, and in runs that a task reads at once; of operators that nobody ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rescale.execution.compare.validation.check_units import Checks, _group_checks, list_checks
+from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck
+from rescale.execution.compare.validation.coverage import FilePair, GroupPair
+from rescale.execution.compare.validation.directories import WholeFiles
+from rescale.execution.compare.validation.record_compare import RecordCheck
+from rescale.execution.sources.record_sources import DatabasePlace
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import Slot
+from rescale.planning.little_work import LITTLE_BYTES, LITTLE_UNITS
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, DatabaseFile, KeyedStream, Operator
+from rescale.text.errors import IntegrityError
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header, keyed_state, parsed
+from support.synthetic import GROUP_SIZE, element_stream, keyed_stream, operator, own_stream, snapshot
+
+SPLIT, UNION = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION
+MAXIMUM = 8
+
+
+def streams(parallelism: int, maximum: int = MAXIMUM, framing: Framing = Framing.CANONICAL) -> tuple[KeyedStream, ...]:
+    header = b"" if framing is Framing.RAW else read_keyed_header(keyed_header(keyed_state("a")), "")
+    return tuple(own_stream(i, parallelism, maximum, framing, header) for i in range(parallelism))
+
+
+def listed(old: Operator, new: Operator, hashes: dict[str, str] | None = None, **by_files: WholeFiles) -> Checks:
+    """After an operator that has nothing, so that its number is 1."""
+    empty = operator("nothing")
+    whole = {file.subtask: file for file in by_files.values()}
+    return list_checks(snapshot(empty, old), snapshot(empty, new), hashes or {}, [{}, whole])
+
+
+def of_kind(checks: Checks, kind: type[Any]) -> list[Any]:
+    return [check for _, check in checks.units if isinstance(check, kind)]
+
+
+def test_key_groups_in_runs_that_lie_end_to_end_on_both_sides() -> None:
+    old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=streams(2, framing=Framing.RAW))
+    new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=streams(3, framing=Framing.RAW))
+    checks = listed(old, new)
+    for slot in (Slot.KEYED, Slot.RAW_KEYED):
+        own = [check for check in of_kind(checks, GroupCheck) if check.slot is slot]
+        assert [[pair.key_group for pair in check.pairs] for check in own] == [[0, 1, 2], [3], [4, 5], [6, 7]]
+        assert {(check.operator, check.label) for check in own} == {(1, "op")}
+    assert [weight for weight, _ in checks.units] == [2 * GROUP_SIZE * n for n in (3, 1, 2, 2)] * 2
+    assert checks.small == []
+
+
+def test_what_is_translated_or_filled_stands_alone() -> None:
+    first, other = (read_keyed_header(keyed_header(*map(keyed_state, names)), "") for names in ("ab", "ba"))
+    keyed = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, other, first=0, last=3)
+    new = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, first, first=0, last=3)
+    known = keyed_stream(1, {}, Framing.CANONICAL, first, first=0, last=3)
+    checks = listed(operator("op", 1, 4, keyed=(keyed, known)), operator("op", 1, 4, keyed=(new,)))
+    assert [[pair.key_group for pair in check.pairs] for check in of_kind(checks, GroupCheck)] == [[0], [1], [2], [3]]
+    assert all(pair.table == (1, 0) for check in of_kind(checks, GroupCheck) for pair in check.pairs)
+    heap = keyed_stream(0, {0: 10, 1: 10}, Framing.HEAP, first, first=0, last=3)
+    filled = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.HEAP, first, first=0, last=3)
+    checks = listed(operator("op", 1, 4, keyed=(heap,)), operator("op", 1, 4, keyed=(filled,)))
+    assert [[pair.key_group for pair in check.pairs] for check in of_kind(checks, GroupCheck)] == [[0, 1], [2], [3]]
+    assert [weight for weight, _ in checks.units] == [40, 10, 10]
+
+
+def test_elements_of_both_sides_and_both_slots() -> None:
+    states = {"a": (SPLIT, 2), "b": (UNION, 1)}
+    old, new = (
+        operator(
+            "op",
+            parallelism,
+            elements=tuple(element_stream(i, states) for i in range(parallelism)),
+            raw_elements=tuple(element_stream(i, {"r": (SPLIT, 3)}) for i in range(parallelism)),
+        )
+        for parallelism in (1, 2)
+    )
+    checks = listed(old, new)
+    element_checks = [
+        (check.slot, check.in_result, check.subtask, check.state, check.mode, len(check.elements))
+        for check in of_kind(checks, ElementCheck)
+    ]
+    sides = ((False, 0), (True, 0), (True, 1))
+    expected = [(Slot.OPERATOR, *side, name, mode, n) for side in sides for name, (mode, n) in states.items()]
+    assert element_checks == [*expected, *((Slot.RAW_OPERATOR, *side, "r", SPLIT, 3) for side in sides)]
+    assert [weight for weight, _ in checks.units] == [20, 10] * 3 + [30] * 3
+
+
+def test_elements_are_not_listed_before_their_states_are_the_same() -> None:
+    old = operator("op", 1, elements=(element_stream(0, {"a": (SPLIT, 1)}),))
+    new = operator("op", 1, elements=(element_stream(0, {"a": (UNION, 1)}),))
+    with pytest.raises(IntegrityError, match="states"):
+        listed(old, new)
+
+
+PLAIN, TABLE, FILLED = {}, {"table": (1, 0)}, {"source": None}
+
+
+@pytest.mark.parametrize(
+    ("source", "other", "together"),
+    [
+        (PLAIN, PLAIN, True),
+        (PLAIN, TABLE, False),
+        (TABLE, PLAIN, False),
+        (TABLE, TABLE, False),
+        (FILLED, PLAIN, False),
+        (PLAIN, FILLED, False),
+        (FILLED, FILLED, False),
+        (PLAIN, {"source": Extent(1, 11, 10)}, False),
+        (PLAIN, {"result": Extent(1, 11, 10)}, False),
+        (PLAIN, {"source": Extent(2, 10, 10)}, False),
+    ],
+)
+def test_what_is_read_together(source: dict[str, Any], other: dict[str, Any], together: bool) -> None:
+    pairs = [
+        GroupPair(number, Extent(1, number * 10, 10), Extent(1, number * 10, 10))._replace(**change)
+        for number, change in enumerate((source, other))
+    ]
+    group_checks = list(_group_checks(0, operator("op"), pairs, Slot.KEYED))
+    assert [check.pairs for check in group_checks] == ([tuple(pairs)] if together else [(pairs[0],), (pairs[1],)])
+
+
+SERVICE = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
+
+
+def raw_timers(parallelism: int) -> tuple[KeyedStream, ...]:
+    made = streams(parallelism, framing=Framing.RAW)
+    return tuple(replace(stream, services=(SERVICE,), parsed=timer_header([SERVICE])) for stream in made)
+
+
+def test_raw_timers_go_by_record_where_others_do() -> None:
+    old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=raw_timers(2))
+    new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=raw_timers(3))
+    assert len(of_kind(listed(old, new), GroupCheck)) == 8
+    checks = listed(replace(old, left_out=frozenset("never")), new)
+    assert of_kind(checks, GroupCheck) == []
+    record_checks = [(check.in_result, type(check.records.place).__name__) for check in of_kind(checks, RecordCheck)]
+    assert record_checks == [
+        *[(False, "GroupPlace")] * 2,
+        *[(False, "TimerPlace")] * 2,
+        *[(True, "GroupPlace")] * 3,
+        *[(True, "TimerPlace")] * 3,
+    ]
+    assert not any(check.doubled for check in of_kind(checks, RecordCheck))
+
+
+def test_timers_that_are_there_twice_are_listed_twice() -> None:
+    header = timer_header([SERVICE])
+    keyed = tuple(own_stream(i, 2, MAXIMUM, Framing.CANONICAL, header) for i in range(2))
+    old = operator("op", 2, MAXIMUM, keyed=keyed, raw_keyed=raw_timers(2))
+    assert old.doubled_timers
+    new = operator("op", 2, 16, keyed=tuple(own_stream(i, 2, 16, Framing.CANONICAL, header) for i in range(2)))
+    record_checks = of_kind(listed(old, new), RecordCheck)
+    assert [(check.doubled, check.in_result) for check in record_checks] == [
+        *[(False, False)] * 2,
+        *[(False, True)] * 2,
+        *[(True, False)] * 2,
+    ]
+    assert [type(check.records.place).__name__ for check in record_checks if check.doubled] == ["TimerPlace"] * 2
+
+
+def test_elements_that_lie_apart_are_read_apart() -> None:
+    stream = element_stream(0, {"a": (SPLIT, 1), "b": (SPLIT, 1), "c": (SPLIT, 1)})
+    first, two, three = (state.elements[0] for state in stream.states)
+    apart = replace(stream, states=(replace(stream.states[0], elements=(first, three, two)),))
+    of = operator("op", 1, elements=(apart,))
+    element_checks = of_kind(listed(of, of), ElementCheck)
+    assert [check.elements for check in element_checks] == [(first,), (three,), (two,)] * 2
+
+
+def test_records_of_both_sides_under_the_maximum_of_each() -> None:
+    old = operator("op", 2, MAXIMUM, keyed=streams(2))
+    new = operator("op", 3, 16, keyed=streams(3, 16))
+    checks = listed(old, new, {old.operator_id: "java"})
+    record_checks = of_kind(checks, RecordCheck)
+    assert len(record_checks) == len(checks.units)
+    assert [(check.in_result, check.records.max_parallelism) for check in record_checks] == [(False, 8)] * 2 + [
+        (True, 16)
+    ] * 3
+    assert {(check.operator, check.label, check.key_hash, check.new_max_parallelism) for check in record_checks} == {
+        (1, "op", "java", 16)
+    }
+    assert sum(check.records.key_groups_counted for check in record_checks if check.in_result) == 16
+    assert [weight for weight, _ in checks.units] == [check.records.size for check in record_checks]
+    assert {check.key_hash for check in of_kind(listed(old, new), RecordCheck)} == {None}
+
+
+def test_raw_keyed_state_of_its_own_format_goes_by_key_groups_where_records_move() -> None:
+    """At the same maximum; at another one it cannot be there."""
+    old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=streams(2, framing=Framing.RAW))
+    new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=streams(3, framing=Framing.RAW))
+    checks = listed(replace(old, left_out=frozenset("never")), new)
+    assert [len(check.pairs) for check in of_kind(checks, GroupCheck)] == [3, 1, 2, 2]
+    assert {check.slot for check in of_kind(checks, GroupCheck)} == {Slot.RAW_KEYED}
+    assert len(of_kind(checks, RecordCheck)) == 5
+    with pytest.raises(IntegrityError, match="is not in the result"):
+        listed(replace(old, left_out=frozenset("never")), replace(new, raw_keyed=()))
+
+
+def directory(subtask: int, key_groups: KeyGroupRange, *names: str) -> Database:
+    files = tuple(DatabaseFile(name, Extent(subtask + 1, i * 10, 10)) for i, name in enumerate(names or ("1.sst",)))
+    return Database(subtask, key_groups, Extent(subtask + 1, 100, 1), b"h", None, files)
+
+
+def in_directories(parallelism: int, *names: str) -> Operator:
+    owns = [key_group_range(MAXIMUM, parallelism, i) for i in range(parallelism)]
+    databases = tuple(directory(i, own, *names) for i, own in enumerate(owns))
+    return operator("op", parallelism, MAXIMUM, databases=databases)
+
+
+def test_every_file_of_directories_that_stay_as_they_are() -> None:
+    of = in_directories(2, "1.sst", "CURRENT")
+    file_checks = of_kind(listed(of, of), FileCheck)
+    assert [check.pair.name for check in file_checks] == [
+        name for subtask in (0, 1) for name in (f"the states of subtask {subtask}", "1.sst", "CURRENT")
+    ]
+    assert [weight for weight, _ in listed(of, of).units] == [2, 20, 20] * 2
+
+
+def whole(subtask: int, copies: int = 1, small: int = 1) -> WholeFiles:
+    def pairs(count: int, kind: str) -> tuple[FilePair, ...]:
+        return tuple(FilePair(subtask, f"{kind}{i}", Extent(1, 0, 5), Extent(2, 0, 5)) for i in range(count))
+
+    return WholeFiles(subtask, 0, pairs(copies, "copy"), pairs(small, "small"), 0)
+
+
+def test_of_directories_that_go_by_their_files_what_was_copied() -> None:
+    of = in_directories(2)
+    checks = listed(of, of, one=whole(0, copies=2), other=whole(1, copies=0, small=2))
+    assert [(check.operator, check.pair.name) for check in of_kind(checks, FileCheck)] == [(1, "copy0"), (1, "copy1")]
+    assert [(check.operator, check.pair.subtask, check.pair.name) for check in checks.small] == [
+        (1, 0, "small0"),
+        (1, 1, "small0"),
+        (1, 1, "small1"),
+    ]
+    assert len(checks.units) == 2
+
+
+def ranges(checks: Checks, *, in_result: bool) -> list[tuple[int, int]]:
+    key_groups = []
+    for check in of_kind(checks, RecordCheck):
+        assert isinstance(check.records.place, DatabasePlace)
+        if check.in_result is in_result:
+            key_groups.append(check.records.place.key_groups)
+    return key_groups
+
+
+@pytest.mark.parametrize(
+    ("by_files", "of_result", "of_source"),
+    [
+        ([], [(0, 2), (3, 5), (6, 7)], [(0, 3), (4, 7)]),
+        ([0], [(3, 5), (6, 7)], [(3, 3), (4, 7)]),
+        ([1], [(0, 2), (6, 7)], [(0, 2), (6, 7)]),
+        ([0, 2], [(3, 5)], [(3, 3), (4, 5)]),
+        ([0, 1], [(6, 7)], [(6, 7)]),
+        ([0, 1, 2], [], []),
+    ],
+)
+def test_of_the_others_the_records_of_their_key_groups(
+    by_files: Sequence[int], of_result: list[tuple[int, int]], of_source: list[tuple[int, int]]
+) -> None:
+    old, new = in_directories(2), in_directories(3)
+    checks = listed(old, new, **{f"of {i}": whole(i) for i in by_files})
+    assert ranges(checks, in_result=True) == of_result
+    assert ranges(checks, in_result=False) == of_source
+    assert {check.operator for check in of_kind(checks, RecordCheck)} <= {1}
+
+
+def test_key_groups_of_one_directory_that_follow_each_other_are_read_at_once() -> None:
+    checks = listed(in_directories(1), in_directories(3), of_one=whole(1))
+    assert ranges(checks, in_result=False) == [(0, 2), (6, 7)]
+    checks = listed(in_directories(1), in_directories(5), of_one=whole(1))
+    assert ranges(checks, in_result=True) == [(0, 1), (4, 4), (5, 6), (7, 7)]
+    assert ranges(checks, in_result=False) == [(0, 1), (4, 7)]
+
+
+def test_raw_keyed_state_beside_directories_that_go_by_their_files() -> None:
+    old = replace(in_directories(2), raw_keyed=streams(2, framing=Framing.RAW))
+    new = replace(in_directories(3), raw_keyed=streams(3, framing=Framing.RAW))
+    checks = listed(old, new, one=whole(0), two=whole(1), three=whole(2))
+    assert sum(len(check.pairs) for check in of_kind(checks, GroupCheck)) == MAXIMUM
+    with pytest.raises(IntegrityError, match="is not in the result"):
+        listed(old, replace(new, raw_keyed=()), one=whole(0), two=whole(1), three=whole(2))
+
+
+def test_threads_do_what_is_bytes_and_little_else() -> None:
+    plain = GroupPair(0, Extent(1, 0, 1), Extent(1, 0, 1))
+    group = GroupCheck(0, "op", Slot.KEYED, (plain,))
+    translated = GroupCheck(0, "op", Slot.KEYED, (plain, plain._replace(table=(1, 0))))
+    file = FileCheck(0, "op", whole(0).copies[0])
+    elements = ElementCheck(0, "op", Slot.OPERATOR, False, 0, "a", SPLIT, ())
+    much = LITTLE_BYTES + 1
+    for check, bytewise in ((group, True), (file, True), (translated, False), (elements, False)):
+        assert Checks([(much, check)], []).threads_will_do is bytewise
+        assert Checks([(1, check)] * (LITTLE_UNITS + 1), []).threads_will_do is bytewise
+        assert Checks([(1, check), (much, group)], []).threads_will_do

@@ -1,0 +1,279 @@
+"""Everything in `_metadata` that a rescale leaves alone, one thing at a time, on snapshots that nobody took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rescale.execution.compare.validation.coverage import (
+    check_candidate,
+    check_certified,
+    check_directory,
+    check_equal,
+    check_metadata,
+    check_planned,
+    check_references,
+)
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.checkpoint_metadata import MasterState, OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.handles import InlineStream, KeyGroupsHandle, SingleChannelHandle
+from rescale.flink.metadata.properties import savepoint_properties
+from rescale.planning.request.operator_shapes import Shape
+from rescale.runstate.certificate import COMPLETE, Certificate, CertifiedOperator
+from rescale.snapshot.model import Changelog, KeyedStream, Operator, OtherKeyed, Snapshot
+from rescale.storage.store import Pin
+from rescale.text.errors import IntegrityError, RequestError
+from support.synthetic import RAW_TAG, database, operator, own_stream, snapshot
+
+STATEFUL, STATELESS = 0, 1
+CANONICAL, NATIVE = savepoint_properties(canonical=True), savepoint_properties(canonical=False)
+
+
+def streams(framing: Framing, parallelism: int) -> tuple[KeyedStream, ...]:
+    return tuple(own_stream(i, parallelism, 128, framing) for i in range(parallelism))
+
+
+def taken(parallelism: int = 2, *, properties: bytes = CANONICAL, **more: Any) -> Snapshot:
+    """Return a savepoint with two operators, one with keyed state and one without."""
+    keyed = more if more else {"keyed": streams(Framing.CANONICAL, parallelism)}
+    return with_properties(snapshot(operator("a", parallelism, **keyed), operator("b", parallelism)), properties)
+
+
+def with_properties(before: Snapshot, properties: bytes) -> Snapshot:
+    return replace(before, metadata=replace(before.metadata, properties=properties))
+
+
+def with_operator(before: Snapshot, number: int, change: Callable[[Operator], Operator]) -> Snapshot:
+    operators = tuple(change(unchanged) if i == number else unchanged for i, unchanged in enumerate(before.operators))
+    return replace(before, operators=operators)
+
+
+def entry(number: int, **fields: Any) -> Callable[[Snapshot], Snapshot]:
+    """Another value in the entry of an operator."""
+
+    def change(before: Snapshot) -> Snapshot:
+        return with_operator(
+            before, number, lambda unchanged: replace(unchanged, entry=replace(unchanged.entry, **fields))
+        )
+
+    return change
+
+
+def metadata(**fields: Any) -> Callable[[Snapshot], Snapshot]:
+    return lambda before: replace(before, metadata=replace(before.metadata, **fields))
+
+
+def state(**fields: Any) -> Callable[[Snapshot], Snapshot]:
+    """Another value of an operator, beside its entry."""
+    return lambda before: with_operator(before, STATELESS, lambda unchanged: replace(unchanged, **fields))
+
+
+def finished_first(before: Snapshot) -> Snapshot:
+    def change(entry: OperatorState) -> OperatorState:
+        first, *rest = entry.subtasks
+        return replace(entry, subtasks=(replace(first, finished=True, state=None), *rest))
+
+    return with_operator(before, STATELESS, lambda unchanged: replace(unchanged, entry=change(unchanged.entry)))
+
+
+OTHER = OtherKeyed(0, KeyGroupsHandle(7, 0, (0,), InlineStream("x", b"")), 0)
+NO_CHANGES = Changelog(0, streams(Framing.CANONICAL, 1)[0].key_groups, (), (), 0, b"", None)
+IN_FLIGHT = (
+    Subtask(0, False, SubtaskState(output_channels=(SingleChannelHandle(0, 0, 0, (0,), 0, InlineStream("x", b"x")),))),
+)
+
+FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
+    "version": (metadata(version=5), "metadata version"),
+    "checkpoint id": (metadata(checkpoint_id=2), "checkpoint id"),
+    "master states": (metadata(masters=(MasterState(0, "hook", b""),)), "master states"),
+    "no properties": (metadata(properties=b""), "names another kind of snapshot"),
+    "properties of another kind": (metadata(properties=NATIVE), "names another kind of snapshot"),
+    "files missing": (lambda before: replace(before, missing=("/target/1",)), "files of the result are missing"),
+    "an operator lost": (lambda before: replace(before, operators=before.operators[:1]), "operators"),
+    "operators exchanged": (lambda before: replace(before, operators=before.operators[::-1]), "operators"),
+    "name": (entry(STATELESS, name="other"), "name"),
+    "uid": (entry(STATELESS, uid="other"), "uid"),
+    "coordinator": (entry(STATELESS, coordinator=InlineStream("c", b"x")), "coordinator"),
+    "fully finished": (entry(STATELESS, fully_finished=True), "fully finished"),
+    "a finished subtask": (finished_first, "finished subtasks"),
+    "keyed state of another kind": (state(other_keyed=(OTHER,)), "a kind of state that a rescale never writes"),
+    "a changelog": (state(changelogs=(NO_CHANGES,)), "a kind of state that a rescale never writes"),
+    "channel state": (state(channel_bytes=1), "a kind of state that a rescale never writes"),
+    "channel state that calls itself nothing": (
+        entry(STATELESS, subtasks=IN_FLIGHT),
+        "a kind of state that a rescale never writes",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_left_alone_is_compared(fault: str) -> None:
+    source = taken()
+    check_metadata(source, taken(3))
+    change, said = FAULTS[fault]
+    with pytest.raises(IntegrityError, match=said) as caught:
+        check_metadata(source, change(taken(3)))
+    assert caught.value.exit_code == 4
+
+
+def test_a_finished_subtask_is_not_forgotten_either() -> None:
+    source = finished_first(taken())
+    check_metadata(source, finished_first(taken()))
+    with pytest.raises(IntegrityError, match="finished subtasks"):
+        check_metadata(source, taken())
+
+
+def test_in_which_order_subtasks_are_listed_does_not_matter() -> None:
+    def ended(*indices: int) -> Callable[[Snapshot], Snapshot]:
+        subtasks = tuple(Subtask(i, True, None) for i in indices)
+        return lambda before: entry(STATELESS, subtasks=subtasks)(before)
+
+    check_metadata(ended(0, 1)(taken()), ended(1, 0)(taken()))
+    with pytest.raises(IntegrityError, match="finished subtasks"):
+        check_metadata(ended(0, 1)(taken()), ended(1)(taken()))
+
+
+@pytest.mark.parametrize("max_parallelism", [1, 2, 128])
+def test_a_max_parallelism_of_one_may_change(max_parallelism: int) -> None:
+    """A request may name the operator; `check_planned` compares the shape with the request."""
+    source = entry(STATELESS, parallelism=1, max_parallelism=1)(taken())
+    check_metadata(source, entry(STATELESS, parallelism=1, max_parallelism=max_parallelism)(taken()))
+    check_metadata(taken(), entry(STATELESS, max_parallelism=256)(taken()))
+
+
+@pytest.mark.parametrize(
+    ("keyed", "native"),
+    [
+        ({"keyed": streams(Framing.CANONICAL, 2)}, False),
+        ({"keyed": streams(Framing.HEAP, 2)}, True),
+        ({"databases": (database(0, 1, 128, 100),)}, True),
+        ({"raw_keyed": streams(Framing.RAW, 2)}, False),
+        ({"channel_bytes": 0}, False),
+    ],
+)
+def test_a_result_calls_itself_what_its_state_makes_it(keyed: dict[str, Any], native: bool) -> None:
+    result, right, wrong = taken(**keyed), *((NATIVE, CANONICAL) if native else (CANONICAL, NATIVE))
+    for of_the_source in (CANONICAL, NATIVE):
+        source = taken(properties=of_the_source, **keyed)
+        check_metadata(source, with_properties(result, right))
+        with pytest.raises(IntegrityError, match="names another kind of snapshot") as caught:
+            check_metadata(source, with_properties(result, wrong))
+        assert ("native" if native else "canonical") in str(caught.value.expected)
+
+
+def test_one_native_stream_makes_it_native() -> None:
+    mixed = (own_stream(0, 2, 128, Framing.CANONICAL), replace(own_stream(1, 2, 128, Framing.HEAP), tag=RAW_TAG))
+    check_metadata(taken(keyed=mixed), taken(keyed=mixed, properties=NATIVE))
+    with pytest.raises(IntegrityError, match="names another kind of snapshot"):
+        check_metadata(taken(keyed=mixed), taken(keyed=mixed))
+
+
+def test_where_the_source_has_no_properties_the_result_has_none() -> None:
+    """Below version 4 there are none."""
+    source = taken(properties=b"")
+    check_metadata(source, source)
+    with pytest.raises(IntegrityError, match="names another kind of snapshot"):
+        check_metadata(source, taken())
+
+
+def test_a_candidate_reads_as_it_was_put() -> None:
+    result = taken()
+    check_candidate(result, result.metadata_sha256)
+    with pytest.raises(IntegrityError, match="differs from what was written") as caught:
+        check_candidate(result, "0" * 64)
+    assert caught.value.path == result.metadata_uri
+
+
+def test_a_result_of_other_shapes_is_another_ones() -> None:
+    result = taken(3)
+    shapes = {
+        operator.operator_id: Shape(operator.parallelism, operator.max_parallelism) for operator in result.operators
+    }
+    check_planned(result, shapes)
+    with pytest.raises(RequestError, match="the target holds another published result") as caught:
+        check_planned(entry(STATEFUL, max_parallelism=64)(result), shapes)
+    assert caught.value.path == result.metadata_uri
+    assert caught.value.expected == "parallelism 3, max parallelism 128"
+    assert caught.value.found == "parallelism 3, max parallelism 64"
+
+
+def test_the_metadata_is_what_was_certified() -> None:
+    result = taken(3)
+    check_certified(result, certificate_for(result))
+    for change in (entry(STATELESS, parallelism=4), entry(STATEFUL, max_parallelism=64)):
+        with pytest.raises(IntegrityError, match="does not have the certified shape"):
+            check_certified(change(result), certificate_for(result))
+    with pytest.raises(IntegrityError, match="does not have the certified shape") as caught:
+        check_certified(entry(STATELESS, operator_id="0" * 32)(result), certificate_for(result))
+    assert caught.value.expected == "no such operator"
+    with pytest.raises(IntegrityError, match="is not the certified one"):
+        check_certified(replace(result, data=b"other"), certificate_for(result))
+
+
+SOURCE_FILE = "/source/shared.sst"
+
+
+def referring(uri: str, pin: Pin) -> Snapshot:
+    return replace(snapshot(directory="/target"), files=(("/elsewhere/candidate", Pin(9)), (uri, pin)))
+
+
+def test_only_files_of_the_source_are_referred_to() -> None:
+    seen = Pin(10, mtime_ns=7)
+    source = replace(snapshot(), files=(("/source/_metadata", Pin(9)), (SOURCE_FILE, seen)))
+    check_references(source, referring(SOURCE_FILE, seen))
+    check_references(source, referring("/target/own.sst", Pin(11)))
+    for uri, pin in (
+        (SOURCE_FILE, Pin(11, mtime_ns=7)),
+        (SOURCE_FILE, Pin(10, mtime_ns=8)),
+        (SOURCE_FILE + "x", seen),
+        ("/target2/own.sst", seen),
+        ("/elsewhere/own.sst", seen),
+    ):
+        with pytest.raises(IntegrityError, match="does not belong to the source") as caught:
+            check_references(source, referring(uri, pin))
+        assert caught.value.path == uri
+
+
+def test_the_target_holds_what_is_referred_to_and_its_metadata() -> None:
+    result = referring("/target/own.sst", Pin(10))
+    for there in ([], ["/target/own.sst"], ["/target/own.sst", "/target/_metadata"]):
+        check_directory(result, there)
+    with pytest.raises(IntegrityError, match="do not belong to the result") as caught:
+        check_directory(result, ["/target/own.sst", "/target/_metadata", "/target/more", "/target/and-more"])
+    assert caught.value.found == "2 other files, such as /target/more"
+
+
+def test_values_are_equal_or_both_are_named() -> None:
+    check_equal("number", 1, 1, "operator")
+    with pytest.raises(IntegrityError, match="number: result and source differ") as caught:
+        check_equal("number", 1, 2, "operator")
+    assert (caught.value.expected, caught.value.found, caught.value.operator) == ("1", "2", "operator")
+
+
+def certificate_for(result: Snapshot) -> Certificate:
+    """Return a certificate that names the metadata and the shapes of this result."""
+    operators = tuple(
+        CertifiedOperator(
+            operator.operator_id, operator.label, operator.parallelism, operator.max_parallelism, 0, 0, 0, 0, "0", None
+        )
+        for operator in result.operators
+    )
+    return Certificate(
+        verdict=COMPLETE,
+        proves="",
+        does_not_prove=None,
+        digests="",
+        source="/source",
+        source_metadata_sha256="",
+        target=result.directory,
+        candidate_sha256=result.metadata_sha256,
+        plan=None,
+        warnings=(),
+        bytes=0,
+        operators=operators,
+        files=(),
+        start="",
+    )

@@ -1,0 +1,124 @@
+"""The validator proves itself: whatever fault is planted in metadata, or beside the files, is found."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.flink.metadata.checkpoint_metadata import MasterState, Metadata, OperatorState
+from rescale.flink.metadata.handles import FileStream, InlineStream, KeyGroupsHandle, RelativeFileStream
+from rescale.flink.slot import Slot
+from support.finished import CANONICAL, RAW, SOURCE, ResultOf, assert_found, keyed_place
+from support.slow import slow
+
+
+def operators_with(field: str) -> Callable[[object], Callable[[Metadata], Metadata]]:
+    """A change of one field of every operator that may have parallelism above 1."""
+
+    def to(value: object) -> Callable[[Metadata], Metadata]:
+        def change(metadata: Metadata) -> Metadata:
+            return replace(metadata, operators=tuple(replace(entry, **{field: value}) for entry in metadata.operators))
+
+        return change
+
+    return to
+
+
+def first_with_subtasks(change: Callable[[OperatorState], OperatorState]) -> Callable[[Metadata], Metadata]:
+    """A change of the first operator with keyed state."""
+
+    def changed(metadata: Metadata) -> Metadata:
+        operators = list(metadata.operators)
+        i = next(
+            i for i, entry in enumerate(operators) if any(s.state and s.state.managed_keyed for s in entry.subtasks)
+        )
+        operators[i] = change(operators[i])
+        return replace(metadata, operators=tuple(operators))
+
+    return changed
+
+
+def exchange_subtasks(entry: OperatorState) -> OperatorState:
+    first, other, *rest = entry.subtasks
+    return replace(entry, subtasks=(replace(first, state=other.state), replace(other, state=first.state), *rest))
+
+
+METADATA_FAULTS: dict[str, Callable[[Metadata], Metadata]] = {
+    "parallelism larger": first_with_subtasks(lambda entry: replace(entry, parallelism=entry.parallelism + 1)),
+    "parallelism smaller": first_with_subtasks(
+        lambda entry: replace(entry, parallelism=entry.parallelism - 1, subtasks=entry.subtasks[:-1])
+    ),
+    "all parallelism larger": operators_with("parallelism")(5),
+    "max parallelism": first_with_subtasks(lambda entry: replace(entry, max_parallelism=entry.max_parallelism * 2)),
+    "uid": operators_with("uid")("another"),
+    "name": operators_with("name")("another"),
+    "coordinator state changed": operators_with("coordinator")(InlineStream("coordinator", b"other")),
+    "coordinator state lost": operators_with("coordinator")(None),
+    "operator id": first_with_subtasks(lambda entry: replace(entry, operator_id="0" * 32)),
+    "operator lost": lambda metadata: replace(metadata, operators=metadata.operators[1:]),
+    "operator doubled": lambda metadata: replace(metadata, operators=(*metadata.operators, metadata.operators[0])),
+    "fully finished": first_with_subtasks(lambda entry: replace(entry, fully_finished=True, subtasks=())),
+    "subtasks exchanged": first_with_subtasks(exchange_subtasks),
+    "checkpoint id": lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1),
+    "master state": lambda metadata: replace(metadata, masters=(MasterState(0, "hook", b"x"),)),
+}
+
+
+@pytest.mark.parametrize("fault", METADATA_FAULTS)
+def test_a_fault_in_the_metadata_is_found(fault: str, result_of: ResultOf) -> None:
+    name = SOURCE if "coordinator" in fault else "2-windows" if "operator" in fault else RAW
+    result = result_of(name)
+    result.edit(METADATA_FAULTS[fault])
+    assert_found(result)
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["../{name}", "sub/../../{name}", "{outside}/{name}", "s3://bucket/{name}", "hdfs://name/{name}", "not there"],
+)
+def test_a_handle_that_points_elsewhere_is_found(place: str, result_of: ResultOf, tmp_path: Path) -> None:
+    result = result_of(CANONICAL)
+    stream = keyed_place(result, Slot.KEYED)
+    path = stream.path
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for folder in (tmp_path, outside):
+        shutil.copy(path, folder)
+    text = place.format(name=path.name, outside=outside)
+    size = stream.stream.extent.length
+    at = FileStream(text, size) if text.startswith("/") or ":" in text else RelativeFileStream(text, size)
+
+    def changed(handle: object) -> KeyGroupsHandle:
+        assert isinstance(handle, KeyGroupsHandle)
+        return replace(handle, stream=at)
+
+    result.edit_handle(stream, changed)
+    assert_found(result)
+
+
+def test_a_surplus_file_in_the_target_is_found(result_of: ResultOf) -> None:
+    result = result_of(CANONICAL)
+    (result.target / "notes.txt").write_text("x")
+    error = assert_found(result)
+    assert "notes.txt" in str(error)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, -1])
+def test_a_cut_candidate_is_found(size: int, result_of: ResultOf) -> None:
+    result = result_of(CANONICAL)
+    result.candidate.write_bytes(result.candidate.read_bytes()[:size])
+    assert_found(result)
+
+
+@pytest.mark.parametrize("step", [slow(13), 131])
+def test_no_flipped_byte_of_the_candidate_goes_unnoticed(step: int, result_of: ResultOf) -> None:
+    """Names of inline states and ids of handles are ours to choose; every other byte says something about state."""
+    result = result_of("2-windows")
+    data = result.candidate.read_bytes()
+    for at in range(0, len(data), step):
+        result.candidate.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
+        assert_found(result)

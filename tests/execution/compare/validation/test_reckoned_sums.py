@@ -1,0 +1,234 @@
+"""Proofs by checksums of whole files that the store knows, and the parts that must still be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.compare.validation.check_units import Check, Checks
+from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck, Tally
+from rescale.execution.compare.validation.coverage import FilePair, GroupPair
+from rescale.execution.compare.validation.stored_sums import StoredSums, proven_by_sums
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.slot import Slot
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Snapshot
+from rescale.storage.checksums import CRCS, Checksum
+from rescale.storage.contract import Pin
+from rescale.storage.files.local_store import LocalStore
+from rescale.storage.store import open_store
+from support.synthetic import snapshot
+
+NVME, C = CRCS.values()
+Files = Mapping[str, bytes]
+
+
+class Stored:
+    """Two sides with the files that they are given; the store knows the sums of the algorithms in `known`."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.known = {name: [NVME.name, C.name] for name in ("source", "result")}
+        self.asked: list[str] = []
+        self._folder = folder
+        monkeypatch.setattr(LocalStore, "checksums", lambda _, uri, pin: self._checksums(uri, pin))
+
+    def _checksums(self, uri: str, pin: Pin) -> list[Checksum]:
+        assert open_store(uri).stat(uri) == pin, "of the version that was seen"
+        name = "/".join(Path(uri).parts[-2:])
+        self.asked.append(name)  # by several threads
+        data = Path(uri).read_bytes()
+        checksums = {NVME.name: NVME.of(data), C.name: C.of(data), "ETag": data[0]}
+        known = self.known.get(name, self.known[Path(uri).parent.name])
+        return [Checksum(name, checksums[name]) for name in known]
+
+    def side(self, name: str, files: Sequence[bytes]) -> Snapshot:
+        folder = self._folder / name
+        folder.mkdir(exist_ok=True)
+        uris = [str(folder / str(number)) for number in range(len(files))]
+        for uri, data in zip(uris, files, strict=True):
+            Path(uri).write_bytes(data)
+        pins = [open_store(uri).stat(uri) for uri in uris]
+        return replace(snapshot(), directory=str(folder), files=tuple(zip(uris, pins, strict=True)))
+
+    def proven(self, source: Sequence[bytes], result: Sequence[bytes], *checks: Check) -> StoredSums:
+        """File 0 is `_metadata`, with the bytes that a snapshot has of it."""
+        listed = Checks([(7, check) for check in checks], [])
+        return proven_by_sums(
+            self.side("source", [b"_metadata", *source]), self.side("result", [b"_metadata", *result]), listed
+        )
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stored:
+    return Stored(tmp_path, monkeypatch)
+
+
+def pair(group: int, source: tuple[int, int, int] | None, result: tuple[int, int, int]) -> GroupPair:
+    return GroupPair(group, None if source is None else Extent(*source), Extent(*result))
+
+
+def check(*pairs: GroupPair, operator: int = 0, slot: Slot = Slot.KEYED) -> GroupCheck:
+    return GroupCheck(operator, "op", slot, pairs)
+
+
+CUT_ELSEWHERE = (
+    check(pair(0, (1, 2, 3), (1, 1, 3)), pair(1, (1, 5, 1), (1, 4, 1))),
+    check(pair(2, (2, 2, 2), (1, 5, 2)), pair(3, (2, 4, 2), (2, 1, 2))),
+)
+SOURCE, RESULT = (b"SSabcd", b"SSefgh"), (b"Rabcdef", b"Rgh")
+
+
+def test_key_groups_that_were_cut_elsewhere(stored: Stored) -> None:
+    proof = stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
+    assert proof.checks.units == []
+    (tally,) = proof.tallies
+    assert tally == Tally(0, Slot.KEYED, True, 0, "", None, 4, 8, NVME.of(b"abcdefgh"))
+    assert proof.algorithms == {0: {NVME.name}}
+    assert sorted(stored.asked) == ["result/1", "result/2", "source/1", "source/2"]
+
+
+def test_in_whatever_order_they_are_listed(stored: Stored) -> None:
+    assert stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE[::-1]).checks.units == []
+
+
+@pytest.mark.parametrize(
+    ("source", "result"),
+    [
+        (SOURCE, (b"Rabcdef", b"Rgi")),
+        (SOURCE, (b"Rabdcef", b"Rgh")),
+        ((b"SSabcd", b"SSefgi"), RESULT),
+        (SOURCE, (b"Rabcdefx", b"Rgh")),
+        (SOURCE, (b"Rabcdef", b"Rghx")),
+        ((b"SSabcdx", b"SSefgh"), RESULT),
+        ((b"SSabcd", b"SSefghx"), RESULT),
+    ],
+)
+def test_what_is_not_the_same_is_left_to_be_read(
+    source: Sequence[bytes], result: Sequence[bytes], stored: Stored
+) -> None:
+    """Other bytes, bytes in another order, and bytes that belong to no key group."""
+    proof = stored.proven(source, result, *CUT_ELSEWHERE)
+    assert proof.checks.units == [(7, unit) for unit in CUT_ELSEWHERE]
+    assert (proof.tallies, proof.algorithms) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("source", "result", "algorithm"),
+    [
+        ([NVME.name, C.name], [C.name], C.name),
+        ([C.name], [NVME.name, C.name], C.name),
+        ([NVME.name], [NVME.name], NVME.name),
+        ([NVME.name], [C.name], None),
+        ([], [NVME.name], None),
+        (["ETag"], ["ETag"], None),
+    ],
+)
+def test_both_sides_must_have_one_algorithm(
+    source: Sequence[str], result: Sequence[str], algorithm: str | None, stored: Stored
+) -> None:
+    """An ETag proves nothing about files that are cut elsewhere."""
+    stored.known = {"source": list(source), "result": list(result)}
+    proof = stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
+    assert proof.algorithms == ({0: {algorithm}} if algorithm else {})
+    assert len(proof.checks.units) == (0 if algorithm else 2)
+
+
+def test_operators_and_slots_stand_for_themselves(stored: Stored) -> None:
+    changed = check(pair(0, (1, 0, 3), (1, 0, 3)), operator=1)
+    other = check(pair(0, (2, 0, 3), (2, 0, 3)), operator=2)
+    raw = check(pair(0, (3, 0, 3), (3, 0, 3)), operator=2, slot=Slot.RAW_KEYED)
+    proof = stored.proven([b"abc", b"def", b"ghi"], [b"abc", b"deX", b"ghi"], changed, other, raw)
+    assert proof.checks.units == [(7, other)]
+    assert [(tally.operator, tally.slot) for tally in proof.tallies] == [(1, Slot.KEYED), (2, Slot.RAW_KEYED)]
+    assert proof.algorithms == {1: {NVME.name}, 2: {NVME.name}}
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        pair(0, (1, 0, 3), (1, 0, 3))._replace(table=(1, 0)),
+        pair(0, None, (1, 0, 3))._replace(filler=b"abc"),
+        pair(0, (1, 0, 2), (1, 0, 3)),
+    ],
+)
+def test_what_is_no_copy_is_left_to_be_read(left: GroupPair, stored: Stored) -> None:
+    proof = stored.proven([b"abc"], [b"abc"], check(left))
+    assert proof.checks.units == [(7, check(left))]
+
+
+def test_inline_state_is_left_to_be_read(stored: Stored) -> None:
+    """`_metadata` is never asked for its checksum: it holds more than this state."""
+    inline = check(pair(0, (0, 0, 3), (1, 0, 3)))
+    assert stored.proven([], [b"_me"], inline).checks.units == [(7, inline)]
+    assert "source/0" not in stored.asked
+
+
+def test_a_long_header_is_left_alone(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = check(pair(0, (1, 3, 3), (1, 0, 3)))
+    monkeypatch.setattr("rescale.execution.compare.validation.stored_sums._LONGEST_HEADER", 3)
+    assert stored.proven([b"SSSabc"], [b"abc"], copied).checks.units == []
+    monkeypatch.setattr("rescale.execution.compare.validation.stored_sums._LONGEST_HEADER", 2)
+    assert stored.proven([b"SSSabc"], [b"abc"], copied).checks.units == [(7, copied)]
+
+
+def file(source: tuple[int, int, int], result: tuple[int, int, int]) -> FileCheck:
+    return FileCheck(4, "op", FilePair(0, "1.sst", Extent(*source), Extent(*result)))
+
+
+def test_files_that_were_copied_as_a_whole(stored: Stored) -> None:
+    """An ETag will do."""
+    stored.known = {"source": ["ETag", C.name], "result": [C.name, "ETag"]}
+    copied = file((1, 0, 3), (1, 0, 3))
+    proof = stored.proven([b"abc"], [b"abc"], copied)
+    assert proof.tallies == [Tally(4, Slot.KEYED, True, 0, "", None, 0, 3, ord("a"))]
+    assert (proof.checks.units, proof.algorithms) == ([], {4: {"ETag"}})
+
+
+@pytest.mark.parametrize(
+    ("part", "source", "result"),
+    [
+        (file((1, 0, 3), (1, 0, 3)), b"abc", b"abd"),
+        (file((1, 0, 3), (1, 0, 3)), b"abcd", b"abc"),
+        (file((1, 0, 3), (1, 0, 3)), b"abc", b"abcd"),
+        (file((1, 1, 3), (1, 0, 3)), b"abcd", b"abc"),
+        (file((1, 0, 3), (1, 1, 3)), b"abc", b"abcd"),
+        (file((1, 0, 3), (1, 0, 4)), b"abc", b"abcd"),
+        (file((1, 1, 2), (1, 0, 2)), b"abc", b"abc"),
+        (file((1, 0, 2), (1, 0, 2)), b"abc", b"abc"),
+        (file((0, 0, 9), (0, 0, 9)), b"abc", b"abc"),
+        (file((0, 0, 3), (1, 0, 3)), b"abc", b"abc"),
+        (file((1, 0, 3), (0, 0, 3)), b"abc", b"abc"),
+    ],
+)
+def test_of_a_part_of_a_file_nothing_is_known(part: FileCheck, source: bytes, result: bytes, stored: Stored) -> None:
+    proof = stored.proven([source], [result], part)
+    assert (proof.checks.units, proof.tallies) == ([(7, part)], [])
+
+
+def test_two_lengths_are_not_the_same_whatever_a_sum_says(stored: Stored) -> None:
+    stored.known = {"source": ["ETag"], "result": ["ETag"]}
+    longer = file((1, 0, 3), (1, 0, 4))
+    assert stored.proven([b"abc"], [b"abcd"], longer).checks.units == [(7, longer)]
+
+
+def test_all_files_must_be_all_key_groups_but_for_their_headers(stored: Stored) -> None:
+    """Also where both sides have the same surplus."""
+    same = check(pair(0, (1, 0, 3), (1, 0, 3)), pair(1, (2, 0, 3), (2, 0, 3)))
+    assert stored.proven([b"abc", b"def"], [b"abc", b"def"], same).checks.units == []
+    for files in ([b"abcx", b"def"], [b"abc", b"defx"]):
+        assert stored.proven(files, files, same).checks.units == [(7, same)]
+
+
+def test_an_algorithm_must_be_of_all_files(stored: Stored) -> None:
+    stored.known["result/2"] = [C.name]
+    assert stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE).algorithms == {0: {C.name}}
+
+
+def test_elements_are_read_in_any_case(stored: Stored) -> None:
+    elements = ElementCheck(0, "op", Slot.OPERATOR, False, 0, "a", DistributionMode.UNION, (Extent(1, 0, 3),))
+    proven = file((1, 0, 3), (1, 0, 3))
+    proof = stored.proven([b"abc"], [b"abc"], elements, proven)
+    assert proof.checks.units == [(7, elements)]

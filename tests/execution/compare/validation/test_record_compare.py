@@ -1,0 +1,198 @@
+"""Tallies of the records of one side: what was read, whose fault a misplaced record is, and where it lies."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.execution.compare.validation.record_compare import RecordCheck, RecordComparer
+from rescale.execution.sources.record_sources import (
+    DatabasePlace,
+    GroupPlace,
+    RecordBatches,
+    RecordSource,
+    SourceReader,
+    TimerPlace,
+)
+from rescale.flink.advice import CANONICAL_RESULT
+from rescale.flink.key_groups import key_group_of_hash
+from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
+from rescale.flink.keys.formulas import KNOWN
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import IntegrityError, SnapshotError, StoreError, UnsupportedError
+from support.canonical import Record, write_group
+from support.heap_timers import Service, Timer, write_block
+from support.snapshot_bytes import INT, VOID_NAMESPACE, keyed_header, keyed_state, parsed
+
+HEADER = read_keyed_header(keyed_header(*map(keyed_state, ("a", "b", "none")), key=INT), "")
+OLD, NEW = 128, 32
+KEYS = 40
+
+
+def laid_out(path: Path, maximum: int, moved: int = 0) -> RecordSource:
+    """Records of two states, one of each for every key, where each key belongs, or so many key groups behind that."""
+    groups: dict[int, list[Record]] = {}
+    for state in (0, 1):
+        for key in range(KEYS):
+            group = (key_group_of_hash(key, maximum) + moved) % maximum
+            groups.setdefault(group, []).append(Record(state, struct.pack(">i", key) + b"\0", b"%d" % (key + state)))
+    data, extents = b"head", []
+    for group in sorted(groups):
+        written = write_group(group, sorted(groups[group]), maximum)
+        extents.append((group, Extent(1, len(data), len(written))))
+        data += written
+    path.write_bytes(data)
+    return RecordSource(GroupPlace(compressed=False, groups=tuple(extents)), maximum, 3, HEADER)
+
+
+@pytest.fixture
+def comparer(tmp_path: Path) -> RecordComparer:
+    """Each side has one file, of its name."""
+    return RecordComparer(*(SnapshotFiles((("", None), (str(tmp_path / side), None))) for side in ("source", "result")))
+
+
+def check(of: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN, doubled: bool = False) -> RecordCheck:
+    return RecordCheck(7, "op", in_result, key_hash, NEW, of, doubled)
+
+
+def test_both_sides_are_counted_under_the_new_key_groups(comparer: RecordComparer, tmp_path: Path) -> None:
+    """Which of the source lie elsewhere."""
+    before, after = laid_out(tmp_path / "source", OLD), laid_out(tmp_path / "result", NEW)
+    old, new = comparer(check(before, in_result=False)), comparer(check(after, in_result=True))
+    assert (old.operator, old.in_result, old.of_timers, old.doubled) == (7, False, False, False)
+    assert (new.operator, new.in_result, new.of_timers, new.doubled) == (7, True, False, False)
+    assert old.states == new.states
+    assert {name: digest.records for name, digest in new.states.items()} == {"a": KEYS, "b": KEYS}
+    assert (old.keys, new.keys) == (KEYS, KEYS)
+    for tally, of, side in ((old, before, "source"), (new, after, "result")):
+        assert isinstance(of.place, GroupPlace)
+        assert tally.groups == len(of.place.groups)
+        assert tally.size == (tmp_path / side).stat().st_size - len(b"head")
+    assert comparer(check(before, in_result=False, doubled=True)) == old._replace(doubled=True)
+
+
+def test_without_a_hash_no_keys_are_counted(comparer: RecordComparer, tmp_path: Path) -> None:
+    """And with the names of states unknown they go by their numbers."""
+    of = laid_out(tmp_path / "source", OLD)
+    known = comparer(check(of, in_result=False))
+    assert comparer(check(of, in_result=False, key_hash=None)) == known._replace(keys=0)
+    unknown = comparer(check(of._replace(header=None), in_result=False, key_hash=None))
+    assert unknown.states == {f"state {i}": known.states[name] for i, name in enumerate("ab")}
+
+
+def test_a_hash_of_keys_that_nobody_understands_is_refused(comparer: RecordComparer, tmp_path: Path) -> None:
+    of = laid_out(tmp_path / "source", OLD)._replace(header=None)
+    with pytest.raises(UnsupportedError, match="an unknown serializer") as caught:
+        comparer(check(of, in_result=False))
+    assert caught.value.operator == "op"
+
+
+@pytest.mark.parametrize("in_result", [False, True])
+def test_a_record_in_the_wrong_place_is_named(comparer: RecordComparer, tmp_path: Path, *, in_result: bool) -> None:
+    of = laid_out(tmp_path / ("result" if in_result else "source"), NEW if in_result else OLD, moved=1)
+    with pytest.raises(IntegrityError, match="does not give the key group that contains it") as caught:
+        comparer(check(of, in_result=in_result))
+    assert (caught.value.operator, caught.value.state) == ("op", "a")
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize("damage", [cut, Path.unlink])
+def test_what_cannot_be_read_is_the_fault_of_its_side(
+    damage: Callable[[Path], None], comparer: RecordComparer, tmp_path: Path
+) -> None:
+    for side, maximum in (("source", OLD), ("result", NEW)):
+        of = laid_out(tmp_path / side, maximum)
+        damage(tmp_path / side)
+        with pytest.raises(IntegrityError if side == "result" else SnapshotError) as caught:
+            comparer(check(of, in_result=side == "result"))
+        assert (caught.value.operator, caught.value.path) == ("op", str(tmp_path / side))
+        assert caught.value.what.startswith("the result cannot be read back: ") is (side == "result")
+        assert caught.value.advice != CANONICAL_RESULT
+
+
+def test_where_the_result_is_a_database_there_is_another_way(comparer: RecordComparer, tmp_path: Path) -> None:
+    files = tuple((name, Extent(1, 0, 4)) for name in ("CURRENT", "MANIFEST-000004"))
+    of = RecordSource(DatabasePlace(files, (0, NEW - 1)), NEW, 3, HEADER)
+    (tmp_path / "result").write_bytes(b"what")
+    with pytest.raises(IntegrityError, match="the result cannot be read back") as caught:
+        comparer(check(of, in_result=True))
+    assert caught.value.advice == CANONICAL_RESULT
+
+
+@pytest.mark.parametrize("side", ["source", "result"])
+def test_what_was_misread_once_is_told_of_its_side(
+    side: str, comparer: RecordComparer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = laid_out(tmp_path / side, NEW if side == "result" else OLD)
+    chunks, first = SnapshotFiles.chunks, [True]
+
+    def once(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
+        read = b"".join(chunks(files, extent, *more))
+        yield read[:20] if first and first.pop() else read
+
+    monkeypatch.setattr(SnapshotFiles, "chunks", once)
+    with pytest.raises(StoreError, match=f"the {side} did not read the same twice"):
+        comparer(check(of, in_result=side == "result"))
+
+
+def test_records_that_are_skipped_are_missed(
+    comparer: RecordComparer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On both sides alike they would be."""
+    of, batches = laid_out(tmp_path / "source", OLD), SourceReader.batches
+
+    class Skipping:
+        def __init__(self, of: RecordBatches) -> None:
+            self._of = of
+
+        def __iter__(self) -> Iterator[Records]:
+            for records in self._of:
+                fields = ("starts", "limits", "ends", "states", "groups")
+                yield replace(records, **{field: getattr(records, field)[1:] for field in fields})
+
+        def check_all_read(self, accounted: int) -> None:
+            self._of.check_all_read(accounted)
+
+    def skipping(*arguments: Any) -> RecordBatches:
+        return Skipping(batches(*arguments))
+
+    monkeypatch.setattr(SourceReader, "batches", skipping)
+    with pytest.raises(IntegrityError, match="do not add up to the bytes of the key groups") as caught:
+        comparer(check(of, in_result=False))
+    assert caught.value.operator == "op"
+
+
+def timers(path: Path, maximum: int) -> RecordSource:
+    """One for every key, of one service."""
+    service = TimerService("timers", parsed(INT), parsed(VOID_NAMESPACE))
+    blocks, extents, at = [], [], 0
+    for group in range(maximum):
+        events = [
+            Timer(key, struct.pack(">i", key), b"\0") for key in range(KEYS) if key_group_of_hash(key, maximum) == group
+        ]
+        if events:
+            blocks.append(write_block(Service("timers", INT, VOID_NAMESPACE, events)))
+            extents.append((group, Extent(1, at, len(blocks[-1]))))
+            at += len(blocks[-1])
+    path.write_bytes(b"".join(blocks))
+    return RecordSource(TimerPlace(tuple(extents)), maximum, 2, timer_header((service,)))
+
+
+def test_timers_that_lie_apart_are_told(comparer: RecordComparer, tmp_path: Path) -> None:
+    old = comparer(check(timers(tmp_path / "source", OLD), in_result=False))
+    new = comparer(check(timers(tmp_path / "result", NEW), in_result=True))
+    assert (old.of_timers, new.of_timers) == (True, True)
+    assert old.states == new.states
+    assert [digest.records for digest in old.states.values()] == [KEYS]
+    assert (old.keys, old.groups) == (KEYS, 0)

@@ -1,0 +1,174 @@
+"""A single misread is reported as a passing fault of the side that was misread; lasting damage is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from rescale.execution.steps import validate_coverage
+from rescale.execution.tasks.in_process import Loop
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.contract import Pin
+from rescale.storage.files.local_store import LocalStore
+from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, StoreError
+from support import snapshots
+from support.finished import CANONICAL, HEAP, LAZY_COMPRESSED
+from support.pipeline import move, plan_rescale
+from support.slow import slow
+
+at_most = pytest.mark.parametrize("at_most", [4, slow(8)])
+"""Reads of a validation that are looked at, the first and the last of them among others."""
+
+SHAPES = {
+    "key groups and elements": (CANONICAL, {"parallelism": ["3"]}),
+    "packed key groups under other ids": (LAZY_COMPRESSED, {"parallelism": ["1"]}),
+    "records": (CANONICAL, {"parallelism": ["3"], "max_parallelism": ["1000"]}),
+    "records of the heap": (HEAP, {"parallelism": ["3"], "max_parallelism": ["1000"]}),
+}
+
+
+@dataclass
+class Misreading:
+    """Counts what is read in chunks; in the read with the number `at` a bit is flipped, or in its place for ever."""
+
+    at: int | None = None
+    for_ever: bool = False
+    reads: int = 0
+    place: tuple[str, int] | None = None
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        chunks = SnapshotFiles.chunks
+
+        def misread(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
+            number, self.reads = self.reads, self.reads + 1
+            if number == self.at:
+                self.place = files.uri(extent), extent.start + extent.length // 2
+            begin = extent.start
+            for chunk in chunks(files, extent, *more):
+                flips = self.place is not None and files.uri(extent) == self.place[0]
+                yield flipped(chunk, self.place[1] - begin) if flips and (number == self.at or self.for_ever) else chunk
+                begin += len(chunk)
+
+        monkeypatch.setattr(SnapshotFiles, "chunks", misread)
+
+
+def flipped(chunk: bytes, at: int) -> bytes:
+    """With a bit of a byte flipped that may lie elsewhere."""
+    return b"".join((chunk[:at], bytes([chunk[at] ^ 4]), chunk[at + 1 :])) if 0 <= at < len(chunk) else chunk
+
+
+@pytest.fixture(params=SHAPES)
+def moved(request: pytest.FixtureRequest, tmp_path: Path) -> Plan:
+    name, shape = SHAPES[request.param]
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), **shape)
+    move(plan, Loop())
+    return plan
+
+
+def some_reads(plan: Plan, at_most: int) -> list[int]:
+    with pytest.MonkeyPatch.context() as patching:
+        misreading = Misreading()
+        misreading.install(patching)
+        validate_coverage(plan, Loop())
+    step = max(1, (misreading.reads - 1) // (at_most - 1))
+    return list(range(0, misreading.reads, step))
+
+
+def copies_of_the_source(plan: Plan) -> list[tuple[str, Extent]]:
+    """Where its copies of broadcast states lie: if one is misread, those of the result are still among the others."""
+    source = open_snapshot(plan.source)
+    return [
+        (source.contents.uri(element), element)
+        for operator in source.operators
+        for stream in (*operator.operator, *operator.raw_operator)
+        for state in stream.states
+        if state.mode is DistributionMode.BROADCAST
+        for element in state.elements
+    ]
+
+
+def outcomes(plan: Plan, at_most: int, *, for_ever: bool) -> Iterator[tuple[Misreading, RescaleError]]:
+    copies = copies_of_the_source(plan)
+    for at in some_reads(plan, at_most):
+        misreading = Misreading(at, for_ever)
+        with pytest.MonkeyPatch.context() as patching:
+            misreading.install(patching)
+            try:
+                validate_coverage(plan, Loop())
+            except RescaleError as error:
+                yield misreading, error
+                continue
+        assert misreading.place is not None
+        uri, at = misreading.place
+        assert any(uri == copied and e.start <= at < e.start + e.length for copied, e in copies), misreading
+
+
+@at_most
+def test_once_is_a_passing_fault(moved: Plan, at_most: int) -> None:
+    errors = list(outcomes(moved, at_most, for_ever=False))
+    for misreading, error in errors:
+        assert isinstance(error, StoreError), (misreading, error)
+        assert misreading.place is not None
+        side = "result" if misreading.place[0].startswith(moved.target) else "source"
+        assert error.what == f"the {side} did not read the same twice"
+    assert len(errors) > at_most // 2
+    assert validate_coverage(moved, Loop()).verdict == "complete"
+
+
+@at_most
+def test_for_ever_is_damage(moved: Plan, at_most: int) -> None:
+    errors = list(outcomes(moved, at_most, for_ever=True))
+    assert all(isinstance(error, IntegrityError | SnapshotError) for _, error in errors), errors
+    assert len(errors) > at_most // 2
+
+
+@dataclass
+class Opening:
+    """Counts reads of `_metadata`, candidate, headers and MANIFESTs; in the one with the number `at` a bit flips."""
+
+    at: int | None = None
+    reads: int = 0
+
+    def seen(self, data: bytes) -> bytes:
+        number, self.reads = self.reads, self.reads + 1
+        return flipped(data, len(data) // 2) if number == self.at else data
+
+    def validate(self, plan: Plan, proof: Proof) -> None:
+        read, read_all = SnapshotFiles.read, LocalStore.read_all
+
+        def read_extent(files: SnapshotFiles, extent: Extent, *more: int) -> bytes:
+            return self.seen(read(files, extent, *more))
+
+        def read_whole(store: LocalStore, uri: str, *more: Any) -> tuple[bytes, Pin]:
+            data, pin = read_all(store, uri, *more)
+            return self.seen(data) if uri.endswith(("/_metadata", "/candidate")) else data, pin
+
+        with patch.object(SnapshotFiles, "read", read_extent), patch.object(LocalStore, "read_all", read_whole):
+            validate_coverage(plan, Loop(), proof)
+
+
+@at_most
+@pytest.mark.parametrize(("name", "proof"), [(CANONICAL, Proof.RECORDS), ("2-rocksdb-2to3", Proof.FILES)])
+def test_what_tells_where_state_lies_is_read_again_too(name: str, proof: Proof, at_most: int, tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["2" if proof is Proof.FILES else "3"])
+    move(plan, Loop())
+    whole = Opening()
+    whole.validate(plan, proof)
+    errors = []
+    for at in range(0, whole.reads, -(-whole.reads // (2 * at_most))):
+        try:
+            Opening(at).validate(plan, proof)
+        except RescaleError as error:
+            errors.append(error)
+    assert all(isinstance(error, StoreError) and "did not read the same twice" in error.what for error in errors)
+    assert len(errors) > at_most // 2

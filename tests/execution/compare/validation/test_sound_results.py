@@ -1,0 +1,52 @@
+"""Sound results pass, with and without their plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.steps import validate_coverage, validate_published
+from rescale.runstate.claim import claim
+from rescale.runstate.publication import publish
+from rescale.text.errors import IntegrityError, RequestError
+from support import snapshots
+from support.finished import HEAP, KEYED, SOURCE, ResultOf
+from support.pipeline import move, plan_rescale, shared_spark
+from support.readme import fields
+
+
+@pytest.mark.parametrize("name", [*KEYED, SOURCE])
+def test_an_untouched_result_passes(name: str, result_of: ResultOf) -> None:
+    proofs = result_of(name).validate()
+    source = snapshots.opened(name)
+    assert [proof.operator_id for proof in proofs] == [operator.operator_id for operator in source.operators]
+    assert sum(proof.key_groups + proof.elements for proof in proofs) > 0
+
+
+@pytest.mark.slow
+def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    plan = plan_rescale(snapshots.directory(HEAP), str(target), ["3"])
+    move(plan)
+    certificate = validate_coverage(plan, shared_spark())
+    publish(plan)
+    again = validate_published(plan.source, str(target), shared_spark())
+    assert again.candidate_sha256 == certificate.candidate_sha256
+    assert again.document().keys() == certificate.document().keys() == fields("validate")
+    assert again.operators == certificate.operators
+    moved = tmp_path / "moved"
+    target.rename(moved)
+    assert validate_published(plan.source, str(moved), shared_spark()).operators == certificate.operators
+    metadata = moved / "_metadata"
+    metadata.write_bytes(metadata.read_bytes().replace(b"\0\0\0\x03", b"\0\0\0\x02", 1))
+    with pytest.raises(IntegrityError) as caught:
+        validate_published(plan.source, str(moved), shared_spark())
+    assert "nothing was published" not in str(caught.value)
+
+
+def test_a_result_that_is_not_whole_is_not_validated(tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-windows"), str(tmp_path / "target"), ["3"])
+    claim(plan)
+    with pytest.raises(RequestError, match="not all state has been moved"):
+        validate_coverage(plan, shared_spark())

@@ -1,0 +1,42 @@
+"""A header of the result with a state that no header of the source has is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders
+from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.operator_state import read_operator_state_header
+from rescale.text.errors import IntegrityError
+from support.snapshot_bytes import keyed_header, keyed_state, operator_header, operator_list
+from support.synthetic import element_stream, keyed_stream
+
+
+def test_in_operator_state() -> None:
+    fewer, more = (
+        element_stream(0, {}, read_operator_state_header(operator_header(tuple(map(operator_list, names))), "header"))
+        for names in ("a", "ab")
+    )
+    ElementHeaders("x").compare([fewer, more], more)
+    with pytest.raises(IntegrityError, match="that the source does not have") as caught:
+        ElementHeaders("x").compare([fewer], more)
+    assert caught.value.state == "b"
+
+
+def test_in_keyed_state() -> None:
+    fewer, more = (
+        keyed_stream(
+            0,
+            {},
+            Framing.CANONICAL,
+            read_keyed_header(keyed_header(*map(keyed_state, names)), "header"),
+            first=0,
+            last=1,
+        )
+        for names in ("a", "ab")
+    )
+    KeyedHeaders("x").compare([fewer, more], more)
+    with pytest.raises(IntegrityError, match="that the source does not have") as caught:
+        KeyedHeaders("x").compare([fewer], more)
+    assert caught.value.state == "b"

@@ -1,0 +1,127 @@
+"""Where no row of a RocksDB directory is read, the certificate says so, and what a source is taken at its word for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.rocksdb.manifest.manifest import read_manifest
+from rescale.rocksdb.manifest.manifest_writer import write_manifest
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.runstate.publication import publish
+from rescale.text.errors import SnapshotError, UnsupportedError
+from support.edited import edit_files, relocated
+from support.pipeline import move, plan_rescale
+
+NATIVE = "2-rocksdb-native"
+UNCHANGED = "no row was read in RocksDB directories that stay unchanged"
+BY_FILES = "no row was read in RocksDB directories that were compared by their files"
+
+
+def moved(source: Path, target: Path, *shape: str, foreign_share: float = 2) -> Plan:
+    """Whole files, whatever part of them is other subtasks'."""
+    with patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", foreign_share):
+        plan = plan_rescale(str(source), str(target), shape)
+    move(plan, Loop())
+    return plan
+
+
+def unreadable(source: Path) -> None:
+    """In every SST file a row has another byte than its checksum is of."""
+    edit_files(source, "", lambda data: bytes([data[0] ^ 1]) + data[1:] if b"rocksdb.properties" in data else data)
+
+
+def said_of(plan: Plan, proof: Proof) -> str:
+    certificate = validate_coverage(plan, Loop(), proof)
+    assert certificate.verdict == "complete"
+    return str(certificate.does_not_prove)
+
+
+@pytest.mark.parametrize("proof", [Proof.RECORDS, Proof.FILES])
+def test_what_stays_as_it_is_is_compared_byte_for_byte_and_not_read(proof: Proof, tmp_path: Path) -> None:
+    plan = moved(relocated(NATIVE, tmp_path / "source"), tmp_path / "target")
+    said = said_of(plan, proof)
+    assert UNCHANGED in said
+    assert BY_FILES not in said
+    publish(plan)
+    again = validate_published(plan.source, plan.target, Loop(), proof)
+    assert UNCHANGED in str(again.does_not_prove)
+    tables = [operator.tables for operator in again.operators if operator.tables]
+    assert tables
+    assert all(table.checked > 0 and table.unchecked == 0 for table in tables)
+    assert "every block has the checksum" in str(again.proves)
+
+
+@pytest.mark.parametrize("shape", [(), ("3",)], ids=["same shape", "cut"])
+@pytest.mark.parametrize("proof", [Proof.RECORDS, Proof.FILES])
+def test_blocks_that_cannot_be_read_are_not_certified(proof: Proof, shape: tuple[str, ...], tmp_path: Path) -> None:
+    """RocksDB would refuse them when the job asks for a row."""
+    source = relocated(NATIVE, tmp_path / "source")
+    unreadable(source)
+    plan = moved(source, tmp_path / "target", *shape)
+    with pytest.raises(SnapshotError) as raised:
+        validate_coverage(plan, Loop(), proof)
+    assert raised.value.path is not None
+    assert raised.value.path.startswith(str(source))
+
+
+def test_tables_of_a_form_that_is_not_read_are_said_to_be_unchecked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = moved(relocated(NATIVE, tmp_path / "source"), tmp_path / "target")
+
+    def refuse(*_: object) -> None:
+        raise UnsupportedError("a form that is not read")
+
+    monkeypatch.setattr("rescale.execution.compare.validation.compare.BlockChecksums", refuse)
+    assert "checksums of their blocks were not checked" in said_of(plan, Proof.RECORDS)
+
+
+def test_what_is_made_anew_is_read_where_records_are_compared(tmp_path: Path) -> None:
+    source = relocated(NATIVE, tmp_path / "source")
+    plan = moved(source, tmp_path / "target", "3")
+    assert UNCHANGED not in said_of(plan, Proof.RECORDS)
+    assert BY_FILES not in said_of(plan, Proof.RECORDS)
+    assert UNCHANGED not in said_of(plan, Proof.FILES)
+    assert BY_FILES in said_of(plan, Proof.FILES)
+
+
+def begins_late(file: LiveFile) -> LiveFile:
+    """Behind its first row, where it has two."""
+    if file.smallest == file.largest:
+        return file
+    key = file.smallest_key
+    return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
+
+
+def lying(change: Callable[[LiveFile], LiveFile]) -> Callable[[bytes], bytes]:
+    def changed(data: bytes) -> bytes:
+        manifest = read_manifest(data, "MANIFEST")
+        families = tuple(replace(family, files=tuple(map(change, family.files))) for family in manifest.column_families)
+        return write_manifest(replace(manifest, column_families=families), "MANIFEST")
+
+    return changed
+
+
+def test_a_manifest_of_the_source_that_lies_of_keys_is_believed_by_files_and_not_by_records(tmp_path: Path) -> None:
+    source = relocated(NATIVE, tmp_path / "source")
+    assert edit_files(source, "MANIFEST", lying(begins_late))
+    plan = moved(source, tmp_path / "target", "3")
+    assert "begin and end with the keys in their MANIFESTs" in said_of(plan, Proof.FILES)
+    with pytest.raises(SnapshotError, match="begin behind its first row"):
+        validate_coverage(plan, Loop(), Proof.RECORDS)
+
+
+def test_a_manifest_of_the_source_that_lies_of_sizes_is_found_before_anything_moves(tmp_path: Path) -> None:
+    source = relocated(NATIVE, tmp_path / "source")
+    assert edit_files(source, "MANIFEST", lying(lambda file: replace(file, size=file.size - 1)))
+    with pytest.raises(SnapshotError, match="has not the size that the MANIFEST tells"):
+        plan_rescale(str(source), str(tmp_path / "target"), ["3"])

@@ -1,0 +1,239 @@
+"""Sentences of a certificate by how each operator was compared, on proofs made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rescale.execution.compare.validation.verdict import certificate_of
+from rescale.flink.key_groups import key_group_range
+from rescale.plan.continuation import ContinuedResult
+from rescale.plan.proof import Proof
+from rescale.runstate.certificate import (
+    Certificate,
+    CertifiedChanges,
+    CertifiedChecksums,
+    CertifiedDirectories,
+    CertifiedOperator,
+    CertifiedRecords,
+)
+from rescale.snapshot.kafka.changes import KafkaChange
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Database, DatabaseFile, Operator, Snapshot
+from rescale.snapshot.surgery import NO_SURGERY, Surgery
+from rescale.storage.store import open_store
+from support.synthetic import operator, snapshot
+
+EXCEPT = "except for the declared differences, "
+SAYS = {
+    "all": "every key group, list element, union element and broadcast copy of the source was read",
+    "the rest": "for all other state, every key group",
+    "files": "every SST file of the source that may have rows of a subtask is in the subtask's directory",
+    "checksums": "computed by the store itself",
+    "records": "every record whose key has a given hash rule lies in the key group of that hash",
+    "renamed": "declared as renamed",
+    "dropped": "holds nothing of an operator that was declared as dropped",
+    "dropped states": "holds nothing of a state that was declared as dropped",
+    "kafka": "hold the declared Kafka offsets",
+    "sources": "was declared to become a KafkaSource",
+}
+DOES_NOT = {
+    "rows by files": "no row was read in RocksDB directories that were compared by their files",
+    "rows of the unchanged": "no row was read in RocksDB directories that stay unchanged",
+    "files referred to": "files that the result refers to were not read",
+    "stored sums": "state that was compared by checksums of its store was not read",
+    "rules": "a hash rule that is wrong for only k keys",
+    "local files": "kept its size and modification time",
+    "unbound": "no certificate lies beside the result",
+    "the source stays": "keep the source unchanged until",
+}
+
+PROOF = CertifiedOperator("0" * 32, "op", 2, 128, 4, 5, 6, 7, "a" * 32, None)
+RECORDS = replace(PROOF, records=CertifiedRecords(1, None, None, 1, {}))
+CHECKSUMS = replace(PROOF, checksums=CertifiedChecksums(("CRC32C",), 7))
+REFERRED, COPIED = (replace(PROOF, directories=CertifiedDirectories(1, 0, n, 1 - n, 0)) for n in (1, 0))
+
+
+def in_directories(parallelism: int) -> Operator:
+    databases = tuple(
+        Database(
+            i,
+            key_group_range(128, parallelism, i),
+            Extent(0, 0, 0),
+            b"",
+            None,
+            (DatabaseFile("1.sst", Extent(0, 0, 0)),),
+        )
+        for i in range(parallelism)
+    )
+    return operator("op", parallelism, databases=databases)
+
+
+def side(folder: Path, of: Operator, *, local: bool = False, elsewhere: Path | None = None) -> Snapshot:
+    """With one file beside `_metadata`, here or elsewhere; a store that is not `local` tells no times."""
+    folder.mkdir(exist_ok=True)
+    path = (elsewhere or folder) / "state"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"state")
+    pin = open_store(str(path)).stat(str(path))
+    assert pin is not None
+    pins = [("_metadata", replace(pin, mtime_ns=None)), (str(path), pin if local else replace(pin, mtime_ns=None))]
+    return replace(snapshot(of), directory=str(folder), files=tuple(pins))
+
+
+def certificate(
+    folder: Path,
+    *proofs: CertifiedOperator,
+    old: Operator | None = None,
+    new: Operator | None = None,
+    bound: bool = True,
+    surgery: Surgery = NO_SURGERY,
+    plan: Any = None,
+    local: bool = False,
+    elsewhere: bool = False,
+) -> Certificate:
+    source = side(folder / "source", old or operator("op"), local=local)
+    result = side(
+        folder / "result", new or operator("op"), local=True, elsewhere=folder / "source" if elsewhere else None
+    )
+    return certificate_of(source, result, proofs or (PROOF,), plan, bound=bound, surgery=surgery)
+
+
+def said_of(text: str | None, sentences: Mapping[str, str]) -> list[str]:
+    return [name for name, sentence in sentences.items() if sentence in (text or "")]
+
+
+@pytest.mark.parametrize(
+    ("how", "says", "does_not"),
+    [
+        ({}, ["all"], []),
+        ({"bound": False}, ["all"], ["unbound"]),
+        ({"local": True}, ["all"], ["local files"]),
+        ({"elsewhere": True}, ["all"], ["the source stays"]),
+        ({"proofs": [RECORDS]}, ["all", "records"], ["rules"]),
+        ({"proofs": [CHECKSUMS]}, ["all", "the rest", "checksums"], ["stored sums"]),
+        (
+            {"proofs": [REFERRED], "old": in_directories(2), "new": in_directories(3)},
+            ["all", "the rest", "files"],
+            ["rows by files", "files referred to"],
+        ),
+        (
+            {"proofs": [COPIED], "old": in_directories(2), "new": in_directories(3)},
+            ["all", "the rest", "files"],
+            ["rows by files"],
+        ),
+        (
+            {"proofs": [COPIED], "old": in_directories(2), "new": in_directories(2)},
+            ["all", "the rest", "files"],
+            ["rows of the unchanged"],
+        ),
+        ({"old": in_directories(2), "new": in_directories(2)}, ["all"], ["rows of the unchanged"]),
+        ({"old": in_directories(2), "new": in_directories(3)}, ["all"], []),
+    ],
+)
+def test_what_was_compared_is_said_and_what_was_not(
+    how: dict[str, Any], says: list[str], does_not: list[str], tmp_path: Path
+) -> None:
+    proofs, others = how.get("proofs", [PROOF]), {name: value for name, value in how.items() if name != "proofs"}
+    made = certificate(tmp_path, *proofs, **others)
+    assert said_of(made.proves, SAYS) == says
+    assert EXCEPT not in made.proves
+    assert said_of(made.does_not_prove, DOES_NOT) == does_not
+    assert (made.does_not_prove is None) is (not does_not)
+
+
+def test_one_of_several_operators_is_enough(tmp_path: Path) -> None:
+    source, result = (
+        replace(
+            side(tmp_path / name, operator("op"), local=name == "result"),
+            operators=(operator("a"), in_directories(of), operator("b")),
+        )
+        for name, of in (("source", 2), ("result", 3))
+    )
+    made = certificate_of(source, result, [RECORDS, REFERRED, CHECKSUMS], None, bound=True)
+    assert said_of(made.proves, SAYS) == ["all", "the rest", "files", "checksums", "records"]
+    assert said_of(made.does_not_prove, DOES_NOT) == ["rows by files", "files referred to", "stored sums", "rules"]
+    assert (made.proof, made.bytes) == (Proof.FILES, 21)
+
+
+def test_one_of_several_directories_and_files_is_enough(tmp_path: Path) -> None:
+    source, result = (
+        replace(
+            side(tmp_path / name, operator("op"), local=name == "result"),
+            operators=(operator("a"), in_directories(2), operator("b")),
+        )
+        for name in ("source", "result")
+    )
+    made = certificate_of(source, result, [PROOF] * 3, None, bound=True)
+    assert said_of(made.does_not_prove, DOES_NOT) == ["rows of the unchanged"]
+    uri = source.files[1][0]
+    pin = open_store(uri).stat(uri)
+    assert pin is not None
+    refers = replace(result, files=(*result.files, (uri, pin)))
+    made = certificate_of(source, refers, [PROOF] * 3, None, bound=True)
+    assert said_of(made.does_not_prove, DOES_NOT) == ["rows of the unchanged", "the source stays"]
+
+
+CHANGE = KafkaChange("0" * 32, "op", "KafkaSource", ())
+
+
+@pytest.mark.parametrize(
+    ("surgery", "says"),
+    [
+        (Surgery(renamed=("one",)), ["renamed"]),  # type: ignore[arg-type]
+        (Surgery(dropped=("one",)), ["dropped"]),  # type: ignore[arg-type]
+        (Surgery(dropped_states=("one",)), ["dropped states"]),  # type: ignore[arg-type]
+        (Surgery(kafka=(CHANGE,)), ["kafka"]),
+        (Surgery(kafka=(CHANGE, replace(CHANGE, becomes_source=True))), ["kafka", "sources"]),
+    ],
+)
+def test_what_was_declared_is_said(surgery: Surgery, says: list[str], tmp_path: Path) -> None:
+    made = certificate(tmp_path, surgery=surgery)
+    assert said_of(made.proves, SAYS) == ["all", *says]
+    assert made.proves.startswith(EXCEPT) is (says != ["renamed"])
+    assert made.surgery == surgery
+
+
+CHANGES = replace(PROOF, changes=CertifiedChanges(left=1, came=2, files_of_base=3))
+
+
+def test_a_proof_by_changes_says_what_it_rests_on(tmp_path: Path) -> None:
+    made, other = certificate(tmp_path, CHANGES), certificate(tmp_path)
+    assert "base" in made.proves
+    assert "base" in (made.does_not_prove or "")
+    assert "base" not in f"{other.proves} {other.does_not_prove}"
+
+
+@pytest.mark.parametrize(
+    ("proof", "depth"),
+    [
+        (PROOF, Proof.RECORDS),
+        (RECORDS, Proof.RECORDS),
+        (CHECKSUMS, Proof.FILES),
+        (REFERRED, Proof.FILES),
+        (CHANGES, Proof.CHANGES),
+    ],
+)
+def test_how_deep_it_went_is_said(proof: CertifiedOperator, depth: Proof, tmp_path: Path) -> None:
+    assert certificate(tmp_path, proof).proof is depth
+
+
+def test_of_what_it_is(tmp_path: Path) -> None:
+    base = ContinuedResult("/base", "e" * 64, "d" * 64, "/earlier")
+    plan = SimpleNamespace(digest="f" * 64, warnings=("a warning",), continued=base)
+    made = certificate(tmp_path, plan=plan, new=operator("op", 3))
+    assert (made.plan, made.warnings, made.continues) == (plan.digest, plan.warnings, base)
+    assert (made.source, made.target) == (str(tmp_path / "source"), str(tmp_path / "result"))
+    assert made.source_metadata_sha256 == made.candidate_sha256 == snapshot().metadata_sha256
+    assert (made.verdict, made.bytes, made.operators) == ("complete", 7, (PROOF,))
+    assert [file.name for file in made.files] == ["state"]
+    assert (certificate(tmp_path).plan, certificate(tmp_path).warnings) == (None, ())
+    assert str(tmp_path / "result") in made.start
+    changed = certificate(tmp_path, replace(PROOF, max_parallelism=256)).start
+    assert "256" in changed
+    assert "max-parallelism" not in certificate(tmp_path).start

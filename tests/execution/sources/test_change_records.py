@@ -1,0 +1,346 @@
+"""Changes between checkpoints of databases that real Flinks' RocksDB wrote: random rows, merges, deletes, deleted
+ranges, flushes and compactions. Each round's changes are exactly the model's. Laid over the rows of before, they make a
+database that holds the model."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracle.distribution import LINES
+from rescale.execution.sources.change_records import (
+    ChangePlace,
+    ChangeReader,
+    ChangeRecords,
+    Changes,
+    ChangeSide,
+    differences,
+)
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.blocks.records import Records
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.rocksdb.assembly.continued_database import continued_manifest, place_of_changes
+from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
+from rescale.rocksdb.database_layout import LEVELS
+from rescale.rocksdb.engine import directory
+from rescale.rocksdb.engine.table_writer import Rows, TableWriter
+from rescale.rocksdb.manifest.compactions import rewritten_files
+from rescale.rocksdb.manifest.manifest import Manifest
+from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
+from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
+from rescale.rocksdb.stored_files import CURRENT
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import SnapshotError
+from support.assembled import SMALL, STATES, Model, Part, apply, check, check_our_reading, go_on, random_steps
+from support.databases import databases
+from support.flinks_rocksdb import FlinksRocksdb
+from support.slow import slow_but
+
+CREATED = 1_700_000_000
+ALL = KeyGroupRange(0, 127)
+ROUNDS = 4
+
+
+@pytest.fixture(scope="module", params=[LINES["1.20"], LINES["2"]])
+def library(request: pytest.FixtureRequest) -> Iterator[FlinksRocksdb]:
+    library = FlinksRocksdb(request.param)
+    yield library
+    library.close()
+
+
+def header_of(states: Sequence[str]) -> KeyedHeader:
+    """A header with values of these names."""
+    header = databases("2-rocksdb-incremental")[0].header
+    return replace(header, states=tuple(replace(header.states[0], name=state) for state in states))
+
+
+class Change(NamedTuple):
+    """A key, and its values before and after, None where it has none."""
+
+    key: bytes
+    before: bytes | None
+    after: bytes | None
+
+
+class Checkpoints:
+    """Directories with the checkpoints of one database: a file is the same in all that list its name."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+        files = [("", None), *((str(file), None) for path in paths for file in sorted(path.iterdir()))]
+        self.files = SnapshotFiles(tuple(files))
+        self._numbers = {uri: number for number, (uri, _) in enumerate(files)}
+
+    def side(self, checkpoint: int, other: int, states: Sequence[str]) -> ChangeSide:
+        here, there = (
+            {file.name for file in self._paths[checkpoint_number].glob("*.sst")}
+            for checkpoint_number in (checkpoint, other)
+        )
+        files = tuple(
+            (file.name, Extent(self._numbers[str(file)], 0, file.stat().st_size))
+            for file in sorted(self._paths[checkpoint].iterdir())
+        )
+        return ChangeSide(files, tuple(states), frozenset(here - there))
+
+    def place(self, before: int, after: int) -> ChangePlace:
+        sides = (self.side(before, after, STATES), self.side(after, before, STATES))
+        return ChangePlace(*sides, (ALL.first, ALL.last))
+
+    def place_without_compactions(self, before: int, after: int) -> ChangePlace:
+        """Leave out files that only compactions have rewritten; checkpoints in between have what passed."""
+        earlier, *between, later = (self._paths[number] for number in range(before, after + 1))
+        kept = {file.name: file for path in between for file in path.glob("*.sst")}
+        sizes = {name: file.stat().st_size for name, file in kept.items()}
+        manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))
+        rewritten = rewritten_files(*manifests, STATES, sizes, "MANIFEST")
+        place = self.place(before, after)
+        assert place.before is not None
+        assert place.after is not None
+        sides = (side._replace(own=side.own - rewritten.files) for side in (place.before, place.after))
+        passed = ((state, Extent(self._numbers[str(kept[name])], 0, sizes[name])) for state, name in rewritten.passed)
+        return ChangePlace(*sides, place.key_groups, tuple(passed))
+
+
+def copied(model: Model) -> Model:
+    return {state: dict(rows) for state, rows in model.items()}
+
+
+def changed(before: Model, after: Model) -> dict[str, list[Change]]:
+    """Return the changes between two models, by state."""
+    return {
+        state: [
+            Change(key, before[state].get(key), after[state].get(key))
+            for key in sorted(before[state].keys() | after[state].keys())
+            if before[state].get(key) != after[state].get(key)
+        ]
+        for state in before
+    }
+
+
+def changes_by_state(reader: ChangeReader, states: Sequence[str]) -> dict[str, list[Change]]:
+    changes: dict[str, list[Change]] = {state: [] for state in states}
+    for some in reader.changes():
+        (state,) = {*some.left.states.tolist(), *some.came.states.tolist()}
+        changes[states[state]] += changes_of(some, prefix=1)
+    return changes
+
+
+def changes_of(changes: Changes, prefix: int) -> list[Change]:
+    left, came = (dict(rows_of(records, prefix)) for records in changes)
+    assert list(left) == sorted(left)
+    assert list(came) == sorted(came)
+    return [Change(key, left.get(key), came.get(key)) for key in sorted(left.keys() | came.keys())]
+
+
+def rows_of(records: Records, prefix: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield (key with its key group, value) of each record."""
+    for start, limit, end in zip(records.starts, records.limits, records.ends, strict=True):
+        yield bytes(records.data[start - prefix : limit]), bytes(records.data[limit + 4 : end])
+
+
+def tables_of(changes: Sequence[Change], sequence: int, name: str) -> list[tuple[NewTable, bytes]]:
+    """Few rows to a file, so that there are several. Of files with one `name`, RocksDB's cache would mix up blocks."""
+    data, places, kinds = bytearray(), [], []
+    for key, _, after in changes:
+        at = len(data)
+        data += key + (after or b"")
+        places.append((at, at + len(key), at + len(key), len(data)))
+        kinds.append(DELETION if after is None else VALUE)
+    columns = np.array(places, np.int64).reshape(-1, 4).T
+    rows = Rows(
+        np.frombuffer(bytes(data) or b"\0", np.uint8), *(column.copy() for column in columns), np.array(kinds, np.uint8)
+    )
+    writer = TableWriter(
+        lambda _: BytesIO(), name, created=CREATED, path="", state="", table_bytes=2000, sequence=sequence
+    )
+    written = [*writer.write(rows, np.arange(len(changes))), *writer.finish()]
+    return [
+        (NewTable(table.size, table.smallest, table.largest, table.kinds), table.file.getvalue()) for table in written
+    ]
+
+
+def lay_out(path: Path, manifest: Manifest, files: dict[str, bytes]) -> None:
+    path.mkdir()
+    for name in manifest.files:
+        (path / name).write_bytes(files[name])
+    (path / "MANIFEST-000004").write_bytes(write_manifest(manifest, ""))
+    (path / CURRENT).write_bytes(write_current("MANIFEST-000004"))
+
+
+@pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 2, range(6)))
+def test_rounds_over_random_databases(
+    library: FlinksRocksdb, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every other one is fetched in parts, as from S3."""
+    if seed % 2:
+        monkeypatch.setattr(directory, "_is_whole_local_file", lambda _: False)
+        monkeypatch.setattr(directory, "WORTH_PARTS", 0)
+    rng = random.Random(seed)
+    paths, models = [tmp_path / f"checkpoint-{number}" for number in range(ROUNDS + 1)], []
+    model: Model = {state: {} for state in STATES}
+    options = SMALL if rng.random() < 0.7 else "disable_auto_compactions=1"
+    with library.opened(tmp_path / "job", STATES, options) as database:
+        for number, path in enumerate(paths):
+            steps = random_steps(rng, ALL, 128, rng.choice([0, 40, 400]) if number else 1500)
+            apply(model, steps)
+            database.write(steps)
+            if rng.random() < 0.3:
+                database.write([("flush",), *(("compact", state) for state in STATES)])
+            database.write([("checkpoint", path)])
+            models.append(copied(model))
+    checkpoints, header = Checkpoints(paths), header_of(STATES)
+    for last in range(1, ROUNDS + 1):
+        reader = ChangeReader(128, checkpoints.files, checkpoints.place_without_compactions(0, last), header)
+        assert changes_by_state(reader, STATES) == changed(models[0], models[last])
+    rows = {state: [Change(key, None, value) for key, value in sorted(models[0][state].items())] for state in STATES}
+    tables = {state: tables_of(some, 0, state) for state, some in rows.items()}
+    manifest = manifest_of({state: [table for table, _ in some] for state, some in tables.items()}, CREATED)
+    files = dict(zip(manifest.files, [data for some in tables.values() for _, data in some], strict=True))
+    for number in range(1, ROUNDS + 1):
+        for place_of in (checkpoints.place, checkpoints.place_without_compactions):
+            reader = ChangeReader(128, checkpoints.files, place_of(number - 1, number), header)
+            changes = changes_by_state(reader, STATES)
+            assert changes == changed(models[number - 1], models[number])
+        place = place_of_changes(manifest)
+        assert place is not None
+        tables = {state: tables_of(some, place.sequence, f"{number}-{state}") for state, some in changes.items()}
+        before = manifest.files
+        manifest = continued_manifest(
+            manifest, {state: [table for table, _ in some] for state, some in tables.items()}, place, CREATED
+        )
+        names = [name for name in manifest.files if name not in before]
+        files |= zip(names, [data for some in tables.values() for _, data in some], strict=True)
+        path = tmp_path / f"result-{number}"
+        lay_out(path, manifest, files)
+        part = Part(path, ALL, STATES, models[number])
+        check_our_reading(part, 128, tmp_path)
+    check(library, part)
+    go_on(library, part, 128, rng)
+
+
+def test_rows_that_were_flushed_and_compacted_in_between_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
+    """They are found in the checkpoint in between, and the rest of the database is not read."""
+    state, rng = STATES[0], random.Random(5)
+    paths = [tmp_path / f"checkpoint-{number}" for number in range(3)]
+    steps = [
+        [("put", state, bytes([group]) + b"a", rng.randbytes(500)) for group in range(100)],
+        [("put", state, b"\5a", b"1"), ("delete", state, b"\6a"), ("add", state, b"\7a", b"2")],
+        [("delete_range", state, b"\x50", b"\x52"), ("put", state, b"\x50c", b"3")],
+    ]
+    model, models = Model({name: {} for name in STATES}), []
+    with library.opened(tmp_path / "job", STATES, "disable_auto_compactions=1") as database:
+        for number, (some, path) in enumerate(zip(steps, paths, strict=True)):
+            apply(model, some)
+            database.write([*([("compact", state)] if number == 2 else []), *some, ("checkpoint", path)])
+            models.append(copied(model))
+    checkpoints, header = Checkpoints(paths), header_of(STATES)
+    place = checkpoints.place_without_compactions(0, 2)
+    assert len(place.passed) == 1
+    assert place.size < checkpoints.place(0, 2).size / 10
+    expected = changed(models[0], models[2])
+    assert changes_by_state(ChangeReader(128, checkpoints.files, place, header), STATES) == expected
+    without = ChangeReader(128, checkpoints.files, place._replace(passed=()), header)
+    assert changes_by_state(without, STATES) != expected
+    misnamed = place._replace(passed=tuple((STATES[1], extent) for _, extent in place.passed))
+    with pytest.raises(SnapshotError, match="another state"):
+        changes_by_state(ChangeReader(128, checkpoints.files, misnamed, header), STATES)
+
+
+def test_a_state_that_appears_late_and_one_that_is_gone(library: FlinksRocksdb, tmp_path: Path) -> None:
+    """Whatever the side holds that has the state is a change; so it is of a directory that the other side lacks."""
+    rng = random.Random(7)
+    steps = random_steps(rng, ALL, 128, 300)
+    model: Model = {state: {} for state in STATES}
+    apply(model, steps)
+    with library.opened(tmp_path / "job", STATES, "") as database:
+        database.write([*steps, ("checkpoint", tmp_path / "checkpoint")])
+    checkpoints, header = Checkpoints([tmp_path / "checkpoint"]), header_of(STATES)
+    side = checkpoints.side(0, 0, STATES)
+    empty: Model = {state: {} for state in STATES}
+    for place, before, after in (
+        (ChangePlace(None, side, (0, 127)), empty, model),
+        (ChangePlace(side, None, (0, 127)), model, empty),
+    ):
+        assert changes_by_state(ChangeReader(128, checkpoints.files, place, header), STATES) == changed(before, after)
+    half = KeyGroupRange(0, 63)
+    rows = changes_by_state(ChangeReader(128, checkpoints.files, ChangePlace(None, side, (0, 63)), header), STATES)
+    assert {change.key[0] in half for some in rows.values() for change in some} == {True}
+
+
+def test_records_say_what_becomes_of_a_key(library: FlinksRocksdb, tmp_path: Path) -> None:
+    first, second = tmp_path / "checkpoint-0", tmp_path / "checkpoint-1"
+    with library.opened(tmp_path / "job", STATES, "") as database:
+        database.write([("put", STATES[0], b"\5a", b"1"), ("put", STATES[0], b"\5b", b"2"), ("checkpoint", first)])
+        database.write([("put", STATES[0], b"\5a", b"3"), ("delete", STATES[0], b"\5b")])
+        database.write([("put", STATES[1], b"\7", b""), ("checkpoint", second)])
+    checkpoints = Checkpoints([first, second])
+    reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1), header_of(STATES))
+    seen = [
+        (int(state), int(group), bytes(batch.data[start:limit]), bytes(batch.data[limit + 4 : end]))
+        for batch in ChangeRecords(reader, 128)
+        for start, limit, end, state, group in zip(
+            batch.starts, batch.limits, batch.ends, batch.states, batch.groups, strict=True
+        )
+    ]
+    assert seen == [(0, 5, b"a", b"\1" + b"3"), (0, 5, b"b", b"\0"), (1, 7, b"", b"\1")]
+
+
+def test_a_damaged_block_is_an_error_and_not_an_end(library: FlinksRocksdb, tmp_path: Path) -> None:
+    with library.opened(tmp_path / "job", STATES, "") as database:
+        database.write([*random_steps(random.Random(3), ALL, 128, 400), ("checkpoint", tmp_path / "checkpoint")])
+    table = max((tmp_path / "checkpoint").glob("*.sst"), key=lambda file: file.stat().st_size)
+    data = bytearray(table.read_bytes())
+    data[100] ^= 1
+    table.unlink()
+    table.write_bytes(data)
+    checkpoints = Checkpoints([tmp_path / "checkpoint"])
+    side = checkpoints.side(0, 0, STATES)._replace(own=frozenset({table.name}))
+    place = ChangePlace(side, side._replace(own=frozenset()), (0, 127))
+    with pytest.raises(SnapshotError) as caught:
+        changes_by_state(ChangeReader(128, checkpoints.files, place, header_of(STATES)), STATES)
+    assert caught.value.path == str(table)
+
+
+ROWS = st.dictionaries(st.binary(min_size=1, max_size=3), st.binary(max_size=2))
+
+
+def batches_of(rows: dict[bytes, bytes], at_once: int) -> Iterator[Records]:
+    """The rows as records in batches; the first byte of a key is its key group."""
+    ordered = sorted(rows.items())
+    for first in range(0, len(ordered), at_once):
+        data, places = bytearray(), []
+        for key, value in ordered[first : first + at_once]:
+            start = len(data) + 1
+            data += key + len(value).to_bytes(4, "big")
+            places.append((start, len(data) - 4, len(data) + len(value), 0, key[0]))
+            data += value
+        columns = (np.array(column, np.int64) for column in zip(*places, strict=True))
+        yield Records(np.frombuffer(bytes(data), np.uint8), *columns)
+
+
+@given(before=ROWS, after=ROWS, at_once=st.tuples(st.integers(1, 3), st.integers(1, 3)))
+def test_differences_are_those_of_the_rows(
+    before: dict[bytes, bytes], after: dict[bytes, bytes], at_once: tuple[int, int]
+) -> None:
+    sides = batches_of(before, at_once[0]), batches_of(after, at_once[1])
+    changes = [change for some in differences(*sides) for change in changes_of(some, prefix=1)]
+    assert changes == changed({"": before}, {"": after})[""]
+
+
+def test_a_database_without_a_level_left_cannot_be_continued() -> None:
+    manifest, rounds = manifest_of({"state": [NewTable(10, b"\1", b"\2")]}, 1), 0
+    while (place := place_of_changes(manifest)) is not None:
+        manifest = continued_manifest(manifest, {"state": [NewTable(10, b"\1", b"\2")]}, place, 1)
+        rounds += 1
+    assert rounds == LEVELS - 2, "all levels but the last, where the base lies, and level 0"
+    assert [file.smallest_sequence for file in manifest.column_families[1].files] == [6, 5, 4, 3, 2, 0]

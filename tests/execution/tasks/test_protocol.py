@@ -1,0 +1,133 @@
+"""Tasks in both forms: what they are asked for comes of it, wherever the work is done."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.protocol import Tasks
+from rescale.text.errors import SnapshotError, StoreError
+from support.pipeline import shared_spark, spark_with_its_own_shuffle
+from support.slow import slow
+
+both = pytest.mark.parametrize("make_tasks", [lambda: Loop(order=Random(3)), shared_spark], ids=["loop", "spark"])
+MakeTasks = Callable[[], Tasks]
+
+
+def units(count: int) -> list[tuple[int, int]]:
+    return [(1, i) for i in range(count)]
+
+
+@both
+def test_every_unit_is_worked_on_once(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
+    done = make_tasks().run(lambda unit: unit * unit, units(1000), Progress("squares", 1000, ByteAction.READ))
+    assert sorted(done) == [i * i for i in range(1000)]
+    output = capfd.readouterr().err
+    assert "squares: 1 kB read in" in output
+    assert "Reconfiguration failed" not in output, "Spark's log is set up by a file of ours"
+
+
+@both
+def test_nothing_to_do_is_nothing_to_tell(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
+    assert make_tasks().run(lambda unit: unit, units(0), Progress("nothing", 0, ByteAction.READ)) == []
+    assert "nothing" not in capfd.readouterr().err
+
+
+@both
+def test_a_final_error_of_a_task_arrives_as_itself(make_tasks: MakeTasks, tmp_path: Path) -> None:
+    tries = tmp_path / "tries"
+    details = {"path": "/p", "offset": 5, "operator": "o", "state": "s", "expected": "1", "found": "2", "advice": "a"}
+
+    def work(unit: int) -> int:
+        if unit == 7:
+            with tries.open("a") as file:
+                file.write("x")
+            raise SnapshotError("damaged", **details)
+        return unit
+
+    with pytest.raises(SnapshotError) as caught:
+        make_tasks().run(work, units(20), Progress("test", 20, ByteAction.READ))
+    assert caught.value.to_json() == SnapshotError("damaged", **details).to_json()
+    assert tries.read_text() == "x", "the same input gives the same answer"
+
+
+@pytest.mark.parametrize(("failures", "is_done"), [slow(1, True), (3, True), (100, False)])
+def test_a_transient_error_of_a_task_is_tried_again(failures: int, is_done: bool, tmp_path: Path) -> None:
+    tries = tmp_path / "tries"
+    tries.touch()
+
+    def work(unit: int) -> int:
+        if unit == 7 and tries.stat().st_size < failures:
+            with tries.open("a") as file:
+                file.write("x")
+            raise StoreError("throttled", path="/p")
+        return unit
+
+    if is_done:
+        assert sorted(shared_spark().run(work, units(20), Progress("test", 20, ByteAction.READ))) == list(range(20))
+        assert tries.stat().st_size == failures
+    else:
+        with pytest.raises(StoreError) as caught:
+            shared_spark().run(work, units(20), Progress("test", 20, ByteAction.READ))
+        assert (caught.value.what, caught.value.path) == ("throttled", "/p")
+
+
+@pytest.mark.parametrize(
+    "make_tasks",
+    [lambda: Loop(order=Random(3)), shared_spark, spark_with_its_own_shuffle],
+    ids=["loop", "files", "spark"],
+)
+def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_path: Path) -> None:
+    """Every unit sends its rows once, though partitions are asked for one after the other."""
+    sent = tmp_path / "sent"
+
+    def make_sender(done: Callable[[int], None]) -> Callable[[Iterable[Sequence[int]]], Iterator[tuple[int, bytes]]]:
+        def send(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, bytes]]:
+            for unit in (unit for some in runs for unit in some):
+                with sent.open("a") as file:
+                    file.write(f"{unit}\n")
+                for partition in range(3):
+                    yield partition, b"%d" % (10 * unit + partition)
+                yield 3, b"receipt"
+                done(1)
+
+        return send
+
+    shuffled = make_tasks().shuffle(make_sender, units(20), 4, Progress("send", 20, ByteAction.READ))
+    assert shuffled.read(3, lambda rows: len(list(rows))) == 20
+    written = shuffled.write(
+        {0: 1, 2: 1},
+        lambda partition, rows: iter([(partition, sorted(map(int, rows)))]),
+        Progress("write", 2, ByteAction.READ),
+    )
+    assert sorted(written) == [(number, [10 * unit + number for unit in range(20)]) for number in (0, 2)]
+    assert sorted(map(int, sent.read_text().split())) == list(range(20))
+
+
+def test_a_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left.append(unraisable.exc_value))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        shuffled = Loop().shuffle(
+            lambda _: lambda _: iter([(0, b"row")]), units(1), 1, Progress("send", 1, ByteAction.READ)
+        )
+        assert shuffled.read(0, list) == [b"row"]
+        del shuffled
+        gc.collect()
+    assert left == []
+
+
+def test_the_steps_know_nothing_of_spark() -> None:
+    asked = "import sys, rescale.execution.steps, rescale.execution.tasks.in_process; print('pyspark' in sys.modules)"
+    answered = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert answered.stdout == "False\n"

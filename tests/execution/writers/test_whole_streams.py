@@ -1,0 +1,202 @@
+"""Timers that RocksDB keeps on the heap, at another max parallelism: all of them, as raw keyed state.
+
+The twin of every result is the canonical savepoint that Flink took at the same moment.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from unittest.mock import patch
+
+import pytest
+
+from rescale.execution.compare.diff.snapshots import diff_snapshots
+from rescale.execution.rekeying import block_buffer
+from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.writers import windows
+from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.timers.heap_timers import read_services
+from rescale.flink.metadata.handles import KeyGroupsHandle
+from rescale.flink.slot import Slot
+from rescale.plan.plan import Plan
+from rescale.runstate.places import places_of
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import IntegrityError
+from support import snapshots
+from support.pipeline import execute_without_spark, move, plan_rescale
+from support.planting import Place, Result
+from support.rekeyed import contents
+from support.results import files_of, remove
+from support.slow import slow, slow_but
+
+FIXTURES = ("1.20-rocksdb-heap-timers", "2-rocksdb-heap-timers")
+SHAPES = [(parallelism, maximum) for parallelism in (1, 2, 3, 5, 8) for maximum in (64, 256, 1000)]
+QUICK = [(1, 256), (3, 64), (5, 1000)]
+
+
+def planned(name: str, target: Path, parallelism: int, maximum: int, wanted: str = "keep") -> Plan:
+    source = snapshots.directory(name)
+    return plan_rescale(source, str(target), [str(parallelism)], max_parallelism=[str(maximum)], format=wanted)
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+@pytest.mark.parametrize("shape", slow_but(lambda shape: shape in QUICK, SHAPES))
+def test_the_result_is_equal_to_the_savepoint_that_flink_took(
+    name: str, shape: tuple[int, int], tmp_path: Path
+) -> None:
+    parallelism, maximum = shape
+    plan = planned(name, tmp_path / "target", parallelism, maximum)
+    execute_without_spark(plan)
+    result = open_snapshot(plan.target)
+    twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
+    assert diff_snapshots(twin, result, Loop()).equal
+    assert validate_published(plan.source, plan.target, Loop()).verdict == "complete"
+    (operator,) = (operator for operator in result.operators if operator.raw_keyed)
+    assert [database.subtask for database in operator.databases] == list(range(parallelism))
+    ranges = [key_group_range(maximum, parallelism, subtask) for subtask in range(parallelism)]
+    assert [stream.key_groups for stream in operator.raw_timers] == ranges
+
+
+def test_every_key_group_is_there_and_lists_the_services(tmp_path: Path) -> None:
+    """So Flink writes them, and learns of services that have no timers."""
+    plan = planned(FIXTURES[1], tmp_path / "target", 3, 1000)
+    execute_without_spark(plan)
+    result = open_snapshot(plan.target)
+    (operator,) = (operator for operator in result.operators if operator.raw_keyed)
+    groups = {group: data for stream in operator.raw_keyed for group, data in contents(result, stream)}
+    (services,) = {stream.services for stream in operator.raw_keyed}
+    assert list(groups) == list(range(1000))
+    assert {read_services(data) for data in groups.values()} == {services}
+
+
+@pytest.mark.parametrize("name", slow_but(lambda name: name == FIXTURES[1], FIXTURES))
+def test_the_bytes_depend_on_the_plan_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not on who comes when, how many work, or what fits into memory at once."""
+    plan = planned(name, tmp_path / "target", 3, 256)
+    execute_without_spark(plan)
+    first = files_of(plan)
+    assert any("-rawkeyed-" in file for file in first)
+    remove(plan)
+    monkeypatch.setattr(windows, "WINDOW", 100)
+    monkeypatch.setattr(block_buffer, "MEMORY", 500)
+    monkeypatch.setattr("rescale.execution.rekeying.read_units.UNIT_SIZE", 2000)
+    execute_without_spark(plan, cores=64, order=Random(7))
+    assert files_of(plan) == first
+
+
+def test_a_stream_may_have_many_parts(tmp_path: Path) -> None:
+    plan = planned(FIXTURES[1], tmp_path / "target", 2, 256)
+    small = replace(plan, part_size=1000, target=str(tmp_path / "small"))
+    for each_plan in (plan, small):
+        execute_without_spark(each_plan)
+    written = [
+        sorted(path.read_bytes() for path in Path(each_plan.target).glob("*-rawkeyed-*")) for each_plan in (plan, small)
+    ]
+    assert written[0] == written[1] != []
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result]:
+    @cache
+    def make(maximum: str) -> Result:
+        target = tmp_path_factory.mktemp("finished") / "target"
+        with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
+            plan = planned(FIXTURES[1], target, 2, int(maximum))
+            move(plan, Loop())
+            validate_coverage(plan, Loop())
+        return Result(plan.source, target, Path(places_of(plan).candidate), plan.key_hashes)
+
+    return make
+
+
+@pytest.fixture
+def result_of(finished: Callable[[str], Result], tmp_path: Path) -> Callable[[str], Result]:
+    """Gives a copy of the finished result with that max parallelism, to spoil."""
+
+    def copy(maximum: str) -> Result:
+        original = finished(maximum)
+        shutil.copytree(original.target, tmp_path / "target")
+        shutil.copy(original.candidate, tmp_path / "candidate")
+        return replace(original, target=tmp_path / "target", candidate=tmp_path / "candidate")
+
+    return copy
+
+
+def filled(groups: list[bytes | None]) -> list[int]:
+    """Return the key groups with timers: all others are as long as the shortest."""
+    least = min(len(group) for group in groups if group is not None)
+    return [i for i, group in enumerate(groups) if group is not None and len(group) > least]
+
+
+def lose_timers(result: Result, place: Place) -> None:
+    groups = result.groups(place)
+    gone, empty = filled(groups)[0], min((group for group in groups if group), key=len)
+    result.write_groups(place, [empty if i == gone else group for i, group in enumerate(groups)])
+
+
+def exchange_groups(result: Result, place: Place) -> None:
+    groups = result.groups(place)
+    first, other = filled(groups)[:2]
+    groups[first], groups[other] = groups[other], groups[first]
+    result.write_groups(place, groups)
+
+
+def double_timers(result: Result, place: Place) -> None:
+    groups = result.groups(place)
+    first, other = filled(groups)[:2]
+    groups[other] = groups[first]
+    result.write_groups(place, groups)
+
+
+def leave_out_a_stream(result: Result, place: Place) -> None:
+    result.edit_handle(place, lambda _: None)
+
+
+def shift_the_stream(result: Result, place: Place) -> None:
+    def shifted(handle: object) -> KeyGroupsHandle:
+        assert isinstance(handle, KeyGroupsHandle)
+        return replace(handle, first_key_group=handle.first_key_group + 1)
+
+    result.edit_handle(place, shifted)
+
+
+def change_a_time(result: Result, place: Place) -> None:
+    extent = place.stream.groups[filled(result.groups(place))[0]]  # type: ignore[union-attr]
+    assert extent is not None
+    place.flip(extent.start + extent.length - 5)  # behind the last timer there is a number of others, at most
+
+
+FAULTS = {
+    fault.__name__.replace("_", " "): fault
+    for fault in (lose_timers, exchange_groups, double_timers, leave_out_a_stream, shift_the_stream, change_a_time)
+}
+
+
+@pytest.mark.parametrize("maximum", ["64", slow("1000")])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_timers_is_found(fault: str, maximum: str, result_of: Callable[[str], Result]) -> None:
+    result = result_of(maximum)
+    result.validate()
+    FAULTS[fault](result, result.places(Slot.RAW_KEYED)[0])
+    with pytest.raises(IntegrityError):
+        result.validate()
+
+
+@pytest.mark.parametrize("shape", [(2, 200), (3, 100), slow((5, 256))], ids=str)
+def test_timers_that_were_there_twice_are_there_once(shape: tuple[int, int], tmp_path: Path) -> None:
+    """As keyed and as raw keyed state, in a full checkpoint of RocksDB before Flink 1.16."""
+    plan = planned("1.15.4-full-heap-timers", tmp_path / "target", *shape, wanted="rocksdb")
+    execute_without_spark(plan)
+    result = open_snapshot(plan.target)
+    assert diff_snapshots(open_snapshot(plan.source), result, Loop()).equal
+    assert validate_published(plan.source, plan.target, Loop()).verdict == "complete"
+    (operator,) = (operator for operator in result.operators if operator.raw_keyed)
+    assert len(operator.databases) == len(operator.raw_timers) == shape[0]
+    headers = [database.parsed for database in operator.databases]
+    assert {state.state_type for header in headers if header for state in header.states} == {"VALUE", "LIST", "MAP"}

@@ -1,0 +1,123 @@
+"""Without numba Python runs the machine as it stands: slower, and with the same results, on damaged keys as well."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rescale.flink import compiled
+from rescale.flink.keys import machine, murmur
+from rescale.flink.keys.lowering import lower
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.type_tree import Flagged, Product, TypeTree, WeightedSum, changed
+from support.examples import examples
+from support.java_composites import CaseClass, Either, List, Nullable, Pojo, Row, Tuple
+from support.java_values import HASHABLE_LEAVES, ByteArray, JavaType
+from support.snapshot_bytes import parsed
+
+LEAVES = list(HASHABLE_LEAVES.values())
+LONG, TEXT = HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
+NESTED = [
+    Tuple([LONG, TEXT]),
+    Row([LONG, ByteArray(), List(TEXT)]),
+    Either(LONG, TEXT),
+    List(Nullable(TEXT, 2)),
+    CaseClass([LONG, TEXT]),
+    Pojo({"a": LONG, "b": TEXT, "c": Pojo({"x": TEXT}, 0, 0, [])}, 0, 0, []),
+]
+
+
+def uncompiled(module: ModuleType, patch: pytest.MonkeyPatch) -> ModuleType:
+    """The module as it is where numba is not installed; others that are loaded under `patch` find it in its place."""
+    assert module.__file__ is not None
+    spec = importlib.util.spec_from_file_location(f"uncompiled_{module.__name__}", module.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    patch.setattr(compiled, "compiled", lambda function: function)
+    spec.loader.exec_module(loaded)
+    patch.setitem(sys.modules, module.__name__, loaded)
+    return loaded
+
+
+with pytest.MonkeyPatch.context() as modules:
+    INTERPRETED_MURMUR, INTERPRETED = (uncompiled(module, modules) for module in (murmur, machine))
+assert not hasattr(INTERPRETED.walk, "py_func")
+assert not hasattr(INTERPRETED.mixed, "py_func")
+assert hasattr(machine.walk, "py_func")
+
+
+def hashed(tree: TypeTree) -> TypeTree:
+    """With large weights, so that sums leave the 64 bits."""
+    match tree:
+        case Flagged(fields=fields):
+            weights = tuple((1 << 32) - 1 - i for i in range(len(fields)))
+            return Flagged(tree.class_name, tree.names, fields, WeightedSum((1 << 32) - 1, weights, 43))
+        case Product(fields):
+            return Product(fields, default_hash=True)
+    return tree
+
+
+def walked(module: ModuleType, tree: TypeTree, keys: list[bytes]) -> list[list[int]]:
+    code, depth = lower(tree)
+    data = np.frombuffer(b"".join(keys), np.uint8)
+    limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
+    starts = limits - np.array([len(key) for key in keys], dtype=np.int64)
+    results: tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]
+    results = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int32), np.zeros(len(keys), np.uint8)
+    with np.errstate(over="ignore"):
+        module.walk(code, depth, data, starts, limits, *results)
+    return [result.tolist() for result in results]
+
+
+@given(data=st.data())
+@settings(max_examples=examples(300))
+def test_ends_hashes_and_damage_are_the_same(data: st.DataObject) -> None:
+    java_type: JavaType = data.draw(st.sampled_from([*LEAVES, *NESTED]))
+    keys = [java_type.write(value) for value in data.draw(st.lists(java_type.values, min_size=1, max_size=3))]
+    if data.draw(st.booleans()):
+        damaged = bytearray(keys[0])
+        if damaged:
+            damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+        keys.append(bytes(damaged[: data.draw(st.integers(0, len(damaged)))]))
+    tree = changed(compile_program(parsed(java_type.snapshot)).tree, hashed)
+    assert tree.hashable
+    assert walked(INTERPRETED, tree, keys) == walked(machine, tree, keys)
+
+
+@given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1)), st.integers(1, 32768))
+def test_key_groups_are_the_same(hashes: list[int], max_parallelism: int) -> None:
+    codes = np.array(hashes, np.int32)
+    fast, interpreted = np.zeros(len(codes), np.int32), np.zeros(len(codes), np.int32)
+    murmur.scramble(codes, max_parallelism, fast)
+    with np.errstate(over="ignore"):
+        INTERPRETED_MURMUR.scramble(codes, max_parallelism, interpreted)
+    assert fast.tolist() == interpreted.tolist()
+
+
+@pytest.mark.slow
+def test_a_small_installation_finds_hashes_as_well() -> None:
+    """All tests of how keys hash, in a process that has no numba, where a warning is an error."""
+    hide_numba = "import sys; sys.modules['numba'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    tests = [
+        test for name in ("test_java_hash.py", "test_key_hash.py") for test in Path(__file__).parents[1].rglob(name)
+    ]
+    assert len(tests) == 2
+    options = ["-q", "-x", "-W", "error", "-p", "no:cacheprovider", "--no-header"]
+    done = subprocess.run(
+        [sys.executable, "-c", hide_numba, *options, *map(str, tests)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,115 @@
+"""Rows of the registry, each by its vector: all versions of the snapshot, and a value that is measured and hashed."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oracle.distribution import LINES, flink_home
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.keys.java_hash import walk_keys
+from rescale.flink.release_line import ReleaseLine
+from rescale.flink.serializers.program import compile_program
+from rescale.flink.serializers.reading import read_snapshot, type_name
+from rescale.flink.serializers.registry import FLINK
+from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.flink.serializers.value_words import in_words
+from rescale.text.errors import SnapshotError, UnsupportedError
+from support.java_programs import printed_by
+from support.readme import COMMANDS
+from support.serializer_vectors import INT, JAVA_OBJECT, TYPES, VECTORS
+from support.slow import slow
+from support.snapshot_bytes import composite, parsed, snapshot
+
+rows = pytest.mark.parametrize("class_name", FLINK)
+
+
+def test_every_row_has_a_vector() -> None:
+    assert set(VECTORS) == set(FLINK)
+
+
+@rows
+def test_every_version_is_read_to_its_end(class_name: str) -> None:
+    vector = VECTORS[class_name]
+    for data in vector.snapshots(FLINK[class_name]):
+        reader = ByteReader(data + b"what follows")
+        serializer = read_snapshot(reader)
+        assert (reader.position, type_name(serializer)) == (len(data), vector.name)
+        assert data.endswith(serializer.body)
+
+
+@rows
+def test_a_snapshot_cut_anywhere_is_damaged(class_name: str) -> None:
+    for data in VECTORS[class_name].snapshots(FLINK[class_name]):
+        for end in range(len(data)):
+            with pytest.raises(SnapshotError) as error:
+                read_snapshot(ByteReader(data[:end], "a file"))
+            assert error.value.path == "a file"
+            assert 0 <= error.value.offset <= end
+
+
+@rows
+def test_a_value_is_measured_and_hashed(class_name: str) -> None:
+    vector = VECTORS[class_name]
+    *_, newest = vector.snapshots(FLINK[class_name])
+    if vector.value is None:
+        with pytest.raises(UnsupportedError):
+            compile_program(parsed(newest))
+        return
+    program, value = compile_program(parsed(newest)), bytes.fromhex(vector.value)
+    in_words(program.tree, reader := ByteReader(value))
+    assert reader.remaining == 0
+    walked = walk_keys(program, np.frombuffer(value * 2, np.uint8), *np.array([[0, len(value)], [2 * len(value)] * 2]))
+    assert walked.ends.tolist() == [len(value), 2 * len(value)]
+    if vector.code is not None:
+        assert walked.codes is not None
+        assert walked.codes.tolist() == [vector.code] * 2
+
+
+@rows
+def test_versions_that_no_release_writes_are_unknown(class_name: str) -> None:
+    row, vector = FLINK[class_name], VECTORS[class_name]
+    others = [snapshot(class_name, version) for version in range(-1, 9) if version not in row.versions]
+    if row.outer_versions:
+        outer = vector.outer.get(max(row.outer_versions), vector.body)
+        unknown = (version for version in range(-1, 9) if version not in row.outer_versions)
+        others += [composite(class_name, *vector.inside, outer=outer, outer_version=version) for version in unknown]
+    for data in others:
+        with pytest.raises(UnknownSerializer) as error:
+            read_snapshot(ByteReader(data))
+        assert error.value.class_name == class_name
+
+
+def test_flink_1_12_wrote_external_types_without_a_flag() -> None:
+    data = composite(TYPES + "ExternalSerializer$ExternalSerializerSnapshot", INT, outer=JAVA_OBJECT)
+    serializer = parsed(data)
+    assert (type_name(serializer), serializer.values("isInternalInput")) == ("External<Int>", ())
+
+
+@pytest.mark.parametrize("release", [slow(LINES["1.20"]), LINES["2"]])
+def test_flink_reads_the_older_versions_of_the_classes_that_it_has(release: str) -> None:
+    line = ReleaseLine.parse(release)
+    older = [
+        data
+        for class_name, row in FLINK.items()
+        if row.since <= line <= row.until and row.jar is None
+        for data in list(VECTORS[class_name].snapshots(row))[:-1]
+    ]
+    printed = printed_by(
+        Path(__file__).with_name("ReadSnapshots.java"),
+        jars=flink_home(release),
+        given="\n".join(base64.b64encode(data).decode() for data in older),
+    )
+    assert printed.split("\n")[:-1] == ["0"] * len(older)
+    assert len(older) > 40
+
+
+def test_the_readme_lists_the_serializers_whose_values_cannot_be_measured() -> None:
+    section = COMMANDS.read_text(encoding="utf-8").split("**The heap's own format**")[1].split("\n\nWhile ")[0]
+    listed = set(re.findall(r"`(\w+Serializer)`", section.split("|---|---|")[1]))
+    rows = (row.snapshot for row in FLINK.values() if row.values is None)
+    assert listed == {re.split(r"[.$]", snapshot)[-1].removesuffix("Snapshot") for snapshot in rows}

@@ -1,0 +1,278 @@
+"""The follower beside a job whose checkpoints come and go: base, rounds, and the last one.
+
+A later checkpoint shares the files of the earlier one, so no row changes; real jobs are in `oracle/test_following`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.flink.metadata.checkpoint_metadata import Metadata
+from rescale.following import follower as followers
+from rescale.following.follower import Follower, Limits
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.claim import claim
+from rescale.runstate.follower_removal import remove_follower
+from rescale.runstate.pins import Pins
+from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
+from rescale.runstate.publication import publish
+from rescale.runstate.removal import discard
+from rescale.runstate.rounds import (
+    FollowedJob,
+    Round,
+    RoundKind,
+    described_rounds,
+    read_round,
+    round_target,
+    rounds_there,
+)
+from rescale.snapshot.discovery import complete_checkpoints
+from rescale.snapshot.opening import open_snapshot
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError
+from support import edited, snapshots
+from support.checkpoints import Checkpoints, checkpoints_in
+from support.diffing import diff
+from support.pipeline import move, plan_rescale
+from support.s3 import S3Server
+from support.session_cluster import wait_until
+from support.slow import slow
+
+FIXTURE = "2-rocksdb-incremental"
+SHAPE = {"parallelism": ["3"], "max-parallelism": ["1000"], "key-hash": [], "uids": None, "allow-prefix": []}
+
+
+@pytest.fixture(params=["local", slow("s3")])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "local":
+        return str(tmp_path / "home")
+    server: S3Server = request.getfixturevalue("s3")
+    home = f"s3://{server.new_bucket('following')}/home"
+    for place in ("target", "target.rescale", "target-5", "target-5.rescale"):
+        server.declare(f"{home}/{place}")
+    return home
+
+
+@pytest.fixture
+def job(home: str, tmp_path: Path) -> Checkpoints:
+    return checkpoints_in(FIXTURE, join(home, "job"), tmp_path / "scratch")
+
+
+def carry_out(plan: Plan, proof: Proof) -> None:
+    move(plan, Loop(2, None))
+    validate_coverage(plan, Loop(2, None), proof)
+
+
+def follower_of(job: Checkpoints, home: str, said: list[str] | None = None, shape: Any = SHAPE) -> Follower:
+    say = ([] if said is None else said).append
+    return Follower(join(home, "target"), FollowedJob(job.directory, shape), {"host": "here"}, carry_out, say)
+
+
+def follow(follower: Follower, rounds: int, **limits: int) -> list[Round]:
+    made: list[Round] = []
+    follower.follow(Limits(rounds, **limits), lambda new, _: made.append(new))
+    return made
+
+
+def finish(follower: Follower) -> None:
+    planned = follower.plan_last()
+    claim(planned.prepared.plan)
+    carry_out(planned.prepared.plan, Proof.RECORDS if planned.kind is RoundKind.BASE else Proof.CHANGES)
+    publish(planned.prepared.plan)
+    remove_follower(follower.target)
+
+
+def checkpoints_follow(job: Checkpoints, numbers: Sequence[int]) -> None:
+    """Each complete checkpoint takes the place of the one before, whose own files go."""
+    for number in numbers:
+        job.copy_newest(number)
+        job.delete_older(number)
+
+
+def test_base_rounds_and_the_last_one(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    (base,) = follow(follower, 0)
+    assert (base.kind, base.number, base.checkpoint, base.rows_came) == (RoundKind.BASE, 0, 3, None)
+    for number in (4, 5, 6):
+        checkpoints_follow(job, [number])
+        (made,) = follow(follower, 1)
+        assert (made.kind, made.number, made.root) == (RoundKind.ROUND, number - 3, 3)
+        assert (made.rows_left, made.rows_came, made.bytes_read) == (0, 0, 0)
+        assert rounds_there(follower.target) == [3, number], "the base, and the newest"
+        assert complete_checkpoints(pins_place(follower.target)) == [3, number]
+    assert [made.checkpoint for made in described_rounds(follower.target)] == [3, 4, 5, 6], "also those that are gone"
+    finish(follower)
+    validate_published(job.newest, follower.target, Loop(2, None))
+    assert diff(open_snapshot(job.newest), open_snapshot(follower.target)).equal
+    left = [entry.uri for entry in open_store(home).list(beside(follower.target))]
+    assert not [uri for uri in left if uri.startswith((pins_place(follower.target), rounds_place(follower.target)))]
+    with pytest.raises(RequestError):
+        follow(follower, 1)
+
+
+def test_a_last_round_of_the_checkpoint_that_the_newest_round_is_of(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    planned = follower.plan_last()
+    assert planned.kind is RoundKind.ROUND
+    finish(follower)
+    validate_published(job.newest, follower.target, Loop(2, None))
+
+
+def test_a_finish_that_was_too_early_is_discarded(job: Checkpoints, home: str) -> None:
+    said: list[str] = []
+    follower = follower_of(job, home, said)
+    follow(follower, 0)
+    early = follower.plan_last().prepared.plan
+    claim(early)
+    move(early, Loop(2, None))
+    checkpoints_follow(job, [4])
+    follow(follower, 1)
+    assert follower.plan_last().prepared.plan.checkpoint_id == 4
+    finish(follower)
+    assert open_snapshot(follower.target).metadata.checkpoint_id == 4
+    assert any("discarded" in line for line in said)
+
+
+def with_other_backends(metadata: Metadata) -> Metadata:
+    return edited.with_databases(metadata, lambda handle: replace(handle, backend_id="another"))
+
+
+def test_what_cannot_be_continued_is_a_new_base(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    job.rewrite(with_other_backends)
+    (made,) = follow(follower, 1)
+    assert (made.kind, made.number, made.root) == (RoundKind.BASE, 1, 4)
+    assert made.reason is not None
+    assert "another" in made.reason
+    assert rounds_there(follower.target) == [4]
+
+
+def test_rounds_without_a_level_are_joined(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    follow(follower, 1)
+    levels = iter([1, 6])
+    monkeypatch.setattr("rescale.following.round_plan.rounds_left", lambda _: next(levels))
+    checkpoints_follow(job, [5])
+    (made,) = follow(follower, 1)
+    assert (made.kind, made.root, made.number) == (RoundKind.JOINED, 3, 2)
+    assert rounds_there(follower.target) == [3, 5]
+
+
+def test_every_second_round_is_published(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0, publish_every=2)
+    for number in (4, 5):
+        checkpoints_follow(job, [number])
+        follow(follower, 1, publish_every=2)
+    store = open_store(home)
+    assert store.stat(join(f"{follower.target}-5", "_metadata")) is not None
+    assert store.stat(join(f"{follower.target}-4", "_metadata")) is None
+    assert diff(open_snapshot(job.newest), open_snapshot(f"{follower.target}-5")).equal
+
+
+def test_another_shape_or_job_is_refused(job: Checkpoints, home: str) -> None:
+    follow(follower_of(job, home), 0)
+    with pytest.raises(RequestError) as caught:
+        follow(follower_of(job, home, shape={**SHAPE, "parallelism": ["4"]}), 1)
+    assert "4" in str(caught.value.expected)
+
+
+def test_a_target_that_is_taken_is_refused(job: Checkpoints, home: str) -> None:
+    claim(plan_rescale(snapshots.directory("2-finished"), join(home, "target"), ["3"]))
+    with pytest.raises(RequestError):
+        follow(follower_of(job, home), 0)
+
+
+def test_a_checkpoint_that_vanishes_while_it_is_pinned(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest one is taken instead."""
+    said: list[str] = []
+    follower = follower_of(job, home, said)
+
+    def pass_by(_: float) -> None:
+        checkpoints_follow(job, [4])
+        job.show(hidden)
+
+    hidden = job.shared()[0]
+    job.hide(hidden)
+    monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=pass_by))
+    (made,) = follow(follower, 0)
+    assert made.checkpoint == 4
+    assert any("3" in line for line in said)
+
+
+def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    pins = Pins(follower.target, job.directory)
+    pinned: list[int] = []
+    with follower.following():
+        for number in (4, 5):
+            checkpoints_follow(job, [number])
+            pinned.append(number)
+            wait_until(lambda: pins.between() == pinned, "the pin")
+        assert follower.next_round().checkpoint == 5
+        assert (pins.numbers(), pins.between()) == ([3, 5], [])
+
+
+def test_a_round_without_its_document_gets_it(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    store = open_store(home)
+    document = join(rounds_place(follower.target), "3.json")
+    store.delete([document])
+    checkpoints_follow(job, [4])
+    (made,) = follow(follower, 1)
+    assert (made.number, made.root) == (1, 3)
+    completed = read_round(follower.target, 3)
+    assert completed is not None
+    assert (completed.kind, completed.seconds) == (RoundKind.BASE, None)
+
+
+@pytest.mark.parametrize("discarded_at", ["before", "while", "after"])
+def test_a_discard_beside_a_follower_leaves_nothing(job: Checkpoints, home: str, discarded_at: str) -> None:
+    """Whatever the follower was about to put."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+
+    def discarding(plan: Plan, proof: Proof) -> None:
+        if discarded_at == "before":
+            discard(follower.target)
+        carry_out(plan, proof)
+        if discarded_at == "while":
+            discard(follower.target)
+
+    def discarded(*_: object) -> None:
+        if discarded_at == "after":
+            discard(follower.target)
+
+    with pytest.raises(RequestError) as caught:
+        replace(follower, move=discarding).follow(Limits(1), discarded)
+    assert caught.value.path == follower_place(follower.target)
+    assert not [*open_store(home).list(beside(follower.target))]
+
+
+def test_a_round_that_another_plan_began_is_made_anew(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    claim(plan_rescale(job.newest, round_target(follower.target, 4), ["2"]))
+    (made,) = follow(follower, 1)
+    assert made.kind is RoundKind.ROUND

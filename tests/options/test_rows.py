@@ -1,0 +1,66 @@
+"""The rows of options are what every surface is made from."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rescale
+from rescale.cli.main import parser
+from rescale.options.option import FormSection, Option
+from rescale.options.rows import OPTIONS
+from rescale.options.table import options_table
+from support.readme import COMMANDS, ROOT
+
+PACKAGE = Path(rescale.__file__).parent
+
+BESIDE_REQUEST = {"base", "output", "yes"}
+"""Options of `rescale run` that the chart passes on and that are no part of a request."""
+
+
+@pytest.mark.parametrize("row", OPTIONS, ids=lambda row: row.name)
+def test_the_example_is_taken_by_every_command(row: Option) -> None:
+    flag, _, value = row.example.partition(" ")
+    assert flag == row.flag
+    places = {"diff": ["/a", "/b"], "validate": ["/a", "/b"], "match": ["/a", "--job", "/b"], "report": ["/a"]}
+    for command in row.commands:
+        arguments = places.get(command, ["/a"] if command == "inspect" else ["/a", "--target", "/b"])
+        parsed = parser().parse_args([command, *arguments, flag, *([value.strip("'")] if value else [])])
+        assert vars(parsed)[row.attribute]
+
+
+def test_the_open_fields_come_first() -> None:
+    sections = [row.field.section for row in OPTIONS]
+    assert sections == sorted(sections, key=list(FormSection).index)
+
+
+def test_the_readme_has_the_current_table() -> None:
+    assert f"\n\n{options_table()}\n" in COMMANDS.read_text(encoding="utf-8")
+
+
+def test_the_chart_takes_the_options_of_a_run() -> None:
+    schema = json.loads((ROOT / "charts/rescale/values.schema.json").read_text(encoding="utf-8"))
+    pattern = schema["properties"]["run"]["properties"]["options"]["items"]["pattern"]
+    names = {name for group in re.findall(r"\((.*?)\)", pattern) for name in group.split("|")}
+    assert names == {row.name for row in OPTIONS if "run" in row.commands} | BESIDE_REQUEST
+
+
+def mentioned() -> Iterator[str]:
+    """The names of options that advice mentions, and the flags that errors are about."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+                argument = node.args[0]
+                if node.func.id in ("mention", "in_option") and isinstance(argument, ast.Constant):
+                    yield str(argument.value).removeprefix("--")
+
+
+def test_advice_mentions_options_that_there_are() -> None:
+    names = set(mentioned())
+    assert {"max-parallelism", "drop"} <= names
+    assert names <= {row.name for row in OPTIONS}

@@ -1,0 +1,61 @@
+"""Where Spark runs, by the word for its master."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from rescale.options.spark_master import LocalMaster, is_master, is_on_this_machine, local_master
+
+LOCAL = {
+    "local": LocalMaster("1", None),
+    "local[3]": LocalMaster("3", None),
+    "local[*]": LocalMaster("*", None),
+    "local[3,4]": LocalMaster("3", "4"),
+    "local[* , 4]": LocalMaster("*", "4"),
+}
+CLUSTERS = ["yarn", "spark://host:7077", "k8s://https://host:6443"]
+NONE = [
+    "",
+    "locale",
+    "local[]",
+    "local[x]",
+    "local[0]",
+    "local[٣]",
+    "local[99999999999]",
+    "local[2,0]",
+    "local[2",
+    "local[2,*]",
+    "local-cluster",
+    "k8s://",
+    "https://host",
+    "local yarn",
+]
+
+
+@pytest.mark.parametrize(("word", "master"), LOCAL.items())
+def test_a_local_master_says_how_many_threads_it_has(word: str, master: LocalMaster) -> None:
+    assert local_master(word) == master
+    assert master.cores == {"1": 1, "3": 3}.get(master.threads, os.cpu_count())
+    assert is_on_this_machine(word)
+    assert is_master(word)
+
+
+def test_executors_that_are_the_drivers_children_are_here_and_not_the_driver() -> None:
+    word = "local-cluster[2,1,1024]"
+    assert (local_master(word), is_on_this_machine(word), is_master(word)) == (None, True, True)
+
+
+@pytest.mark.parametrize("word", CLUSTERS)
+def test_a_cluster_is_elsewhere(word: str) -> None:
+    assert (local_master(word), is_on_this_machine(word), is_master(word)) == (None, False, True)
+
+
+@pytest.mark.parametrize("word", NONE)
+def test_what_spark_does_not_know_is_no_master(word: str) -> None:
+    assert (local_master(word), is_on_this_machine(word), is_master(word)) == (None, False, False)
+
+
+def test_a_master_that_is_left_to_the_configuration_is_not_known() -> None:
+    assert (local_master(None), is_on_this_machine(None)) == (None, False)

@@ -1,0 +1,248 @@
+"""Chains of real checkpoints: round after round continues the last result, and each is what a full run gives.
+
+The job adds to values, lists, maps and lists with a time to live, sets timers and takes others away, and clears what
+some of its users have. One round is empty but for compactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle.cases import ROCKSDB, graph
+from oracle.distribution import LINES
+from oracle.harness import Flink, Job
+from oracle.test_copies import INCREMENTAL, MERGING
+from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.writers.protocol import Blocks
+from rescale.execution.writers.rocksdb import rows_writer
+from rescale.execution.writers.rocksdb.rows_of_blocks import changes_of_blocks
+from rescale.flink.arrays import Longs
+from rescale.plan.continuation import ChangedSide, Continuation
+from rescale.plan.pieces import Piece
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.rocksdb.assembly.continued_database import ChangesPlace
+from rescale.rocksdb.engine.table_writer import Rows
+from rescale.runstate.certificate import Certificate
+from rescale.runstate.publication import publish
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.opening import open_snapshot
+from rescale.text.errors import IntegrityError
+from support.diffing import diff
+from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
+from support.slow import slow
+
+RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
+"""A checkpoint that a result came from must still be there when this is continued."""
+
+CHURN = graph("churn", 2).with_(parameters={"keys": 60})
+ROUNDS = (("wave", "checkpoint"), ("checkpoint",), *[("wave", "checkpoint")] * 3)
+WAVES = sum(kinds.count("wave") for kinds in ROUNDS)
+
+
+@dataclass(frozen=True)
+class Case:
+    line: str
+    parallelism: int
+    maximum: int
+    configuration: tuple[tuple[str, str], ...] = tuple(INCREMENTAL.items())
+
+    @property
+    def job(self) -> Job:
+        return CHURN.with_(**ROCKSDB, configuration=dict(self.configuration))
+
+
+CASES = (
+    pytest.param(Case("2", 3, 1000), id="2 to 3 of 1000"),
+    slow(Case("1.20", 3, 1000), id="1.20 to 3 of 1000"),
+    slow(Case("1.20", 4, 64), id="1.20 to 4 of 64"),
+    slow(Case("2", 1, 64, tuple(MERGING.items())), id="2 with merged files"),
+)
+
+
+def execute_with(plan: Plan, proof: Proof) -> Certificate:
+    """Moves, validates and publishes; returns the certificate."""
+    move(plan, Loop(2, None))
+    certificate = validate_coverage(plan, Loop(2, None), proof)
+    publish(plan)
+    return certificate
+
+
+def states_of(certificate: Certificate) -> dict[str, Any]:
+    """The digests of states, by operator."""
+    return {operator.label: operator.records.states for operator in certificate.operators if operator.records}
+
+
+@pytest.fixture(scope="module")
+def retaining() -> Iterator[Callable[[str], Flink]]:
+    """A running Flink of a release line that retains checkpoints, started when it is first asked for."""
+    with ExitStack() as stack:
+        yield cache(lambda line: stack.enter_context(Flink(LINES[line], RETAINED)))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rounds_give_what_a_full_run_gives(retaining: Callable[[str], Flink], tmp_path: Path, case: Case) -> None:
+    kinds = ["checkpoint", *(kind for round_ in ROUNDS for kind in round_)]
+    flink = retaining(case.line)
+    first, *later = flink.snapshots(case.job, tmp_path / "source", *kinds)
+    shape = [str(case.parallelism)]
+    execute_without_spark(plan_rescale(str(first), str(tmp_path / "0"), shape, max_parallelism=[str(case.maximum)]))
+    for number, source in enumerate(later, 1):
+        target, base = tmp_path / str(number), tmp_path / str(number - 1)
+        plan = plan_continued(str(source), str(target), str(base), shape, [str(case.maximum)])
+        assert [operator.rekeying.continued is not None for operator in plan.operators if operator.rekeying] == [True]
+        certificate = execute_with(plan, Proof.CHANGES)
+        assert states_of(certificate) == states_of(validate_published(str(source), str(target), Loop(2, None)))
+        difference = diff(open_snapshot(str(source)), open_snapshot(str(target)))
+        assert difference.equal, [
+            state for operator in difference.operators for state in operator.states if not state.equal
+        ]
+    full = tmp_path / "full"
+    execute_without_spark(plan_rescale(str(later[-1]), str(full), shape, max_parallelism=[str(case.maximum)]))
+    assert diff(open_snapshot(str(target)), open_snapshot(str(full))).equal
+    levels = {
+        file.level
+        for operator in with_tables(open_snapshot(str(target))).operators
+        for database in operator.databases
+        if database.source is not None
+        for file in database.source.manifest.files.values()
+    }
+    assert levels == {6, 5, 4, 3, 2}, "the round without a change takes no level"
+    lived = CHURN.with_(parameters={**CHURN.parameters, "waves": WAVES})
+    shaped = case.job.with_(parallelism=case.parallelism, max_parallelism=case.maximum)
+    verdict = flink.restore(target, lived, shaped, again="checkpoint")
+    assert verdict.ok, verdict
+
+
+Plant = Callable[[Continuation], Continuation]
+
+
+def without_a_directory(continued: Continuation) -> Continuation:
+    """The changes of a subtask are left out."""
+    return continued._replace(changes=continued.changes[1:])
+
+
+def with_files_taken_for_the_same(continued: Continuation) -> Continuation:
+    """As if a name that is used again were the same file: its keys are not read."""
+
+    def side(place: ChangedSide | None) -> ChangedSide | None:
+        return place and place._replace(own=place.own[1:])
+
+    return continued._replace(
+        changes=tuple(
+            change._replace(before=side(change.before), after=side(change.after)) for change in continued.changes
+        )
+    )
+
+
+def in_the_wrong_order(continued: Continuation) -> Continuation:
+    """The later checkpoint is taken for the earlier one."""
+    changes = tuple(change._replace(before=change.after, after=change.before) for change in continued.changes)
+    return continued._replace(changes=changes)
+
+
+def below_the_base(continued: Continuation) -> Continuation:
+    """Changes are older than the rows that they change."""
+    place = ChangesPlace(level=5, sequence=0)
+    return continued._replace(bases=tuple(base._replace(place=place) for base in continued.bases))
+
+
+PLANTED = (without_a_directory, with_files_taken_for_the_same, in_the_wrong_order, below_the_base)
+
+
+@pytest.fixture(scope="module")
+def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The result of the first of three checkpoints with waves in between, these, and a native savepoint of the last."""
+    home = tmp_path_factory.mktemp("chain")
+    kinds = ["checkpoint", "wave", "checkpoint", "wave", "checkpoint", "native"]
+    paths = retaining("2").snapshots(CHURN.with_(**ROCKSDB, configuration=INCREMENTAL), home / "source", *kinds)
+    execute_without_spark(plan_rescale(str(paths[0]), str(home / "base"), ["3"], max_parallelism=["1000"]))
+    return [str(home / "base"), *map(str, paths)]
+
+
+def test_a_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) -> None:
+    """Its files are all new, so all keys are looked up; few rows have changed."""
+    target = tmp_path / "target"
+    certificate = execute_with(plan_continued(chain[4], str(target), chain[0], ["3"], ["1000"]), Proof.CHANGES)
+    assert states_of(certificate) == states_of(validate_published(chain[4], str(target), Loop(2, None)))
+    assert diff(open_snapshot(chain[4]), open_snapshot(str(target))).equal
+
+
+def refuse_to_certify(plan: Plan) -> None:
+    """No proof lets the plan's result through."""
+    tasks = Loop(2, None)
+    move(plan, tasks)
+    for proof in (Proof.CHANGES, Proof.RECORDS):
+        with pytest.raises(IntegrityError):
+            validate_coverage(plan, tasks, proof)
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_what_is_planted_is_found(chain: list[str], tmp_path: Path, plant: Plant) -> None:
+    plan = plan_continued(chain[2], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
+    operators = tuple(
+        replace(operator, rekeying=replace(operator.rekeying, continued=plant(operator.rekeying.continued)))
+        if operator.rekeying is not None and operator.rekeying.continued is not None
+        else operator
+        for operator in plan.operators
+    )
+    assert operators != plan.operators
+    refuse_to_certify(replace(plan, operators=operators))
+
+
+def test_a_deleted_row_that_comes_back_is_found(
+    chain: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_deletes(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
+        for rows, order in changes_of_blocks(blocks):
+            yield rows, order[rows.kinds[order] != 0]
+
+    monkeypatch.setattr(rows_writer, "changes_of_blocks", without_deletes)
+    refuse_to_certify(plan_continued(chain[2], str(tmp_path / "target"), chain[0], ["3"], ["1000"]))
+
+
+def test_a_round_that_is_left_out_is_found(chain: list[str], tmp_path: Path) -> None:
+    """The changes from the second checkpoint to the third are laid over the result of the first."""
+    second = tmp_path / "second"
+    execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
+    whole = plan_continued(chain[3], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
+    part = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
+    numbers = {file.uri: number for number, file in enumerate(whole.files)}
+    missing = [file for file in part.files if file.uri not in numbers]
+    files = (*whole.files, *missing)
+    places = {file.uri: number for number, file in enumerate(files)}
+    renumbered = [places[file.uri] for file in part.files]
+    operators = []
+    for operator, other in zip(whole.operators, part.operators, strict=True):
+        if operator.rekeying is None or operator.rekeying.continued is None:
+            operators.append(operator)
+            continue
+        assert other.rekeying is not None
+        assert other.rekeying.continued is not None
+        changes = tuple(
+            change._replace(before=moved(change.before, renumbered), after=moved(change.after, renumbered))
+            for change in other.rekeying.continued.changes
+        )
+        continued = operator.rekeying.continued._replace(changes=changes)
+        operators.append(replace(operator, rekeying=replace(operator.rekeying, continued=continued)))
+    refuse_to_certify(replace(whole, files=files, operators=tuple(operators)))
+
+
+def moved(side: ChangedSide | None, numbers: Sequence[int]) -> ChangedSide | None:
+    """The same files, numbered otherwise."""
+    if side is None:
+        return None
+
+    def piece(extent: Piece) -> Piece:
+        return extent if extent.file is None else extent._replace(file=numbers[extent.file])
+
+    named = tuple((name, piece(extent)) for name, extent in side.files.files)
+    return side._replace(files=side.files._replace(header=piece(side.files.header), files=named))

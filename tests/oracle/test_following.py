@@ -1,0 +1,132 @@
+"""Following a real job that keeps one checkpoint: base and rounds while it runs, the last round after it has ended.
+
+The job is that of `test_continuing`. It waits for the follower between its checkpoints, but for two that come right
+after each other: Flink deletes a checkpoint as soon as the next one is complete, pinned or not.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from oracle.distribution import LINES
+from oracle.harness import Flink
+from oracle.test_continuing import CHURN, Case
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.snapshot.discovery import complete_checkpoints
+from rescale.snapshot.opening import open_snapshot
+from support.diffing import diff
+from support.pipeline import execute_without_spark, plan_rescale
+
+RETAINED = {"state.checkpoints.num-retained": "1", "execution.checkpointing.num-retained": "1"}
+
+ROUNDS = 17
+"""Together with the others 20 checkpoints, and several times as many rounds as a database has levels for."""
+
+CASES = (
+    pytest.param(Case("2", 3, 1000), id="2 to 3 of 1000"),
+    pytest.param(Case("1.20", 4, 64), id="1.20 to 4 of 64"),
+)
+
+
+def kinds_of_the_job() -> list[str]:
+    """A wave and a checkpoint a round; two checkpoints in the third. One wave comes after the last round."""
+    kinds = ["checkpoint", "gate-0"]
+    for number in range(1, ROUNDS + 1):
+        kinds += ["wave", *(["checkpoint"] if number == 3 else []), "checkpoint", f"gate-{number}"]
+    return [*kinds, "wave", "checkpoint"]
+
+
+WAVES = kinds_of_the_job().count("wave")
+
+
+@contextmanager
+def following(job: Path, target: Path, case: Case) -> Iterator[subprocess.Popen[str]]:
+    """`rescale follow` beside the job, as people run it."""
+    shape = ["--parallelism", str(case.parallelism), "--max-parallelism", str(case.maximum)]
+    arguments = ["follow", str(job), "--target", str(target), *shape, "--output", "json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rescale", *arguments], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def job_in(home: Path, waits: threading.Event) -> Path:
+    """The job's directory, as soon as it has a complete checkpoint."""
+    while not waits.wait(0.05):
+        for job in home.iterdir() if home.exists() else ():
+            if job.is_dir() and complete_checkpoints(str(job)):
+                return job
+    raise AssertionError("the job has ended without a checkpoint")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("case", CASES)
+def test_a_followed_job_comes_out_as_by_a_full_run(tmp_path: Path, case: Case) -> None:
+    home, target = tmp_path / "source", tmp_path / "target"
+    ended = threading.Event()
+    failed: list[BaseException] = []
+    with Flink(LINES[case.line], RETAINED) as flink:
+
+        def run_the_job() -> None:
+            try:
+                flink.snapshots(case.job, home, *kinds_of_the_job(), timeout=500)
+            except BaseException as error:
+                failed.append(error)
+            finally:
+                ended.set()
+
+        thread = threading.Thread(target=run_the_job)
+        thread.start()
+        rounds = []
+        try:
+            job = job_in(home, ended)
+            with following(job, target, case) as process:
+                assert process.stdout is not None
+                for number in range(ROUNDS + 1):
+                    rounds.append(json.loads(process.stdout.readline()))
+                    while rounds[-1]["checkpoint"] < complete_checkpoints(str(job))[-1]:
+                        rounds.append(json.loads(process.stdout.readline()))
+                    (home / f"gate-{number}").touch()
+        finally:
+            for number in range(ROUNDS + 1):
+                (home / f"gate-{number}").touch()
+            thread.join()
+        assert not failed, failed
+        (last,) = complete_checkpoints(str(job))
+        assert last > rounds[-1]["checkpoint"], "the last round has something to do"
+        done = subprocess.run(
+            [sys.executable, "-m", "rescale", "follow", str(job), "--target", str(target), "--finish"], check=False
+        )
+        assert done.returncode == 0
+        kinds = [made["kind"] for made in rounds]
+        assert kinds[0] == "base"
+        assert kinds.count("joined") > 1, kinds
+        assert set(kinds[1:]) == {"round", "joined"}, rounds
+        assert all(made["rows_came"] for made in rounds[1:])
+        source = str(job / f"chk-{last}")
+        validate_published(source, str(target), Loop(2, None))
+        assert diff(open_snapshot(source), open_snapshot(str(target))).equal
+        full = tmp_path / "full"
+        shape = [str(case.parallelism)]
+        execute_without_spark(plan_rescale(source, str(full), shape, max_parallelism=[str(case.maximum)]))
+        assert diff(open_snapshot(str(target)), open_snapshot(str(full))).equal
+        beside = {path.name for path in Path(f"{target}.rescale").iterdir()}
+        assert not beside & {"pins", "rounds", "follower.json"}
+        lived = CHURN.with_(parameters={**CHURN.parameters, "waves": WAVES})
+        shaped = case.job.with_(parallelism=case.parallelism, max_parallelism=case.maximum)
+        verdict = flink.restore(target, lived, shaped, again="checkpoint")
+        assert verdict.ok, verdict

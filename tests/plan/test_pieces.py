@@ -1,0 +1,82 @@
+"""Pieces put together and taken apart; literals; the budget for inline streams."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.plan.pieces import Literals, Piece, joined, piece_of, split
+from rescale.planning.streams.inline import INLINE_BUDGET, INLINE_LIMIT, InlineBudget
+from rescale.snapshot.locate import Extent
+
+pieces = st.lists(
+    st.builds(
+        Piece,
+        st.sampled_from([None, 0, 1]),
+        st.integers(0, 6),
+        st.integers(0, 4),
+        st.sampled_from([None, None, 0]),
+    )
+)
+
+
+def content(*pieces: Piece) -> list[tuple[int | None, int, int | None]]:
+    """Every byte of the pieces: its file, its place in it, and the table of ids that it goes through."""
+    return [(file, at, ids) for file, start, length, ids in pieces for at in range(start, start + length)]
+
+
+@given(pieces)
+def test_joined_they_are_the_same_bytes_in_fewer_pieces(pieces: list[Piece]) -> None:
+    result = joined(pieces)
+    assert content(*result) == content(*pieces)
+    assert all(piece.length for piece in result)
+    assert joined(result) == result
+
+
+def test_neighbours_become_one_unless_ids_differ() -> None:
+    parts = [Piece(1, 0, 5), Piece(1, 5, 0), Piece(1, 5, 2), Piece(1, 7, 3, 0), Piece(2, 10, 1), Piece(None, 11, 1)]
+    assert joined(parts) == (Piece(1, 0, 7), Piece(1, 7, 3, 0), Piece(2, 10, 1), Piece(None, 11, 1))
+
+
+@given(pieces, st.data())
+def test_split_they_are_the_same_bytes_in_runs(pieces: list[Piece], data: st.DataObject) -> None:
+    everything = content(*pieces)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(everything)), max_size=5)))
+    bounds = [0, *cuts, len(everything)]
+    runs = split(joined(pieces), [end - start for start, end in pairwise(bounds)])
+    assert [content(*run) for run in runs] == [everything[start:end] for start, end in pairwise(bounds)]
+
+
+def test_a_run_may_end_before_the_pieces_do() -> None:
+    assert list(split([Piece(1, 0, 10)], [3, 0, 2])) == [(Piece(1, 0, 3),), (), (Piece(1, 3, 2),)]
+
+
+def test_equal_literals_are_kept_once() -> None:
+    literals = Literals()
+    places = [literals.piece(data) for data in (b"one", b"two", b"one", b"")]
+    assert literals.bytes() == b"onetwo"
+    assert places == [Piece(None, 0, 3), Piece(None, 3, 3), Piece(None, 0, 3), Piece(None, 6, 0)]
+
+
+def test_small_streams_lie_inline_until_the_budget_is_spent() -> None:
+    budget = InlineBudget()
+    assert not budget.takes(INLINE_LIMIT + 1)
+    fitting = INLINE_BUDGET // INLINE_LIMIT
+    assert all(budget.takes(INLINE_LIMIT) for _ in range(fitting))
+    rest = INLINE_BUDGET - fitting * INLINE_LIMIT
+    assert not budget.takes(rest + 1)
+    assert budget.takes(rest)
+    assert not budget.takes(1)
+    assert budget.takes(0)
+
+
+def test_what_was_spent_elsewhere_counts() -> None:
+    budget = InlineBudget(spent=INLINE_BUDGET - 10)
+    assert not budget.takes(11)
+    assert budget.takes(10)
+
+
+def test_a_piece_is_an_extent_with_ids() -> None:
+    assert piece_of(Extent(3, 4, 5), 6) == Piece(3, 4, 5, 6)

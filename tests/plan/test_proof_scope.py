@@ -1,0 +1,73 @@
+"""The share of a proof by files is known before anything moves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rescale.plan.proof import Proof
+from rescale.plan.proof_scope import how_proven
+from rescale.text.errors import RequestError
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "said"),
+    [
+        ("2-rocksdb-native", {"parallelism": ["3"], "files": "refer"}, "3 RocksDB directories are compared by their"),
+        (
+            "2-rocksdb-native",
+            {"parallelism": ["1"]},
+            "1 RocksDB directory is compared by its files, without reading its rows",
+        ),
+        ("2-rocksdb-native", {}, "2 RocksDB directories are compared by their files, without reading their rows"),
+        ("2-rocksdb-native", {"parallelism": ["3"]}, "; 2 with files that RocksDB rewrites, by all records"),
+        ("2-rocksdb-2to3", {"parallelism": ["2"]}, "every record is compared"),
+    ],
+)
+def test_it_is_said_how_many_directories_go_by_what(
+    name: str, shape: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
+    assert how_proven(plan, Proof.RECORDS) is None
+    sentence = how_proven(plan, Proof.FILES)
+    assert sentence is not None
+    assert said in sentence
+
+
+@pytest.mark.parametrize(("inline", "said"), [(False, "by the store's checksums"), (True, "every record")])
+def test_within_one_s3_key_groups_that_are_copied_go_by_checksums_unless_they_lie_in_metadata(
+    inline: bool, said: str, tmp_path: Path
+) -> None:
+    """A running job's savepoint may turn out that small, and was taken then: that is no reason to end its run."""
+    plan = plan_rescale(directory("2-canonical-rocksdb"), str(tmp_path / "target"), ["3"])
+    operators = tuple(
+        replace(operator, streams=tuple(msgspec.structs.replace(stream, inline=inline) for stream in operator.streams))
+        for operator in plan.operators
+    )
+    sentence = how_proven(replace(plan, source="s3://state/a", target="s3://state/b", operators=operators), Proof.FILES)
+    assert sentence is not None
+    assert said in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("2-canonical-rocksdb", {"parallelism": ["3"]}),
+        ("2-canonical-rocksdb", {"format": "rocksdb"}),
+        ("2-rocksdb-native", {"format": "canonical"}),
+        ("2-rocksdb-native", {"max_parallelism": ["64"]}),
+        ("2-finished", {"parallelism": ["3"]}),
+    ],
+)
+def test_what_can_never_go_by_files_is_refused(name: str, shape: dict[str, Any], tmp_path: Path) -> None:
+    plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
+    assert how_proven(plan, Proof.RECORDS) is None
+    with pytest.raises(RequestError, match="no state of this plan can be proven by files") as caught:
+        how_proven(plan, Proof.FILES)
+    assert "--proof" in str(caught.value.advice)

@@ -1,0 +1,59 @@
+"""Questions about keys are answered by headers while planning: no step begins in vain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.text.errors import RequestError, UnsupportedError
+from support import snapshots
+from support.pipeline import plan_rescale
+from support.snapshot_bytes import CUSTOM, LONG, STRING, VOID_NAMESPACE, keyed_header, keyed_state, state
+from support.written import UID, write_savepoint
+
+HASH = "keys_of_mine:hash_code"
+TOTAL, LIST = keyed_state("total"), keyed_state("list", CUSTOM, "LIST")
+MAP, BY_NAME = (
+    keyed_state("map", CUSTOM, "MAP"),
+    state("by name", 0, {"KEYED_STATE_TYPE": "VALUE"}, {"VALUE_SERIALIZER": LONG, "NAMESPACE_SERIALIZER": STRING}),
+)
+QUEUE = state("queue", 3, {}, {"VALUE_SERIALIZER": LONG, "NAMESPACE_SERIALIZER": VOID_NAMESPACE})
+
+
+def planned(directory: Path, header: bytes, maximum: str, *key_hash: str) -> dict[str, str]:
+    """How keys hash, by the plan."""
+    source = write_savepoint(directory / "source", header, {}, 2, 128)
+    return plan_rescale(source, str(directory / "target"), max_parallelism=[maximum], key_hash=key_hash).key_hashes
+
+
+@pytest.mark.parametrize("maximum", ["1000", "64"])
+@pytest.mark.parametrize("open_ended", [MAP, BY_NAME])
+def test_keys_that_nothing_tells_the_end_of_are_refused(open_ended: bytes, maximum: str, tmp_path: Path) -> None:
+    """The serializer of keys is not known, nor how long that is which follows them."""
+    header = keyed_header(TOTAL, open_ended, key=CUSTOM)
+    with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as refused:
+        planned(tmp_path, header, maximum, HASH)
+    assert refused.value.operator == operator_id_of_uid(UID)
+    assert refused.value.state in ("map", "by name")
+
+
+def test_keys_that_have_an_end_are_hashed_as_was_asked(tmp_path: Path) -> None:
+    ids = {operator_id_of_uid(UID): HASH}
+    assert planned(tmp_path / "told", keyed_header(TOTAL, LIST, key=CUSTOM), "1000", HASH) == ids
+    assert planned(tmp_path / "read", keyed_header(TOTAL, MAP), "1000", f"{operator_id_of_uid(UID)}={HASH}") == ids
+    assert planned(tmp_path / "not asked", keyed_header(TOTAL, MAP, key=CUSTOM), "64") == {}
+
+
+def test_a_queue_of_something_else_than_timers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="known for timers only") as refused:
+        planned(tmp_path, keyed_header(TOTAL, QUEUE), "1000")
+    assert (refused.value.operator, refused.value.state) == (operator_id_of_uid(UID), "queue")
+
+
+def test_an_operator_whose_keys_are_all_equal_keeps_max_parallelism_1(tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as caught:
+        plan_rescale(str(snapshots.directory("1.20-windows")), str(tmp_path / "target"), max_parallelism=["all=128"])
+    assert caught.value.operator == operator_id_of_uid("all")
+    assert str(caught.value.found).startswith("one key in ")

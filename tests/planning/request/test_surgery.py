@@ -1,0 +1,194 @@
+"""Which operators get which ids, by the words of a request."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.request.request import make_request
+from rescale.planning.request.surgery import operator_surgery, request_after
+from rescale.planning.request.surgery_request import parse_drops, parse_renames, parse_state_drops, parse_surgery
+from rescale.snapshot.surgery import NO_SURGERY
+from rescale.text.errors import RequestError, UnsupportedError
+from support.snapshots import opened
+from support.synthetic import element_stream, operator
+
+COUNTS, SINK, SOURCE = operator("counts"), operator("sink"), operator("source", label="where it comes from")
+OPERATORS = (COUNTS, SINK, SOURCE)
+
+HEX = "Ab" * 16
+
+
+def new_ids(*renames: str) -> dict[str, str]:
+    return operator_surgery(OPERATORS, parse_renames(renames)).new_ids
+
+
+def test_without_a_word_there_is_none() -> None:
+    assert operator_surgery(OPERATORS, {}) == NO_SURGERY
+    assert not NO_SURGERY
+
+
+def test_a_uid_is_hashed_and_an_id_is_taken_as_it_is() -> None:
+    assert new_ids("counts=numbers", f"sink={HEX}") == {
+        operator_id_of_uid("counts"): operator_id_of_uid("numbers"),
+        operator_id_of_uid("sink"): HEX.lower(),
+    }
+    of_uid, of_id = operator_surgery(OPERATORS, parse_renames(["counts=numbers", f"sink={HEX}"])).renamed
+    assert (of_uid.label, of_uid.new_label, of_uid.uid) == ("counts", "numbers", "numbers")
+    assert (of_id.label, of_id.new_label, of_id.uid) == ("sink", HEX.lower(), "")
+
+
+@pytest.mark.parametrize("old", ["source", operator_id_of_uid("source"), "where it comes from"])
+def test_an_operator_goes_by_uid_by_id_and_by_its_name(old: str) -> None:
+    assert new_ids(f"{old}=a=b") == {operator_id_of_uid("source"): operator_id_of_uid("a=b")}
+
+
+def test_names_may_be_exchanged_and_go_on_from_one_to_the_next() -> None:
+    assert set(new_ids("counts=sink", "sink=counts").values()) == {
+        operator_id_of_uid(uid) for uid in ("counts", "sink")
+    }
+    assert len(new_ids("counts=sink", "sink=drain")) == 2
+
+
+@pytest.mark.parametrize(
+    ("renames", "what", "actual"),
+    [
+        (["cuonts=numbers"], "no operator 'cuonts' in the snapshot", "cuonts"),
+        (
+            ["counts=numbers", "sink=numbers"],
+            "two operators would get the same id",
+            "numbers, which counts, renamed, has",
+        ),
+        (["counts=sink"], "two operators would get the same id", "sink, which sink has"),
+        ([f"counts={operator_id_of_uid('sink')}"], "two operators would get the same id", "which sink has"),
+        (["counts=counts"], "renamed to the name that it has", "counts"),
+        ([f"counts={operator_id_of_uid('counts').upper()}"], "renamed to the name that it has", ""),
+        (["counts=a", f"{operator_id_of_uid('counts')}=b"], "the same operator is named twice", "'counts' and"),
+        (["counts=a", "counts=b"], "the new name of operator 'counts' is given twice", "counts=b"),
+        (["counts"], "not a new name of an operator", "counts"),
+        (["=b"], "not a new name of an operator", "=b"),
+        (["counts="], "not a new name of an operator", "counts="),
+    ],
+)
+def test_what_makes_no_sense_is_refused(renames: list[str], what: str, actual: str) -> None:
+    with pytest.raises(RequestError, match=what) as caught:
+        new_ids(*renames)
+    assert actual in str(caught.value.found)
+
+
+def test_a_uid_is_not_longer_than_java_writes_it() -> None:
+    assert new_ids("counts=" + "é" * 32767)
+    for uid in ("é" * 32768, "😀" * 10923, "x" * 65536):
+        with pytest.raises(RequestError, match="too long for a snapshot"):
+            new_ids(f"counts={uid}")
+
+
+def test_what_is_dropped_leaves_its_name() -> None:
+    surgery = operator_surgery(OPERATORS, parse_renames(["counts=sink"]), ["sink"])
+    assert [dropped.operator_id for dropped in surgery.dropped] == [operator_id_of_uid("sink")]
+    assert surgery.new_ids == {operator_id_of_uid("counts"): operator_id_of_uid("sink")}
+
+
+@pytest.mark.parametrize(
+    ("renames", "drops", "what"),
+    [
+        ([], ["snk"], "no operator 'snk' in the snapshot"),
+        ([], ["sink", operator_id_of_uid("sink")], "the same operator is named twice"),
+        ([], ["sink", "sink"], "operator 'sink' is dropped twice"),
+        ([], [""], "an operator to drop has no name"),
+        ([], ["sink", "counts", "source"], "every operator would be dropped"),
+        (["sink=drain"], ["sink"], "both dropped and renamed"),
+    ],
+)
+def test_a_drop_that_makes_no_sense_is_refused(renames: list[str], drops: list[str], what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        operator_surgery(OPERATORS, parse_renames(renames), parse_drops(drops))
+
+
+CLICKS = opened("2-clicks").operators
+
+
+def states(*state_drops: str) -> list[tuple[str, str, str]]:
+    dropped = operator_surgery(CLICKS, {}, (), parse_state_drops(state_drops)).dropped_states
+    return [(dropped_state.label, dropped_state.name, dropped_state.type) for dropped_state in dropped]
+
+
+def test_a_state_goes_by_its_operator_and_its_name_wherever_colons_are() -> None:
+    assert states("clicks-per-user:way", "shards:owners") == [
+        ("clicks-per-user", "way", "LIST"),
+        ("shards", "owners", "UNION"),
+    ]
+    assert states(f"{operator_id_of_uid('revenue')}:prices") == [("revenue", "prices", "BROADCAST")]
+    with pytest.raises(RequestError, match="no operator 'a:b'"):
+        states("a:b:c")
+
+
+def test_a_state_may_have_an_empty_name() -> None:
+    split = element_stream(0, {"": (DistributionMode.SPLIT_DISTRIBUTE, 3), "x": (DistributionMode.SPLIT_DISTRIBUTE, 1)})
+    asked = operator_surgery([operator("nameless", elements=(split,))], {}, (), parse_state_drops(["nameless:"]))
+    (lost,) = asked.dropped_states
+    assert (lost.name, lost.elements) == ("", 3)
+
+
+@pytest.mark.parametrize(
+    ("drops", "state_drops", "what"),
+    [
+        ([], ["clicks-per-user:ways"], "no state 'ways' in the operator"),
+        ([], ["clicks-per-usr:way"], "no operator 'clicks-per-usr' in the snapshot"),
+        ([], ["clicks-per-user"], "not a state of an operator"),
+        ([], [":way"], "not a state of an operator"),
+        ([], ["clicks-per-user:"], "no state '' in the operator"),
+        ([], ["shards:owners", "shards:owners"], "dropped twice"),
+        ([], ["shards:owners", f"{operator_id_of_uid('shards')}:owners"], "the same state is named twice"),
+        (["shards"], ["shards:owners"], "an operator is dropped, and one of its states as well"),
+    ],
+)
+def test_a_state_that_makes_no_sense_is_refused(drops: list[str], state_drops: list[str], what: str) -> None:
+    with pytest.raises(RequestError, match=what):
+        operator_surgery(CLICKS, {}, drops, parse_state_drops(state_drops))
+
+
+def test_who_misspells_a_state_is_told_which_there_are() -> None:
+    with pytest.raises(RequestError) as caught:
+        states("clicks-per-user:ways")
+    assert "did you mean 'way'?" in str(caught.value.advice)
+    assert "clicks, pages, way" in str(caught.value.expected)
+
+
+def test_timers_beside_rocksdb_are_refused_with_the_way_round() -> None:
+    operators = opened("2-rocksdb-heap-timers").operators
+    (timer, *_) = [(o, s.name) for o in operators for t in o.raw_timers if t.parsed for s in t.parsed.states]
+    with pytest.raises(UnsupportedError, match="kept on the heap") as caught:
+        operator_surgery(operators, {}, (), (f"{timer[0].label}:{timer[1]}",))
+    assert "canonical" in str(caught.value.advice)
+
+
+def test_what_is_dropped_has_no_shape() -> None:
+    request = make_request("/s", "/t", ["sink=3"], surgery=parse_surgery(drops=["sink"]))
+    with pytest.raises(RequestError, match="is dropped, but the request asks something else of it"):
+        request_after(operator_surgery(OPERATORS, {}, request.surgery.drops), OPERATORS, request)
+
+
+def test_who_is_not_there_is_told_who_is_near() -> None:
+    with pytest.raises(RequestError) as caught:
+        new_ids("cuonts=numbers")
+    assert "did you mean 'counts'?" in str(caught.value.advice)
+    assert "counts, sink" in str(caught.value.expected)
+
+
+def test_whoever_is_named_as_before_is_meant_still() -> None:
+    request = make_request(
+        "/s",
+        "/t",
+        ["5", "counts=3", "sink=2"],
+        max_parallelism=["where it comes from=256"],
+        key_hash=["counts=lombok(a)"],
+        surgery=parse_surgery(renames=["counts=numbers", "source=origin"]),
+    )
+    after = request_after(operator_surgery(OPERATORS, request.surgery.renames), OPERATORS, request)
+    numbers, origin = operator_id_of_uid("numbers"), operator_id_of_uid("origin")
+    assert after.parallelism == {"": 5, numbers: 3, "sink": 2}
+    assert after.max_parallelism == {origin: 256}
+    assert after.key_hash == {numbers: "lombok(a)"}
+    assert request_after(NO_SURGERY, OPERATORS, request) is request

@@ -1,0 +1,43 @@
+"""The plan of a continuation: what it reads, what it keeps, and how much a page counts for each new subtask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.plan.plan import Plan
+from support.checkpoints import checkpoints_in
+from support.pipeline import execute_without_spark, plan_continued, plan_rescale
+
+
+@pytest.fixture
+def unchanged(tmp_path: Path) -> Plan:
+    """The plan for a checkpoint that has the files of the one before, whose result it continues."""
+    job = checkpoints_in("2-rocksdb-incremental", str(tmp_path / "job"), tmp_path / "scratch")
+    base = tmp_path / "base"
+    execute_without_spark(plan_rescale(job.newest, str(base), ["3"], max_parallelism=["1000"]))
+    job.copy_newest(4)
+    return plan_continued(job.newest, str(tmp_path / "target"), str(base), ["3"], ["1000"])
+
+
+def test_the_same_files_are_not_read(unchanged: Plan) -> None:
+    (rekeying,) = (operator.rekeying for operator in unchanged.operators if operator.rekeying is not None)
+    assert rekeying.continued is not None
+    assert (rekeying.bytes, rekeying.continued.changes) == (0, ())
+    assert len(rekeying.continued.bases) == 3
+
+
+def test_files_of_the_base_count_as_state_of_their_key_groups(unchanged: Plan) -> None:
+    (operator,) = (operator for operator in unchanged.operators if operator.rekeying is not None)
+    assert operator.rekeying is not None
+    assert operator.rekeying.continued is not None
+    assert sum(operator.expected_key_groups) == 0, "nothing is moved"
+    kept = [base.files.size for base in operator.rekeying.continued.bases]
+    per_stream = [
+        sum(operator.new_key_group_bytes[stream.first_key_group :][: stream.key_groups])
+        for stream in operator.rekeying.streams
+    ]
+    for size, expected in zip(per_stream, kept, strict=True):
+        assert expected - 1000 < size <= expected
+    assert len(operator.new_key_group_bytes) == 1000

@@ -1,0 +1,67 @@
+"""Warnings about sinks of which only some of Flink's operators are renamed or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.request.request import make_request
+from rescale.planning.request.surgery import resolve_surgery
+from rescale.planning.request.surgery_request import parse_surgery
+from rescale.planning.warnings.sinks import sink_warnings
+from rescale.snapshot.model import Operator
+from rescale.snapshot.surgery import apply_surgery
+from support.synthetic import element_stream, operator, snapshot
+
+SINK = ("orders", "Sink Committer: orders", "orders: FileSinkCompactorOperator")
+
+
+def with_state(uid: str) -> Operator:
+    """As Flink 1 writes it: nothing in the snapshot says what the uid is."""
+    elements = (element_stream(0, {"raw": (DistributionMode.SPLIT_DISTRIBUTE, 0)}),)
+    unnamed = operator(uid, elements=elements)
+    return operator(uid, elements=elements, label=unnamed.operator_id)
+
+
+def said(operators: Sequence[Operator], *, renames: Sequence[str] = (), drops: Sequence[str] = ()) -> list[str]:
+    request = make_request("/source", "/target", surgery=parse_surgery(renames=renames, drops=drops))
+    source = snapshot(*operators)
+    surgery = resolve_surgery(source, request.surgery)
+    return list(sink_warnings(apply_surgery(source, surgery).operators, surgery, request))
+
+
+def test_a_sink_that_is_renamed_without_its_committer() -> None:
+    operators = [with_state(uid) for uid in (*SINK, "Sink Committer: others")]
+    (sentence,) = said(operators, renames=["orders=sales"])
+    assert "Sink Committer: orders, orders: FileSinkCompactorOperator. " in sentence
+    assert sentence.endswith(
+        ": rename Sink Committer: orders to Sink Committer: sales and orders: FileSinkCompactorOperator to sales: "
+        "FileSinkCompactorOperator"
+    )
+
+
+def test_a_sink_that_gets_an_id_whose_uid_nobody_knows() -> None:
+    (sentence,) = said(list(map(with_state, SINK)), renames=[f"orders={'ab' * 16}"])
+    assert sentence.endswith(": rename them, too")
+
+
+def test_a_sink_that_is_dropped_without_its_committer() -> None:
+    (sentence,) = said(list(map(with_state, SINK)), drops=["orders", "orders: FileSinkCompactorOperator"])
+    assert "Sink Committer: orders. " in sentence
+    assert sentence.endswith(": drop them, too")
+
+
+@pytest.mark.parametrize(
+    ("renames", "drops"),
+    [
+        ([f"{uid}={uid.replace('orders', 'sales')}" for uid in SINK], []),
+        ([], SINK),
+        (["others=more"], []),
+        ([], ["others"]),
+    ],
+)
+def test_nothing_is_said_of_whole_sinks_and_of_other_operators(renames: list[str], drops: list[str]) -> None:
+    operators = [*map(with_state, (*SINK, "others")), operator("Sink Committer: others")]
+    assert said(operators, renames=renames, drops=drops) == []

@@ -1,0 +1,113 @@
+"""Warnings of a plan whose result may surprise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rescale.text.errors import RequestError
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+HEAP = "timer-service.factory: HEAP"
+
+
+def said(name: str, **wanted: Any) -> str:
+    return "\n".join(plan_rescale(directory(name), "/nowhere/target", ["3"], **wanted).warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "is_said"),
+    [
+        ("2-windows", "rocksdb", True),
+        ("2-windows", "keep", False),
+        ("2-windows", "canonical", False),
+        ("2-rocksdb-native", "rocksdb", False),
+        ("2-rocksdb-heap-timers", "rocksdb", False),
+        ("1.15.4-full-heap-timers", "rocksdb", False),
+    ],
+)
+def test_who_finds_timers_of_canonical_state_in_rocksdb(name: str, wanted: str, is_said: bool) -> None:
+    """Raw keyed ones, and those of a database, are where the job keeps them."""
+    assert (HEAP in said(name, format=wanted)) is is_said
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "is_said"),
+    [
+        ("2-rocksdb-native", {"files": "refer"}, "the result refers to"),
+        ("2-rocksdb-native", {"files": "refer", "max_parallelism": ["64"]}, "does not depend on the source"),
+        ("2-rocksdb-native", {"files": "refer", "format": "canonical"}, "does not depend on the source"),
+        ("2-windows", {"files": "refer", "format": "rocksdb"}, "does not depend on the source"),
+        ("2-rocksdb-native", {}, ""),
+    ],
+)
+def test_what_comes_of_the_wish_to_refer_to_files(name: str, wanted: dict[str, Any], is_said: str) -> None:
+    warnings = said(name, **wanted)
+    outcomes = ("the result refers to", "does not depend on the source")
+    assert [warnings.count(outcome) for outcome in outcomes] == [int(outcome == is_said) for outcome in outcomes]
+
+
+def test_operators_of_which_nothing_is_referred_to_are_named() -> None:
+    warnings = said("2-rocksdb-lost-timers", files="refer", max_parallelism=["count=64", "session=64"])
+    assert "count, session: no file can be referred to" in warnings
+    assert "the result refers to" in warnings
+
+
+@pytest.mark.parametrize(
+    ("name", "parallelism", "is_said"),
+    [
+        ("2-windows", ["1"], True),
+        ("2-windows", ["count=1"], True),
+        ("2-windows", ["2"], False),
+        ("2-windows", [], False),
+        ("2-clicks", ["1"], False),
+    ],
+)
+def test_one_subtask_beside_operators_that_never_have_more(name: str, parallelism: list[str], is_said: bool) -> None:
+    warnings = "\n".join(plan_rescale(directory(name), "/nowhere/target", parallelism).warnings)
+    assert ("Both then get max parallelism 1" in warnings) is is_said
+
+
+@pytest.mark.parametrize(
+    ("name", "parallelism", "is_said"),
+    [
+        (
+            "2-clicks",
+            ["2", "visits=6", "shards=3"],
+            "parallelism 2, which not all operators have: visits has 6, shards has 3.",
+        ),
+        ("2-clicks", ["visits=6"], "parallelism 4, which not all operators have: visits has 6."),
+        ("2-clicks", ["6"], ""),
+        ("2-windows", ["6"], ""),
+        ("2-lazy", [], ""),
+    ],
+)
+def test_operators_that_have_another_parallelism_than_most(name: str, parallelism: list[str], is_said: str) -> None:
+    """One that always runs with one subtask has it from the job's code, and so has all where nothing changes."""
+    warnings = "\n".join(plan_rescale(directory(name), "/nowhere/target", parallelism).warnings)
+    assert ("which not all operators have" in warnings) is bool(is_said)
+    assert is_said in warnings
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_said"),
+    [
+        ({"key_hash": ["visits=keys:hash"]}, "visits: its keys are not hashed"),
+        ({"key_hash": ["keys:hash"]}, "every key that is hashed has a known hash"),
+        ({"key_hash": ["clicks=java"], "max_parallelism": ["1000"]}, "clicks: its keys are not hashed"),
+        ({"key_hash": ["keys:hash"], "max_parallelism": ["1000"]}, "every key that is hashed has a known hash"),
+        ({"key_hash": ["java", "visits=keys:hash"], "max_parallelism": ["1000"]}, ""),
+        ({"max_parallelism": ["1000"]}, ""),
+    ],
+)
+def test_a_hash_of_keys_that_nobody_asks_for(wanted: dict[str, Any], is_said: str) -> None:
+    warnings = said("2-clicks", **wanted)
+    assert ("is not needed" in warnings) is bool(is_said)
+    assert is_said in warnings
+
+
+def test_a_hash_of_the_keys_of_nobody() -> None:
+    with pytest.raises(RequestError, match="no operator 'click' in the snapshot"):
+        said("2-clicks", key_hash=["click=java"])

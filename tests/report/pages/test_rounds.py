@@ -1,0 +1,35 @@
+"""The table of a follower's rounds: what each moved, what was foretold of its time, and what it took."""
+
+from __future__ import annotations
+
+from rescale.report.page import Page
+from rescale.report.pages.rounds import rounds_blocks, rounds_section
+from rescale.report.renderers.text import text_of
+from rescale.runstate.rounds import Round, RoundKind
+
+BASE = Round(0, 3, RoundKind.BASE, 3, None, None, None, 1_000_000, 2_000_000, None, 0.0, 20.0, None)
+FIRST = Round(1, 4, RoundKind.ROUND, 3, None, 1100, 1200, 5_000, 40_000, 2_500.0, 2.0, 3.0, 3.0)
+JOINED = Round(2, 6, RoundKind.JOINED, 3, "no level", 2, 1, 10, 20, 5.0, 4.0, 4.5, 3.0)
+
+
+def test_each_round_has_a_row() -> None:
+    lines = text_of(Page(tuple(rounds_blocks([BASE, FIRST, JOINED])))).splitlines()
+    rows = [line.split() for line in lines if line[:1].isdigit() and "behind" not in line]
+    assert rows[0][:3] == ["0", "(base)", "3"]
+    assert rows[1][:4] == ["1", "4", "1,200", "1,100"]
+    assert rows[1][-3:] == ["-", "3.0", "s"], "nothing was foretold after the base"
+    assert rows[2][:3] == ["2", "(joined)", "6"]
+    assert rows[2][-4:] == ["3.0", "s", "4.5", "s"]
+
+
+def test_the_last_of_many_rounds_are_shown() -> None:
+    many = [Round(**{**vars(FIRST), "number": number, "checkpoint": 100 + number}) for number in range(1, 60)]
+    text = text_of(Page(tuple(rounds_blocks(many))))
+    assert "59 rounds behind the base" in text
+    assert "159" in text
+    assert "101" not in text
+
+
+def test_without_rounds_there_is_nothing() -> None:
+    assert rounds_section([]) == []
+    assert rounds_blocks([]) == []

@@ -1,0 +1,160 @@
+"""Files of a database in S3 that are fetched in parts: lookups find the same rows as in a database that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.engine import directory as directory_module
+from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
+from rescale.rocksdb.engine.guarded_database import guarded_database
+from rescale.rocksdb.engine.keys import keys_of
+from rescale.rocksdb.engine.lookup import KeysOfRange, rows_of_keys
+from rescale.rocksdb.engine.parts_of_files import PartsOfFiles
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.sst import index_places
+from rescale.rocksdb.stored_files import StoredFile
+from rescale.storage.store import open_store
+from rescale.text.errors import SnapshotError
+from rocksdb.sst.test_block_checksums import FORMS
+from support.databases import read_file
+from support.rocksdb_writer import MERGE, written
+from support.s3 import S3Server, somebodys_store
+from support.slow import slow
+
+STATES = ["values", "lists"]
+NUMBER = 3000
+QUICK = [(FORMS[0], True), (FORMS[-1], False)]
+Model = dict[str, dict[bytes, bytes]]
+
+
+def key_of(number: int) -> bytes:
+    """A key of one of 128 key groups, of 3 to 6 bytes."""
+    return bytes([number * 128 // NUMBER]) + number.to_bytes(2, "big") + b"long"[: number % 4]
+
+
+def database(folder: Path, form: str) -> tuple[list[StoredFile], Model]:
+    """Files in several levels, with deletes, a deleted range, and a list whose elements fill blocks of their own."""
+    rng = Random(form)
+    options = f"{MERGE};compression=kSnappyCompression;block_based_table_factory={{{form};block_size=200}}"
+    with written(folder / "db", STATES, options) as writer:
+        for round_ in range(4):
+            for number in sorted(rng.sample(range(NUMBER), NUMBER // (round_ + 1))):
+                writer.put("values", key_of(number), rng.randbytes(rng.randint(0, 40)))
+                if number % 7 == 0:
+                    writer.add("lists", key_of(number), rng.randbytes(20).hex().encode())
+            for _ in range(40):
+                writer.add("lists", key_of(700), rng.randbytes(20).hex().encode())
+            for number in rng.sample(range(NUMBER), 100):
+                writer.delete("values", key_of(number))
+            if round_ == 2:
+                writer.delete_range("values", key_of(1000), key_of(1100))
+            writer.flush()
+            if round_ == 1:
+                writer.compact("values")
+        writer.delete_range("values", key_of(2000), key_of(2050))  # in a file without a row
+        writer.flush()
+        return writer.checkpoint(folder / "checkpoint"), writer.model
+
+
+def uploaded(files: Sequence[StoredFile], s3: S3Server) -> list[StoredFile]:
+    home = f"s3://{s3.new_bucket('parts')}"
+    there = []
+    for file in files:
+        uri = f"{home}/{file.name}"
+        somebodys_store(uri).put(uri, read_file(file))
+        there.append(replace(file, uri=uri, pin=open_store(uri).stat(uri)))
+    return there
+
+
+@pytest.fixture(autouse=True)
+def small_files_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small files are fetched in parts too, and parts close to each other are not joined."""
+    monkeypatch.setattr(directory_module, "WORTH_PARTS", 0)
+    monkeypatch.setattr("rescale.rocksdb.engine.parts_of_files._CLOSE", 0)
+
+
+def live_files(there: DatabaseDirectory, state: str) -> tuple[LiveFile, ...]:
+    families = checked_manifest(there.files, there.content, STATES).column_families
+    return next(family.files for family in families if family.name == state)
+
+
+def looked_up(there: DatabaseDirectory, parts: PartsOfFiles, state: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    rows = {}
+    parts.fetch(live_files(there, state), keys_of(keys))
+    with guarded_database(there, STATES) as opened:
+        for records in opened.read(rows_of_keys(128, state, 0, keys_of(keys))):
+            for start, limit, end in zip(records.starts, records.limits, records.ends, strict=True):
+                rows[bytes(records.data[start - 1 : limit])] = bytes(records.data[limit + 4 : end])
+    return rows
+
+
+def bytes_on_disk(there: DatabaseDirectory) -> int:
+    """Bytes that are not holes, in SST files."""
+    return sum(512 * (there.path / file.name).stat().st_blocks for file in there.files if file.name.endswith(".sst"))
+
+
+@pytest.mark.parametrize(
+    ("form", "is_fast"), [*QUICK, *(slow(*case) for case in product(FORMS, (True, False)) if case not in QUICK)]
+)
+def test_lookups_find_the_same_rows(
+    form: str, is_fast: bool, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys that are there and keys that are not, some at a time and over again; by both readers of indexes."""
+    if not is_fast:
+        monkeypatch.setattr(index_places, "_of_restarts", lambda *_: None)
+    files, model = database(tmp_path, form)
+    rng = Random(1)
+    tables = [file.name for file in files if file.name.endswith(".sst")]
+    with partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (there, parts):
+        for _ in range(4):
+            some = [key_of(number) for number in rng.sample(range(NUMBER), 15)]
+            keys = sorted({*some, *(key + b"x" for key in some), b"\0", key_of(700), key_of(NUMBER - 1), b"\x7f\xff"})
+            for state in STATES:
+                expected = {key: model[state][key] for key in keys if key in model[state]}
+                assert looked_up(there, parts, state, keys) == expected
+
+
+def test_a_block_that_was_not_fetched_is_an_error(tmp_path: Path, s3: S3Server) -> None:
+    files, _ = database(tmp_path, FORMS[0])
+    tables = [file.name for file in files if file.name.endswith(".sst")]
+    with (
+        partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (there, _),
+        guarded_database(there, STATES) as opened,
+        pytest.raises(SnapshotError, match="the database is damaged"),
+    ):
+        list(opened.read(rows_of_keys(128, "values", 0, keys_of([key_of(number) for number in range(NUMBER)]))))
+
+
+def test_little_is_fetched_for_few_keys_and_all_for_a_range(tmp_path: Path, s3: S3Server) -> None:
+    with written(tmp_path / "large", STATES, f"{MERGE};block_based_table_factory={{{FORMS[0]}}}") as writer:
+        rng = Random(2)
+        for number in range(NUMBER):
+            writer.put("values", key_of(number), rng.randbytes(1000))
+        writer.flush()
+        files, model = writer.checkpoint(tmp_path / "of-large"), writer.model
+    tables = [file.name for file in files if file.name.endswith(".sst")]
+    with partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (there, parts):
+        keys = [key_of(100), key_of(2000)]
+        assert looked_up(there, parts, "values", keys) == {key: model["values"][key] for key in keys}
+        assert bytes_on_disk(there) < NUMBER * 1000 // 10
+        parts.fetch_all(tables)
+        with guarded_database(there, STATES) as opened:
+            everything = [key for keys in opened.read(KeysOfRange("values", b"\0", b"\x80")) for key in keys]
+        assert everything == sorted(model["values"])
+
+
+def test_files_that_are_there_are_not_fetched(tmp_path: Path) -> None:
+    files, model = database(tmp_path, FORMS[0])
+    tables = [file.name for file in files if file.name.endswith(".sst")]
+    with partly_fetched_database(files, tmp_path, in_parts=tables) as (there, parts):
+        assert all((there.path / name).is_symlink() for name in tables)
+        assert looked_up(there, parts, "values", [key_of(5)]) == {
+            key: value for key, value in model["values"].items() if key == key_of(5)
+        }

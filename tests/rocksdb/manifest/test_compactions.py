@@ -1,0 +1,112 @@
+"""Files that only compactions have rewritten between two checkpoints of a database of Flink's own RocksDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle.distribution import LINES
+from rescale.rocksdb.manifest.compactions import Rewritten, rewritten_files
+from support.assembled import STATES
+from support.flinks_rocksdb import FlinksRocksdb
+
+QUIET = "disable_auto_compactions=1"
+FIRST, SECOND = STATES
+ROWS = [("put", state, bytes([group]) + b"a", b"1" * 50) for state in STATES for group in range(40)]
+UPPER, LOWER = ROWS[:20], ROWS[20:40]
+
+
+@pytest.fixture(scope="module", params=[LINES["1.20"], LINES["2"]])
+def library(request: pytest.FixtureRequest) -> Iterator[FlinksRocksdb]:
+    library = FlinksRocksdb(request.param)
+    yield library
+    library.close()
+
+
+class Pair:
+    """Two checkpoints of a database, after some steps and after more."""
+
+    def __init__(self, library: FlinksRocksdb, path: Path, first: Sequence[Any], then: Sequence[Any]) -> None:
+        self.paths = path / "earlier", path / "later"
+        with library.opened(path / "job", STATES, QUIET) as database:
+            database.write([*first, ("checkpoint", self.paths[0]), *then, ("checkpoint", self.paths[1])])
+
+    @property
+    def own(self) -> frozenset[str]:
+        """Return the names of SST files that one checkpoint has and the other has not."""
+        earlier, later = ({file.name for file in path.glob("*.sst")} for path in self.paths)
+        return frozenset(earlier ^ later)
+
+    def rewritten(self, kept: Mapping[str, int] | None = None, families: Sequence[str] = STATES) -> Rewritten:
+        manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in self.paths)
+        return rewritten_files(*manifests, families, kept or {}, "MANIFEST")
+
+    def left(self, families: Sequence[str] = STATES) -> frozenset[str]:
+        """Return the names of such files that may hold changes."""
+        return self.own - self.rewritten(families=families).files
+
+
+FLUSH, COMPACT = ("flush",), ("compact", FIRST)
+
+
+def test_what_a_compaction_rewrites_has_not_changed(library: FlinksRocksdb, tmp_path: Path) -> None:
+    pair = Pair(library, tmp_path, [*UPPER, FLUSH, *LOWER, FLUSH, *UPPER], [COMPACT])
+    assert len(pair.own) > 3
+    assert not pair.left()
+
+
+def test_nor_has_it_beside_rows_that_came(library: FlinksRocksdb, tmp_path: Path) -> None:
+    pair = Pair(library, tmp_path, [*UPPER, FLUSH, *UPPER, FLUSH], [COMPACT, *LOWER])
+    assert len(pair.left()) == 1
+
+
+def test_rows_that_came_before_a_compaction_are_in_its_files(library: FlinksRocksdb, tmp_path: Path) -> None:
+    pair = Pair(library, tmp_path, [*UPPER, FLUSH, *LOWER, FLUSH], [("delete", *UPPER[5][1:3]), FLUSH, COMPACT])
+    assert pair.own
+    assert pair.left() == pair.own
+
+
+def test_a_second_compaction_takes_the_first_one_along(library: FlinksRocksdb, tmp_path: Path) -> None:
+    pair = Pair(library, tmp_path, [*UPPER, FLUSH, *UPPER, FLUSH], [COMPACT, *UPPER, FLUSH, COMPACT])
+    assert pair.own
+    assert pair.left() == pair.own
+
+
+def test_other_states_are_not_touched(library: FlinksRocksdb, tmp_path: Path) -> None:
+    pair = Pair(library, tmp_path, [*ROWS, FLUSH, *ROWS, FLUSH], [*UPPER, FLUSH, COMPACT, ("compact", SECOND)])
+    both = pair.left()
+    assert both
+    assert pair.left([SECOND]) == both
+    assert pair.left([FIRST]) == pair.own
+
+
+def test_a_filter_may_have_dropped_rows(library: FlinksRocksdb, tmp_path: Path) -> None:
+    pair = Pair(library, tmp_path, [*UPPER, FLUSH, *UPPER, FLUSH], [COMPACT])
+    assert pair.left([SECOND]) == pair.own
+
+
+def test_a_database_that_was_opened_again(library: FlinksRocksdb, tmp_path: Path) -> None:
+    pair = Pair(library, tmp_path, [*UPPER, FLUSH, *UPPER, FLUSH], [])
+    with library.opened(tmp_path / "job", STATES, QUIET) as database:
+        database.write([COMPACT, ("checkpoint", tmp_path / "again")])
+    pair.paths = pair.paths[0], tmp_path / "again"
+    assert pair.own
+    assert pair.left() == pair.own
+
+
+def test_rows_that_came_before_a_compaction_are_found_in_a_checkpoint_in_between(
+    library: FlinksRocksdb, tmp_path: Path
+) -> None:
+    then = [("delete", *UPPER[5][1:3]), FLUSH, ("checkpoint", tmp_path / "between"), COMPACT]
+    pair = Pair(library, tmp_path, [*UPPER, FLUSH, *LOWER, FLUSH], then)
+    kept = {file.name: file.stat().st_size for file in (tmp_path / "between").glob("*.sst")}
+    rewritten = pair.rewritten(kept)
+    assert pair.own <= rewritten.files
+    ((state, name),) = rewritten.passed
+    assert (state, kept[name] > 0, name in pair.own) == (FIRST, True, False)
+    for wrong in ({}, {**kept, name: kept[name] + 1}):
+        assert not pair.rewritten(wrong).passed
+        assert not pair.own & pair.rewritten(wrong).files

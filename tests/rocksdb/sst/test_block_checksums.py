@@ -1,0 +1,138 @@
+"""All blocks of an SST file are checked, of any form that RocksDB writes, in whatever chunks the file comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rescale.rocksdb.sst import index_places
+from rescale.rocksdb.sst.block_checksums import BlockChecksums
+from rescale.rocksdb.sst.footer import FOOTER_SIZE
+from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
+from rescale.rocksdb.sst.table_entries import rows
+from rescale.text.errors import SnapshotError, UnsupportedError
+from rocksdb.sst.test_table import STATES, TABLES, fill, opened
+from support.databases import databases, read_file
+from support.rocksdb_writer import MERGE, written
+from support.slow import pairs_in_turn
+
+_PARTITIONED = (
+    "index_type=kTwoLevelIndexSearch;partition_filters=1;filter_policy=bloomfilter:10;metadata_block_size=256"
+)
+FORMS = [*TABLES, *(f"format_version={version};{_PARTITIONED}" for version in (2, 3, 4, 5))]
+
+
+def tables_of(folder: Path, form: str) -> list[bytes]:
+    """SST files of a form, with a deleted range in one."""
+    options = f"{MERGE};compression=kSnappyCompression;block_based_table_factory={{{form}}}"
+    with written(folder / "db", STATES, options) as writer:
+        fill(writer)
+        writer.delete_range("values", b"\x01", b"\x02")
+        files = writer.checkpoint(folder / "checkpoint")
+        return [read_file(file) for file in files if file.name.endswith(".sst")]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return max(tables_of(tmp_path_factory.mktemp("table"), f"format_version=5;{_PARTITIONED}"), key=len)
+
+
+def chunks(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[i : i + size] for i in range(0, len(data), size))
+
+
+def assert_all_covered(data: bytes) -> None:
+    """One block begins where another ends, from the first byte to the footer: none is left out."""
+    offsets, sizes = opened(data, "table").all_blocks()
+    ends = offsets + sizes + TRAILER_SIZE
+    assert offsets[0] == 0
+    assert np.array_equal(offsets[1:], ends[:-1])
+    assert ends[-1] == len(data) - FOOTER_SIZE
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_block_is_left_out(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = tables_of(tmp_path, form)
+    for data in tables:
+        assert_all_covered(data)
+        assert b"".join(BlockChecksums(opened(data, "table")).checked(chunks(data, 1000))) == data
+    fast = [opened(data, "table").all_blocks() for data in tables]
+    monkeypatch.setattr(index_places, "_of_restarts", lambda *_: None)
+    slow = [opened(data, "table").all_blocks() for data in tables]
+    assert all(np.array_equal(columns, other) for columns, other in zip(fast, slow, strict=True))
+
+
+@pytest.mark.parametrize(("form", "prefix"), pairs_in_turn(FORMS, [1, 2, 7], quick=1))
+def test_the_key_groups_of_blocks_are_those_of_their_separators(
+    form: str, prefix: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways to read an index; with a long prefix, keys are too short."""
+    tables = [opened(data, "table") for data in tables_of(tmp_path, form)]
+    expected = [
+        [
+            (int.from_bytes(entry.separator[:prefix].ljust(prefix, b"\0"), "big"), entry.block.size)
+            for entry in table.index()
+        ]
+        for table in tables
+    ]
+    assert [list(zip(*table.key_groups_of_blocks(prefix), strict=True)) for table in tables] == expected
+    monkeypatch.setattr(index_places, "_of_restarts", lambda *_: None)
+    assert [list(zip(*table.key_groups_of_blocks(prefix), strict=True)) for table in tables] == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_data_blocks_are_read_as_they_are_read_one_by_one(form: str, tmp_path: Path) -> None:
+    for data in tables_of(tmp_path, form):
+        table = opened(data, "table")
+        entries = list(table.index())
+        offsets, sizes = table.data_blocks()
+        assert list(zip(offsets, sizes, strict=True)) == [entry.block for entry in entries]
+        if entries:
+            contents = table.read_blocks(offsets, sizes)
+            read = [list(rows(content, "table", 0)) for content in contents]
+            assert read == [list(table.rows(entry.block)) for entry in entries]
+
+
+@pytest.mark.parametrize("name", ["1.20-rocksdb-native", "2-rocksdb-native", "2-rocksdb-incremental"])
+def test_no_block_of_flinks_files_is_left_out(name: str) -> None:
+    for database in databases(name):
+        for file in database.files:
+            if file.name.endswith(".sst"):
+                assert_all_covered(read_file(file))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 1 << 20])
+def test_any_chunks_will_do(size: int, table: bytes) -> None:
+    checksums = BlockChecksums(opened(table, "table"))
+    assert len(checksums) > 100
+    assert b"".join(checksums.checked(chunks(table, size))) == table
+
+
+@pytest.mark.parametrize("size", [100, 1 << 20])
+def test_a_flipped_bit_is_found(size: int, table: bytes) -> None:
+    checksums = BlockChecksums(opened(table, "table"))
+    for at in range(0, len(table) - FOOTER_SIZE, 101):
+        spoilt = table[:at] + bytes([table[at] ^ 1 << at % 8]) + table[at + 1 :]
+        with pytest.raises(SnapshotError) as raised:
+            for _ in checksums.checked(chunks(spoilt, size)):
+                pass
+        assert raised.value.path == "table"
+        assert (raised.value.offset or 0) <= at
+
+
+def test_an_error_says_where_in_the_file_that_holds_the_table(table: bytes) -> None:
+    spoilt = bytes([table[0] ^ 1]) + table[1:]
+    shifted = SstTable(lambda at, size: table[at : at + size], len(table), "merged", 1000)
+    with pytest.raises(SnapshotError) as raised:
+        list(BlockChecksums(shifted).checked([spoilt]))
+    assert (raised.value.path, raised.value.offset) == ("merged", 1000)
+
+
+def test_a_form_that_is_not_read_is_left_unchecked(tmp_path: Path) -> None:
+    (data, *_) = tables_of(tmp_path, "checksum=kNoChecksum;format_version=5")
+    with pytest.raises(UnsupportedError):
+        BlockChecksums(opened(data, "table"))

@@ -1,0 +1,23 @@
+"""Settings of column families that Flink wrote."""
+
+from __future__ import annotations
+
+import pytest
+
+from rescale.rocksdb.options_file import unfiltered_families
+from rescale.rocksdb.stored_files import newest_options
+from support.databases import databases, read_file
+
+
+@pytest.mark.parametrize("fixture", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
+def test_all_states_but_one_with_ttl_have_no_filter(fixture: str) -> None:
+    database = databases(fixture)[0]
+    options = newest_options(database.files)
+    assert options is not None
+    families = unfiltered_families(read_file(options), options.uri)
+    assert set(database.states) - families == {"recent"}
+
+
+def test_a_column_family_that_does_not_say_has_perhaps_a_filter() -> None:
+    text = '[CFOptions "a"]\n  compaction_filter=nullptr\n[CFOptions "b"]\n  compaction_filter_factory=nullptr\n'
+    assert not unfiltered_families(text.encode(), "OPTIONS-000001")

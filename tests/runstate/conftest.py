@@ -1,0 +1,26 @@
+"""A plan for tests of what becomes of its target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.plan.plan import Plan
+from rescale.storage.locations import join
+from support.pipeline import plan_rescale
+from support.publishing import SOURCE
+from support.s3 import S3Server
+from support.slow import slow
+
+
+@pytest.fixture(params=["local", slow("s3")])
+def plan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """One whose result has files, however small."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    home = str(tmp_path / "home")
+    if request.param == "s3":
+        server: S3Server = request.getfixturevalue("s3")
+        bucket = server.new_bucket("publication")
+        home = f"s3://{bucket}"
+    return plan_rescale(SOURCE, join(home, "target"), ["3"])

@@ -1,0 +1,134 @@
+"""A plan that somebody is asked about: nothing happens before the answer, and the first answer stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.runstate.approval import ask, decide
+from rescale.runstate.claim import claim
+from rescale.runstate.decisions import Approval, approval_of
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import publish
+from rescale.runstate.removal import discard
+from rescale.runstate.states import State, Transition, permit, state_of
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError
+from support.pipeline import execute_without_spark, move
+
+ASKING, OTHER = {"run": "asking"}, {"run": "other"}
+
+STEPS: dict[str, Callable[[Plan], object]] = {
+    "reshuffle": lambda plan: reshuffle_keyed_state(plan, Loop()),
+    "redistribute": lambda plan: redistribute_operator_state(plan, Loop()),
+    "validate": lambda plan: validate_coverage(plan, Loop()),
+    "publish": publish,
+}
+
+
+def certified(plan: Plan) -> None:
+    """Do all but the publication, as a run that nobody has to approve."""
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_no_run_of_the_plan_does_anything_before_the_answer(step: str, plan: Plan) -> None:
+    """A run that began before the question is held, too."""
+    certified(plan)
+    ask(plan, ASKING)
+    claim(plan)
+    with pytest.raises(RequestError) as refused:
+        STEPS[step](plan)
+    assert refused.value.path == plan.target
+    assert "run asking" in str(refused.value.found)
+    assert refused.value.advice
+    decide(plan, ASKING, "approved by ada", approved=True)
+    STEPS[step](plan)
+
+
+@pytest.mark.parametrize("step", [*STEPS, "claim"])
+def test_what_was_rejected_is_neither_carried_out_nor_begun_again_before_it_is_discarded(step: str, plan: Plan) -> None:
+    steps = {**STEPS, "claim": claim}
+    certified(plan)
+    decide(plan, ASKING, "rejected by ada", approved=False)
+    with pytest.raises(RequestError) as refused:
+        steps[step](plan)
+    assert "rejected by ada" in str(refused.value.found)
+    assert state_of(plan.target, plan.digest) is State.CERTIFIED
+    discard(plan.target)
+    execute_without_spark(plan)
+    assert state_of(plan.target, plan.digest) is State.PUBLISHED
+
+
+@pytest.mark.parametrize("unconditional", [False, True])
+def test_the_first_answer_stands(unconditional: bool, plan: Plan) -> None:
+    claim(plan)
+    first = decide(plan, ASKING, "rejected by ada", approved=False, accept_unconditional=unconditional)
+    assert decide(plan, OTHER, "approved by bob", approved=True, accept_unconditional=unconditional) == first
+    assert (first.approved, first.answer, first.by) == (False, "rejected by ada", ASKING)
+
+
+@pytest.mark.parametrize("unconditional", [False, True])
+def test_the_first_run_that_asks_is_named(unconditional: bool, plan: Plan) -> None:
+    claim(plan)
+    first = ask(plan, ASKING, accept_unconditional=unconditional)
+    assert ask(plan, OTHER, accept_unconditional=unconditional) == first
+    assert first.by == ASKING
+
+
+def test_a_published_result_needs_no_answer(plan: Plan) -> None:
+    """A publisher that stood still while somebody was asked may have been faster: that is to be told, not mended."""
+    execute_without_spark(plan)
+    ask(plan, ASKING)
+    decide(plan, ASKING, "rejected by ada", approved=False)
+    assert publish(plan).already
+    with pytest.raises(RequestError) as refused:
+        discard(plan.target)
+    assert refused.value.path == plan.target
+
+
+def test_discard_removes_question_and_decision(plan: Plan) -> None:
+    claim(plan)
+    ask(plan, ASKING)
+    decide(plan, ASKING, "approved by ada", approved=True)
+    discard(plan.target)
+    assert approval_of(places_of(plan)) == Approval(None, None)
+    assert open_store(plan.target).list(f"{plan.target}.rescale") == []
+
+
+def test_a_discard_that_is_killed_leaves_no_claim_without_its_question(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim(plan)
+    ask(plan, ASKING)
+    store, kept = open_store(plan.target), {places_of(plan).question, places_of(plan).claim}
+    delete = store.delete
+
+    def killed(uris: list[str]) -> None:
+        if places_of(plan).question in uris:
+            raise KeyboardInterrupt
+        delete(uris)
+        kept.difference_update(uris)
+
+    monkeypatch.setattr(store, "delete", killed)
+    with pytest.raises(KeyboardInterrupt):
+        discard(plan.target)
+    assert kept == {places_of(plan).question}
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"approved": "yes"}'])
+@pytest.mark.parametrize("which", ["question", "decision"])
+def test_a_document_that_is_not_ours_is_no_answer(which: str, content: bytes, plan: Plan) -> None:
+    claim(plan)
+    uri = getattr(places_of(plan), which)
+    open_store(uri).put(uri, content)
+    with pytest.raises(RequestError) as refused:
+        permit(plan, Transition.MOVE)
+    assert refused.value.path == uri
+    assert Path(uri).name.startswith(("question-", "approval-"))

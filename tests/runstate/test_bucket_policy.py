@@ -1,0 +1,124 @@
+"""A run, a discard and a publication need no more than a bucket policy may leave them.
+
+They read the source, write into the target and beside it, and delete only what they have put there themselves. All
+tests keep to that (`support.bucket_policy`); here is what it would notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.job import run_part
+from rescale.execution.steps import validate_coverage
+from rescale.execution.tasks.in_process import Loop
+from rescale.runstate.documents import store_plan
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import publish
+from rescale.runstate.removal import discard
+from rescale.storage.contract import CopyRefused, Span
+from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.storage.s3.s3_store import S3Store
+from rescale.storage.store import Store, open_store
+from rescale.text.errors import RequestError
+from support import snapshots
+from support.pipeline import move, plan_rescale
+from support.s3 import S3Server, put_files, somebodys_store
+from support.slow import slow
+
+
+@pytest.fixture(params=["s3", slow("uses_strict_s3")])
+def server(request: pytest.FixtureRequest) -> S3Server:
+    chosen: S3Server = request.getfixturevalue(request.param)
+    return chosen
+
+
+@pytest.fixture
+def home(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A bucket with a source in it, and what is somebody else's on all sides of the target."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    bucket = server.new_bucket("policy")
+    home = f"s3://{bucket}"
+    put_files(Path(snapshots.directory("2-finished")), f"{home}/source")
+    for name in ("target-2/file", "target.rescale/mine", "target.rescale2/claim", "target2"):
+        somebodys_store(home).put(f"{home}/{name}", b"somebody else's")
+    return home
+
+
+def others(home: str) -> dict[str, bytes]:
+    """All that was there before."""
+    store = open_store(home)
+    uris = [entry.uri for entry in store.list(home)]
+    theirs = [uri for uri in uris if not uri.startswith((f"{home}/target/", f"{home}/target.rescale/"))]
+    return {uri: store.read_all(uri, 1 << 20)[0] for uri in [*theirs, f"{home}/target.rescale/mine"]}
+
+
+def test_more_is_not_asked_for(home: str, server: S3Server) -> None:
+    before, sent = others(home), REQUESTS.by_kind
+    plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
+    move(plan, Loop())
+    store = open_store(plan.target)
+    store.begin_parts(f"{plan.target}/{'0' * 32}-keyed-0-12345678", "")  # as a killed task leaves it
+    discard(plan.target)
+    assert store.list(plan.target) == []
+    assert {"DeleteObject", "AbortMultipartUpload"} <= set(REQUESTS.by_kind - sent)
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    publish(plan)
+    assert server.take_refused() == []
+    assert store.stat(places_of(plan).metadata) is not None
+    assert others(home) == before
+
+
+def test_a_step_takes_no_result_away_that_is_not_there(home: str, server: S3Server) -> None:
+    plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
+    store_plan(plan)
+    for _ in range(2):
+        run_part("keyed", result := places_of(plan).result("keyed"), dict)
+    assert server.take_refused() == []
+    assert open_store(result).stat(result) is not None
+
+
+def _whole(store: Store, uri: str) -> Span:
+    pin = store.stat(uri)
+    assert pin is not None
+    return Span(uri, 0, pin.size, pin)
+
+
+FORBIDDEN: dict[str, Callable[[Store, str], object]] = {
+    "PUT source/_metadata": lambda store, home: store.put(f"{home}/source/_metadata", b""),
+    "PUT source/new": lambda store, home: store.put_if_absent(f"{home}/source/new", b""),
+    "DELETE source/_metadata": lambda store, home: store.delete([f"{home}/source/_metadata"]),
+    "PUT target.rescale/mine": lambda store, home: store.put(f"{home}/target.rescale/mine", b""),
+    "DELETE target.rescale/mine": lambda store, home: store.delete([f"{home}/target.rescale/mine"]),
+    "PUT target.rescale2/claim": lambda store, home: store.put(f"{home}/target.rescale2/claim", b""),
+    "PUT target2": lambda store, home: store.put(f"{home}/target2", b""),
+    "PUT target-2/copy": lambda store, home: store.copy(
+        f"{home}/target-2/copy", _whole(store, f"{home}/source/_metadata")
+    ),
+    "POST target-2/file?uploads": lambda store, home: store.begin_parts(f"{home}/target-2/file", ""),
+}
+
+
+def test_the_policy_notices(home: str, server: S3Server) -> None:
+    """With a target beside all that; else whatever passes it would show nothing."""
+    store_plan(plan_rescale(f"{home}/source", f"{home}/target", ["3"]))
+    before = others(home)
+    for what, forbidden in FORBIDDEN.items():
+        with pytest.raises((RequestError, CopyRefused)):
+            forbidden(S3Store(), home)  # of its own: that copies are refused is remembered
+        method, place = what.split()
+        assert server.take_refused() == [f"{method} {home.removeprefix('s3:/')}/{place}"], what
+        assert others(home) == before, what
+
+
+def test_no_plan_makes_a_place_its_target_that_it_does_not_name(home: str, server: S3Server) -> None:
+    plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
+    elsewhere = places_of(plan).plan.replace("/target.rescale/", "/target3.rescale/")
+    store_plan(plan)
+    stored = open_store(home).read_all(places_of(plan).plan, 1 << 24)[0]
+    with pytest.raises(RequestError):
+        open_store(home).put(elsewhere, stored)
+    assert server.take_refused() == [f"PUT {elsewhere.removeprefix('s3:/')}"]

@@ -1,0 +1,143 @@
+"""A certificate that was damaged or edited is none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.runstate.certificate import (
+    Certificate,
+    CertifiedOperator,
+    CertifiedRecords,
+    CertifiedState,
+    certificate_beside,
+    certificate_for,
+    read_certificate,
+)
+from rescale.runstate.certified_files import CertifiedFile
+from rescale.runstate.places import certificate_place
+from rescale.text.errors import IntegrityError, RequestError
+from support import snapshots
+from support.pipeline import plan_rescale
+
+CERTIFICATE = Certificate(
+    verdict="complete",
+    proves="that all is there",
+    does_not_prove=None,
+    digests="sums",
+    source="/source",
+    source_metadata_sha256="1" * 64,
+    target="/target",
+    candidate_sha256="2" * 64,
+    plan="3" * 64,
+    warnings=("a warning → said",),
+    bytes=12,
+    operators=(
+        CertifiedOperator(
+            "4" * 32, "café", 3, 128, 128, 4, 3, 12, "5" * 32,
+            CertifiedRecords(7, "int", "known", 6, {"count": CertifiedState(7, "6" * 32)}),
+        ),
+        CertifiedOperator("7" * 32, "source", 3, 128, 0, 0, 0, 0, "0" * 32, None),
+    ),
+    files=(CertifiedFile("state", 12, "e1", None), CertifiedFile("more", 1, None, 7)),
+    start="flink run",
+)  # fmt: skip
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "target"
+
+
+def put(target: Path, document: bytes) -> Path:
+    place = Path(certificate_place(str(target)))
+    place.parent.mkdir(exist_ok=True)
+    place.write_bytes(document)
+    return place
+
+
+def test_it_is_read_as_it_was_written(target: Path) -> None:
+    put(target, json.dumps(CERTIFICATE.document(), indent=2).encode())
+    assert read_certificate(str(target)) == CERTIFICATE
+
+
+def test_its_digest_is_that_of_its_compact_json_with_sorted_keys() -> None:
+    document = CERTIFICATE.document()
+    digest = document.pop("document_sha256")
+    compact = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert digest == hashlib.sha256(compact.encode()).hexdigest()
+
+
+def test_none_is_said(target: Path) -> None:
+    with pytest.raises(RequestError, match="no certificate"):
+        read_certificate(str(target))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda _: b"",
+        lambda data: data[:100],
+        lambda data: b"\xff" + data,
+        lambda _: b"[]",
+        lambda _: b"{}",
+        lambda data: data.replace(b'"plan"', b'"plam"'),
+        lambda data: data.replace(b'"complete"', b'"complexe"'),
+        lambda data: data.replace(b'"records": 7', b'"records": 8'),
+        lambda data: data.replace(b'"document_sha256"', b'"other"'),
+        lambda data: data.replace("café".encode(), b"caf\xe9"),
+    ],
+)
+def test_damage_is_told_with_its_place(damage: Callable[[bytes], bytes], target: Path) -> None:
+    whole = json.dumps(CERTIFICATE.document(), indent=2, ensure_ascii=False).encode()
+    assert damage(whole) != whole
+    place = put(target, damage(whole))
+    with pytest.raises(IntegrityError) as caught:
+        read_certificate(str(target))
+    assert caught.value.path == str(place)
+    assert "is published, move the certificate away, then compare" in str(caught.value.advice)
+
+
+def test_a_verdict_that_is_none_is_not_accepted_with_its_digest_either(target: Path) -> None:
+    put(target, json.dumps(replace(CERTIFICATE, verdict="complexe").document()).encode())
+    with pytest.raises(IntegrityError):
+        read_certificate(str(target))
+
+
+def test_a_result_that_was_moved_away_from_it_has_none(target: Path) -> None:
+    assert certificate_beside(str(target)) is None
+    put(target, json.dumps(CERTIFICATE.document()).encode())
+    assert certificate_beside(str(target)) == CERTIFICATE
+    put(target, b"{}")
+    with pytest.raises(IntegrityError):
+        certificate_beside(str(target))
+
+
+def test_it_is_the_certificate_of_the_plan_that_it_names(target: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-finished"), str(target), ["3"])
+    put(target, json.dumps(CERTIFICATE.document()).encode())
+    with pytest.raises(IntegrityError, match="another plan's") as caught:
+        certificate_for(plan)
+    assert (caught.value.expected, caught.value.found) == (plan.digest, CERTIFICATE.plan)
+    own = replace(CERTIFICATE, plan=plan.digest)
+    put(target, json.dumps(own.document()).encode())
+    assert certificate_for(plan) == own
+
+
+@given(st.data())
+def test_no_flipped_bit_goes_unnoticed(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """White space and escapes apart, whose flips may leave the values as they are."""
+    target = tmp_path_factory.getbasetemp() / "flipped"
+    whole = bytearray(json.dumps(CERTIFICATE.document(), separators=(",", ":"), ensure_ascii=False).encode())
+    at = data.draw(st.integers(0, len(whole) - 1))
+    whole[at] ^= 1 << data.draw(st.integers(0, 7))
+    put(target, bytes(whole))
+    with pytest.raises(IntegrityError):
+        read_certificate(str(target))

@@ -1,0 +1,273 @@
+"""A plan goes on where its own files lie, and with nobody else's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.runstate.claim import claim, planned_names
+from rescale.runstate.places import places_of
+from rescale.runstate.removal import discard
+from rescale.runstate.states import Claim, State, Transition, claim_on, claimed_by, permit, state_of
+from rescale.storage.locations import name
+from rescale.storage.store import Pin, open_store
+from rescale.text.errors import RequestError, StoreError, UnsupportedError
+from support import snapshots
+from support.pipeline import execute_without_spark, move, plan_rescale
+
+FINISHED = snapshots.directory("2-finished")
+
+
+@pytest.mark.parametrize("shape", [{"parallelism": ["3"]}, {"max_parallelism": ["40"]}, {"format": "rocksdb"}])
+def test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: dict[str, list[str]]
+) -> None:
+    """How many files such a directory has, and how they are called, is known when they are written."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    source = snapshots.directory("2-canonical-rocksdb" if "format" in shape else "2-rocksdb-native")
+    plan = plan_rescale(source, str(tmp_path / "target"), **shape)
+    move(plan, Loop())
+    written = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
+    assert set(written) - planned_names(plan).whole, "no file is named by who wrote it"
+    assert all(file in planned_names(plan) for file in written)
+    claim(plan)
+    assert not execute_without_spark(plan).already
+
+
+def test_files_of_others_are_nobodys_to_write_over(tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"])
+    claim(plan)
+    other = f"{'0' * 32}-keyed-0-{plan.digest[:8]}-000010.sst"
+    open_store(plan.target).put(f"{plan.target}/{other}", b"whose?")
+    with pytest.raises(RequestError, match="occupied") as caught:
+        claim(plan)
+    assert other in str(caught.value.found)
+
+
+def test_a_stream_that_is_one_file_has_no_others(tmp_path: Path) -> None:
+    plan = plan_rescale(FINISHED, str(tmp_path / "target"), ["3"])
+    other = f"{min(planned_names(plan).whole)}-000010.sst"
+    open_store(plan.target).put(f"{plan.target}/{other}", b"whose?")
+    with pytest.raises(RequestError, match="occupied") as caught:
+        claim(plan)
+    assert other in str(caught.value.found)
+
+
+def test_discard_removes_what_rocksdb_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    plan = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), max_parallelism=["40"])
+    move(plan, Loop())
+    claim(plan)  # again: files that are named when they are written are its own, too
+    assert discard(plan.target).left == ()
+    assert not open_store(plan.target).list(plan.target)
+
+
+@pytest.fixture
+def plans(tmp_path: Path) -> Callable[[str], Plan]:
+    """Plans for one target."""
+    return lambda parallelism: plan_rescale(FINISHED, str(tmp_path / "target"), [parallelism])
+
+
+def test_who_is_turned_away_is_told_whose_it_is_and_since_when(plans: Callable[[str], Plan]) -> None:
+    claim(plans("3"), by={"dag": "nightly", "run": "r1"})
+    with pytest.raises(RequestError, match="claimed by another plan") as caught:
+        claim(plans("2"))
+    assert f"plan {plans('3').digest[:8]}, dag nightly, run r1, 20" in str(caught.value.found)
+    assert "UTC" in str(caught.value.found)
+    assert plans("2").digest[:8] in str(caught.value.expected)
+    assert "rescale discard" in str(caught.value.advice)
+
+
+def test_a_run_that_says_nothing_of_itself_claims_too(plans: Callable[[str], Plan]) -> None:
+    claim(plans("3"))
+    claimed = claim_on(plans("3").target)
+    assert claimed is not None
+    assert (claimed.plan, claimed.by, claimed.at) == (plans("3").digest, {}, None)
+    assert str(claimed) == f"plan {plans('3').digest[:8]}"
+
+
+def test_it_is_the_first_run_of_the_plan_that_the_claim_names(plans: Callable[[str], Plan]) -> None:
+    for accept_unconditional in (False, True):
+        claim(plans("3"), by={"run": "first"}, accept_unconditional=accept_unconditional)
+        claim(plans("3"), by={"run": "second"}, accept_unconditional=accept_unconditional)
+        claimed = claim_on(plans("3").target)
+        assert claimed is not None
+        assert claimed.by == {"run": "first"}
+        discard(plans("3").target)
+
+
+def test_a_store_that_ignores_conditions_has_no_claim(
+    plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plans("3")
+    monkeypatch.setattr(open_store(plan.target), "honours_conditions", lambda *_: False)
+    with pytest.raises(UnsupportedError, match="ignores the condition"):
+        claim(plan)
+    assert state_of(plan.target, plan.digest) is State.FREE
+    claim(plan, accept_unconditional=True)
+    assert state_of(plan.target, plan.digest) is State.CLAIMED
+
+
+def test_where_that_is_accepted_no_conditional_request_is_made(
+    plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may not even know them."""
+
+    def unknown(*_: object) -> bool:
+        raise AssertionError("a conditional request")
+
+    plan = plans("3")
+    monkeypatch.setattr(open_store(plan.target), "put_if_absent", unknown)
+    claim(plan, accept_unconditional=True)
+    assert state_of(plan.target, plan.digest) is State.CLAIMED
+
+
+def test_of_two_who_claim_at_once_one_is_turned_away(
+    plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = plans("3"), plans("2")
+    store = open_store(first.target)
+    put_if_absent = store.put_if_absent
+
+    def overtaken(uri: str, data: bytes) -> bool:
+        monkeypatch.setattr(store, "put_if_absent", put_if_absent)
+        claim(first)
+        return put_if_absent(uri, data)
+
+    monkeypatch.setattr(store, "put_if_absent", overtaken)
+    with pytest.raises(RequestError, match="claimed by another plan"):
+        claim(second)
+    assert state_of(first.target, first.digest) is State.CLAIMED
+
+
+def test_a_target_has_one_claim_by_whatever_links_it_is_reached(plans: Callable[[str], Plan], tmp_path: Path) -> None:
+    plan = plans("3")
+    home = Path(plan.target).parent
+    (tmp_path / "way").symlink_to(home)
+    (home / "link").symlink_to(plan.target)
+    claim(plan)
+    for target in (tmp_path / "way" / Path(plan.target).name, home / "link"):
+        with pytest.raises(RequestError, match="claimed by another plan"):
+            claim(plan_rescale(plan.source, str(target), ["2"]))
+    Path(plan.target).mkdir()
+    with pytest.raises(RequestError, match="claimed by another plan"):
+        claim(plan_rescale(plan.source, str(home / "link"), ["2"]))
+    assert not (home / "link.rescale").exists()
+
+
+def test_a_target_that_is_no_free_directory_is_refused(plans: Callable[[str], Plan]) -> None:
+    plan = plans("3")
+    target = Path(plan.target)
+    target.write_bytes(b"")
+    with pytest.raises(RequestError, match="the target is a file"):
+        claim(plan)
+    target.unlink()
+    for make in (lambda: target.symlink_to("nowhere"), lambda: os.mkfifo(target)):
+        make()
+        with pytest.raises(RequestError, match="neither a directory nor a file"):
+            claim(plan)
+        target.unlink()
+    target.mkdir()
+    (target / "notes.txt").write_bytes(b"mine")
+    with pytest.raises(RequestError, match="the target is occupied") as caught:
+        claim(plan)
+    assert "notes.txt" in str(caught.value.found)
+    assert "move these files away: Rescale did not write them, so discard keeps them" in str(caught.value.advice)
+    (target / f"{'0' * 32}-keyed-0-12345678").write_bytes(b"of another run")
+    with pytest.raises(RequestError, match="the target is occupied") as caught:
+        claim(plan)
+    assert f"rescale discard {target}" in str(caught.value.advice)
+    (target / "_metadata").write_bytes(b"somebody's")
+    with pytest.raises(RequestError, match="the target is occupied") as caught:
+        claim(plan)
+    assert (caught.value.advice, "(3)" in str(caught.value.found)) == ("name another target", True)
+    assert sorted(path.name for path in target.parent.iterdir()) == ["target"], "nothing is written"
+
+
+@pytest.mark.parametrize("claimed", [b"", b"\xff", b"[]", b"{}", b'{"plan": "1", "by": 7}', b"[" * 100_000])
+def test_a_claim_that_is_none_of_ours_is_shown(plans: Callable[[str], Plan], claimed: bytes) -> None:
+    plan = plans("3")
+    place = places_of(plan).claim
+    open_store(place).put(place, claimed)
+    with pytest.raises(RequestError, match="claim that Rescale wrote") as caught:
+        claim(plan)
+    assert caught.value.path == place
+    assert len(str(caught.value.found)) <= 500
+
+
+def test_a_claim_of_another_plan_may_say_more_than_ours_do(plans: Callable[[str], Plan]) -> None:
+    plan = plans("3")
+    open_store(plan.target).put(places_of(plan).claim, b'{"plan": "1", "by": {"dag": 2}, "at": 1768737600}')
+    with pytest.raises(RequestError, match="claimed by another plan") as caught:
+        claim(plan)
+    assert caught.value.found == "plan 1, dag 2, 1768737600"
+
+
+def test_a_claim_that_reads_otherwise_once_is_no_reason_to_end_for_good(
+    plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plans("3")
+    claim(plan)
+    store, place = open_store(plan.target), places_of(plan).claim
+    read_all = store.read_all
+
+    def misread(uri: str, *rest: int) -> tuple[bytes, Pin]:
+        data, pin = read_all(uri, *rest)
+        if uri == place:
+            monkeypatch.setattr(store, "read_all", read_all)
+            data = data.replace(plan.digest.encode(), b"0" * 64)
+        return data, pin
+
+    monkeypatch.setattr(store, "read_all", misread)
+    with pytest.raises(StoreError, match="did not read the same twice"):
+        permit(plan, Transition.MOVE)
+    assert permit(plan, Transition.MOVE) is State.CLAIMED
+
+
+def test_another_plans_claim_is_a_reason_to_end(plans: Callable[[str], Plan]) -> None:
+    claim(plans("3"))
+    with pytest.raises(RequestError, match="claimed by another plan"):
+        permit(plans("2"), Transition.MOVE)
+
+
+def test_a_claim_is_looked_for_where_one_is_told_to(plans: Callable[[str], Plan]) -> None:
+    """A store with the rights of somebody else, say."""
+
+    class Elsewhere:
+        def stat(self, uri: str) -> Pin | None:
+            return Pin(1) if uri == "s3://theirs/target.rescale/claim" else None
+
+        def read_all(self, *_: object) -> tuple[bytes, Pin]:
+            return b'{"plan": "ab", "by": {}, "at": "now"}', Pin(1)
+
+    store: Any = Elsewhere()
+    assert claim_on("s3://theirs/target", store) == Claim("ab", {}, "now")
+    assert claim_on("s3://theirs/another", store) is None
+    assert claimed_by(plans("3").target) is None
+    claim(plans("3"))
+    assert claimed_by(plans("3").target) == plans("3").digest
+
+
+def test_who_is_turned_away_by_a_published_result_is_told_of_which_plan(plans: Callable[[str], Plan]) -> None:
+    published = plans("3")
+    execute_without_spark(published)
+    with pytest.raises(RequestError, match="occupied") as caught:
+        claim(plans("2"))
+    certificate = places_of(published).certificate
+    assert caught.value.found == f"a published result of plan {published.digest[:8]} (see {certificate})"
+
+    def write_another_result() -> None:
+        metadata = Path(places_of(published).metadata)
+        metadata.write_bytes(metadata.read_bytes() + b"0")
+
+    for change in (write_another_result, lambda: Path(certificate).write_bytes(b"{}"), Path(certificate).unlink):
+        change()
+        with pytest.raises(RequestError, match="occupied") as caught:
+            claim(plans("2"))
+        assert "such as" in str(caught.value.found)

@@ -1,0 +1,174 @@
+"""A discard that meets a run, a publisher or another discard: each gives way, and nothing of another one goes."""
+
+from __future__ import annotations
+
+from itertools import count, cycle, islice
+from typing import Any
+
+import pytest
+
+from rescale.execution.steps import validate_coverage
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.runstate.claim import planned_names
+from rescale.runstate.places import discarding_place, places_of
+from rescale.runstate.publication import is_published, publish
+from rescale.runstate.removal import discard
+from rescale.storage.locations import join
+from rescale.storage.store import Entry, open_store
+from rescale.text.errors import RequestError, SnapshotError
+from support.pipeline import execute_without_spark, move, plan_rescale
+from support.publishing import SOURCE, files, kill_at, validated
+
+
+def test_a_result_that_is_discarded_while_it_is_published_is_not_published(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    monkeypatch.setattr("rescale.runstate.publication.check_files", lambda *_, **__: discard(plan.target))
+    with pytest.raises(RequestError, match="discarded before it was published"):
+        publish(plan)
+    assert open_store(plan.target).list(plan.target) == []
+
+
+def test_a_discard_that_was_killed_keeps_nobody_from_publishing(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has given way to the other."""
+    validated(plan)
+    kill_at(places_of(plan).metadata, plan, monkeypatch)
+    open_store(plan.target).put(discarding_place(plan.target), b"")
+    with pytest.raises(RequestError, match="discarded before it was published"):
+        publish(plan)
+    with pytest.raises(RequestError, match="about to be published"):
+        discard(plan.target)
+    assert not publish(plan).already
+
+
+def test_no_run_begins_where_discard_has_not_ended(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(_: object) -> None:
+        raise KeyboardInterrupt
+
+    move(plan, Loop())
+    with monkeypatch.context() as patched:
+        patched.setattr("rescale.runstate.removal.clear_leftovers", killed)
+        with pytest.raises(KeyboardInterrupt):
+            discard(plan.target)
+    with pytest.raises(RequestError, match="has started and not ended"):
+        move(plan, Loop())
+    discard(plan.target)
+    assert open_store(plan.target).list(f"{plan.target}.rescale") == []
+    execute_without_spark(plan)
+
+
+def late_writer(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> None:
+    """Writes so many files of the plan, each shortly before the target is listed."""
+    store, left = open_store(plan.target), islice(cycle(sorted(planned_names(plan).whole)), files)
+    listed = store.list
+
+    def writing(directory: str) -> list[Entry]:
+        if directory == plan.target and (late := next(left, None)) is not None:
+            store.put(join(plan.target, late), b"late")
+        return listed(directory)
+
+    monkeypatch.setattr(store, "list", writing)
+
+
+@pytest.mark.parametrize("until", ["delete", "list"])
+def test_a_discard_that_stood_still_takes_nothing_of_a_new_run(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, until: str
+) -> None:
+    """Meanwhile another one has come to the end, and the same plan has published files with the same names."""
+    move(plan, Loop())
+    store = open_store(plan.target)
+    real, turns = getattr(store, until), count()
+
+    def stood_still(*arguments: Any) -> Any:
+        result = real(*arguments)
+        if next(turns) == 2:  # notes and documents are behind it
+            with monkeypatch.context() as patched:
+                patched.setattr(store, until, real)
+                discard(plan.target)
+                execute_without_spark(plan)
+        return result
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, until, stood_still)
+        with pytest.raises(RequestError, match="another discard of this target"):
+            discard(plan.target)
+    assert is_published(plan)
+    assert publish(plan).already
+
+
+def test_what_is_written_while_it_is_discarded_goes_too(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(plan, Loop())
+    with monkeypatch.context() as patched:
+        late_writer(plan, patched, files=2)
+        discard(plan.target)
+    assert [open_store(place).list(place) for place in (plan.target, f"{plan.target}.rescale")] == [[], []]
+
+
+def test_a_run_that_writes_on_and_on_is_to_be_ended_first(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(plan, Loop())
+    with monkeypatch.context() as patched:
+        late_writer(plan, patched, files=4)
+        with pytest.raises(RequestError, match="still active: it writes new files"):
+            discard(plan.target)
+    with pytest.raises(RequestError, match="has started and not ended"):
+        move(plan, Loop())
+    discard(plan.target)
+    execute_without_spark(plan)
+
+
+def test_what_comes_when_all_is_discarded_is_said_to_be_whose_it_is(plan: Plan) -> None:
+    """And the run whose it is takes it over, or writes it again."""
+    move(plan, Loop())
+    late = files(plan)[0]
+    discard(plan.target)
+    open_store(late).put(late, b"late")
+    with pytest.raises(RequestError, match="names like those of a run") as caught:
+        discard(plan.target)
+    assert plan.digest[:8] in str(caught.value.found)
+    assert files(plan) == [late]
+    other = plan_rescale(SOURCE, plan.target, ["4"])
+    with pytest.raises(RequestError, match="the target is occupied"):
+        move(other, Loop())
+    execute_without_spark(plan)
+
+
+def test_discard_believes_no_plan_that_is_not_the_one_that_was_stored(plan: Plan) -> None:
+    move(plan, Loop())
+    place, store = places_of(plan).plan, open_store(plan.target)
+    stored = store.read_all(place, 1 << 20)[0]
+    store.put(place, stored.replace(b'"chunk_size":4', b'"chunk_size":5'))
+    before = store.list(plan.target)
+    with pytest.raises(SnapshotError, match="not the one in its name"):
+        discard(plan.target)
+    assert store.list(plan.target) == before
+    store.put(place, stored)
+    discard(plan.target)
+    assert store.list(plan.target) == []
+
+
+def test_discard_leaves_what_is_published_while_it_looks(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    before = {entry.uri for entry in open_store(plan.target).list(plan.target)}
+
+    def published_first(of: Plan) -> set[str]:
+        publish(of)
+        return planned_names(of)
+
+    monkeypatch.setattr("rescale.runstate.removal.planned_names", published_first)
+    with pytest.raises(RequestError, match="the target is published"):
+        discard(plan.target)
+    publish(plan)
+    assert {entry.uri for entry in open_store(plan.target).list(plan.target)} == {*before, places_of(plan).metadata}
+
+
+def test_who_finds_that_all_was_discarded_takes_his_mark_away(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what comes next would look as if it may have been published."""
+    validated(plan)
+    monkeypatch.setattr("rescale.runstate.publication.check_files", lambda *_, **__: discard(plan.target))
+    with pytest.raises(RequestError, match="discarded before it was published"):
+        publish(plan)
+    assert open_store(plan.target).list(f"{plan.target}.rescale") == []

@@ -1,0 +1,85 @@
+"""Documents beside a target lie where the places say, are known for ours, and are believed if they are whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.plan.plan import Plan
+from rescale.runstate.documents import (
+    load_plan,
+    read_document,
+    store_plan,
+    store_plan_page,
+    store_report,
+    store_report_data,
+)
+from rescale.runstate.places import Places, is_document, places_of, plan_in_name
+from rescale.storage.store import open_store
+from rescale.text.errors import SnapshotError
+from support import snapshots
+from support.pipeline import plan_rescale
+
+SOURCE = snapshots.directory("2-finished")
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+
+
+def test_each_has_a_place_of_its_own(plan: Plan) -> None:
+    store_plan(plan)
+    store_plan_page(plan, "café")
+    store_report(plan, b"<p>")
+    store_report_data(plan, b"{}")
+    places = places_of(plan)
+    assert load_plan(places.plan) == plan
+    pages = [read_document(place) for place in (places.plan_page, places.report, places.report_data)]
+    assert pages == ["café".encode(), b"<p>", b"{}"]
+    assert len(open_store(plan.target).list(f"{plan.target}.rescale")) == 4
+
+
+def test_what_a_run_puts_there_is_known_for_ours() -> None:
+    places = Places("s3://bucket/target", "0a" * 32)
+    named = [name for name, attribute in vars(Places).items() if isinstance(attribute, property)]
+    ours = {getattr(places, name) for name in named if name not in ("metadata", "staging")}
+    ours |= {
+        places.written_handles("keyed"),
+        places.result("validate"),
+        f"{places.staging}/{'0' * 32}-keyed-0-12345678",
+    }
+    ours.add(places.run("0a" * 8))
+    assert len(ours) == 15
+    assert all(uri.startswith("s3://bucket/target.rescale/") for uri in ours)
+    assert all(is_document(places.target, uri) for uri in ours)
+    others = ("notes.txt", "claim.bak", "plan-0a.json", "staging", "sub/claim", "staging/1", ".mine.tmp")
+    assert not any(is_document(places.target, f"s3://bucket/target.rescale/{name}") for name in others)
+    assert not is_document(places.target, "s3://bucket/other.rescale/claim")
+
+
+@pytest.mark.parametrize(
+    ("file", "digits"),
+    [
+        (f"{'0' * 32}-keyed-0-12345678", "12345678"),
+        (f"{'0' * 32}-rawoperator-17-12345678-000010.sst", "12345678"),
+        (f"{'0' * 32}-keyed-0", None),
+        ("_metadata", None),
+    ],
+)
+def test_a_file_of_state_says_whose_plan_it_is(file: str, digits: str | None) -> None:
+    assert plan_in_name(file) == digits
+
+
+def test_a_plan_is_the_one_that_its_name_says(plan: Plan) -> None:
+    store_plan(plan)
+    place = Path(places_of(plan).plan)
+    own = place.with_name("mine.json")
+    own.write_bytes(place.read_bytes())
+    assert load_plan(str(own)) == plan, "a name without a digest says nothing"
+    other = place.with_name(f"plan-{'0' * 64}.json")
+    other.write_bytes(place.read_bytes())
+    with pytest.raises(SnapshotError, match="not the one in its name") as caught:
+        load_plan(str(other))
+    assert (caught.value.expected, caught.value.found) == ("0" * 64, plan.digest)

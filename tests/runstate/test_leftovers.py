@@ -1,0 +1,113 @@
+"""Incomplete uploads are removed before a result is published, and by `discard`."""
+
+from __future__ import annotations
+
+import fcntl
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import boto3
+import pytest
+
+from rescale.execution.steps import validate_coverage
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.runstate.claim import claim
+from rescale.runstate.documents import store_plan
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import publish
+from rescale.runstate.removal import discard
+from rescale.storage.files import owned
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support import snapshots
+from support.pipeline import move, plan_rescale
+from support.s3 import S3Server, somebodys_store
+
+SOURCE = snapshots.directory("2-finished")
+STATE = f"{'0' * 32}-keyed-0-12345678"
+
+
+def published(plan: Plan) -> None:
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    publish(plan)
+
+
+def discarded(plan: Plan) -> None:
+    claim(plan)
+    discard(plan.target)
+
+
+ENDS = pytest.mark.parametrize("end", [published, discarded])
+End = Callable[[Plan], None]
+
+
+@ENDS
+def test_no_upload_stays_open(end: End, s3: S3Server) -> None:
+    bucket = s3.new_bucket("leftovers")
+    plan = plan_rescale(SOURCE, f"s3://{bucket}/target", ["3"])
+    store = open_store(plan.target)
+    store_plan(plan)
+    for _ in range(2):  # the answer to the first was lost
+        store.begin_parts(join(plan.target, STATE), "")
+    store.begin_parts(join(places_of(plan).staging, f"{STATE}-{'0' * 16}-0"), "")
+    others = [f"target-2/{STATE}", "target.rescale/backup.tar", "target.rescale/staging/notes", "target/backup.tar"]
+    for other in others:
+        somebodys_store(plan.target).begin_parts(f"s3://{bucket}/{other}", "")
+    end(plan)
+    uploads = boto3.client("s3", endpoint_url=s3.endpoint).list_multipart_uploads(Bucket=bucket)["Uploads"]
+    assert [upload["Key"] for upload in uploads] == others
+
+
+@ENDS
+def test_no_temporary_file_of_the_dead_stays(end: End, tmp_path: Path) -> None:
+    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+    store_plan(plan)
+    staging = Path(places_of(plan).staging)
+    staging.mkdir()
+    staged = staging / f"{STATE}.{uuid.uuid4().hex}"
+    staged.write_bytes(b"x")
+    dead = [staging.parent / f".{name}.{uuid.uuid4().hex}.tmp" for name in ("target", "target.rescale", "staging")]
+    looks_alike = [f"{name}.{uuid.uuid4().hex}" for name in ("target", "target.rescale", "target2")]
+    others = [tmp_path / f".{name}.tmp" for name in (*looks_alike, "target.mine", "other")]
+    for path in (*dead, *others):
+        path.write_bytes(b"x")
+    end(plan)
+    assert not any(path.exists() for path in (*dead, staged))
+    assert all(path.exists() for path in others), "these are somebody else's"
+
+
+def test_a_temporary_file_of_the_living_stays(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    owned.make_folder(tmp_path / "target.rescale")
+    path = tmp_path / "target.rescale" / f".target.{uuid.uuid4().hex}.tmp"
+    with path.open("xb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        open_store(str(target)).abort_parts(str(target))
+        assert path.exists()
+    open_store(str(target)).abort_parts(str(target))
+    assert not path.exists()
+
+
+@ENDS
+def test_a_file_on_its_way_in_the_target_is_in_nobodys_way(end: End, tmp_path: Path) -> None:
+    """It lies there where the directory around the target is closed to us; who wrote it is dead."""
+    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+    dead = tmp_path / "target" / f".target.{uuid.uuid4().hex}.tmp"
+    dead.parent.mkdir()
+    dead.write_bytes(b"x")
+    end(plan)
+    assert not dead.exists()
+
+
+def test_discard_leaves_what_is_there_and_no_more(tmp_path: Path) -> None:
+    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+    claim(plan)
+    names = (f".target.{uuid.uuid4().hex}.tmp", "somebodys")
+    Path(plan.target).mkdir()
+    dead, other = (Path(plan.target, name) for name in names)
+    for path in (dead, other):
+        path.write_bytes(b"x")
+    assert discard(plan.target).left == (str(other),)

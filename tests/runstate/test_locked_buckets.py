@@ -1,0 +1,144 @@
+"""A target in a bucket that locks objects: nothing there can be deleted or replaced for a while, be it ours.
+
+As S3 has it, such a bucket keeps versions, takes no object without a checksum, and hides what is deleted by a marker.
+One of another store has no versions: there what is locked stays, which is said, and does no harm.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+
+from rescale.storage import store as stores
+from rescale.storage.s3.s3_store import S3Store
+from support import warm
+from support.faults import Kind
+from support.resuming import KILLED, Case, assert_right, is_there
+from support.s3 import S3Server, strict_s3_server
+from support.slow import slow
+from support.snapshots import directory
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+RULE = {"ObjectLockEnabled": "Enabled", "Rule": {"DefaultRetention": {"Mode": "COMPLIANCE", "Days": 1}}}
+
+
+@pytest.fixture
+def client(s3: S3Server) -> S3Client:
+    return s3.client()
+
+
+@pytest.fixture
+def bucket(client: S3Client) -> str:
+    return locking_bucket(client)
+
+
+def locking_bucket(client: S3Client) -> str:
+    client.create_bucket(Bucket=(name := f"locked-{uuid.uuid4().hex[:12]}"), ObjectLockEnabledForBucket=True)
+    client.put_object_lock_configuration(Bucket=name, ObjectLockConfiguration=RULE)  # type: ignore[arg-type]
+    return name
+
+
+def case_in(bucket: str, work: Path, source: str = "2-finished", *shape: str, part_size: int = 8 << 20) -> Case:
+    return Case(f"s3://{bucket}", work, part_size, shape, directory(source))
+
+
+def keys(client: S3Client, bucket: str, target: str) -> list[str]:
+    prefix = target.removeprefix(f"s3://{bucket}/")
+    return [entry["Key"] for entry in client.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())]
+
+
+def resume_and_discard(case: Case, client: S3Client, bucket: str) -> str:
+    """A run that is killed is resumed, another one discarded: its target."""
+    first, second = case.target(), case.target()
+    for target in (first, second):
+        assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
+    again, discarded = case.faults(), case.faults()
+    assert case.run(first, again) == 0, warm.output(again)
+    assert_right(first, case.source)
+    assert case.discard(second, discarded) == 0, warm.output(discarded)
+    assert keys(client, bucket, second) == []
+    return second
+
+
+@pytest.mark.slow
+def test_a_run_is_resumed_discarded_and_begun_anew_where_nothing_goes_without_a_checksum(
+    bucket: str, client: S3Client, tmp_path: Path
+) -> None:
+    client.put_object(Bucket=bucket, Key="x", Body=b"", ContentMD5="1B2M2Y8AsgTpgAmY7PhCfg==")
+    (version,) = client.list_object_versions(Bucket=bucket)["Versions"]
+    with pytest.raises(client.exceptions.ClientError, match="AccessDenied"):  # it does lock
+        client.delete_object(Bucket=bucket, Key="x", VersionId=version["VersionId"])
+    case = case_in(bucket, tmp_path, part_size=10_000)
+    target, anew = resume_and_discard(case, client, bucket), case.faults()
+    assert case.run(target, anew, parallelism="2") == 0, warm.output(anew)
+    assert_right(target, case.source)
+
+
+@pytest.fixture
+def strict_client(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[S3Client]:
+    """Client of versitygw, which keeps versions or does not; this process uses it."""
+    folder = tmp_path / "objects"
+    folder.mkdir()
+    with strict_s3_server(folder, versions=tmp_path / "versions" if request.param else None) as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        store = S3Store()
+        monkeypatch.setattr(stores, "_s3", lambda: store)
+        yield boto3.client("s3")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strict_client", [True], indirect=True)
+def test_the_same_in_a_store_that_computes_checksums(strict_client: S3Client, tmp_path: Path) -> None:
+    """It takes a marker for something that is there, so what was discarded is not claimed again."""
+    bucket = locking_bucket(strict_client)
+    resume_and_discard(case_in(bucket, tmp_path), strict_client, bucket)
+
+
+@pytest.mark.parametrize("strict_client", [False], indirect=True)
+@pytest.mark.parametrize(
+    ("source", "shape", "parallelism"),
+    [("2-finished", (), "3"), slow("2-clicks", ("--max-parallelism", "40"), ""), slow("2-rocksdb-native", (), "3")],
+)
+def test_a_run_publishes_though_nothing_can_be_taken_back(
+    source: str, shape: tuple[str, ...], parallelism: str, strict_client: S3Client, tmp_path: Path
+) -> None:
+    case = case_in(locking_bucket(strict_client), tmp_path, source, *shape)
+    target, said, again = case.target(), case.faults(), case.faults()
+    assert case.run(target, said, parallelism=parallelism) == 0, warm.output(said)
+    assert_right(target, case.source)
+    assert case.run(target, again, parallelism=parallelism) == 0, warm.output(again)
+
+
+@pytest.mark.parametrize("strict_client", [False], indirect=True)
+def test_what_is_locked_stays_which_is_said(strict_client: S3Client, tmp_path: Path) -> None:
+    case = case_in(bucket := locking_bucket(strict_client), tmp_path)
+    target, refused = case.target(), case.faults()
+    assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
+    there = keys(strict_client, bucket, target)
+    until = datetime.now(UTC) + timedelta(days=2)
+    for key in there:
+        strict_client.put_object_retention(
+            Bucket=bucket, Key=key, Retention={"Mode": "GOVERNANCE", "RetainUntilDate": until}
+        )
+    assert case.discard(target, refused) == 2
+    said = warm.output(refused)
+    assert "S3 neither deletes nor replaces an object that is locked" in said
+    assert f"locked until {until:%Y-%m-%d %H:%M:%S} UTC" in said
+    assert "it stays, and does no harm" in said
+    assert "Traceback" not in said
+    assert set(there) <= set(keys(strict_client, bucket, target)), "nothing is half removed"
+    assert not is_there(target)
+    elsewhere, fine = case.target(), case.faults()
+    assert case.run(elsewhere, fine) == 0, warm.output(fine)
+    assert_right(elsewhere, case.source)

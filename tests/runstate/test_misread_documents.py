@@ -1,0 +1,121 @@
+"""A document beside the target that is misread, or damaged, while its result is published."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.plan.plan import Plan
+from rescale.runstate import publication
+from rescale.runstate.documents import load_plan
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import is_published, publish
+from rescale.runstate.states import Claim, State, claim_on, state_of
+from rescale.storage.store import Entry, open_store
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError
+from support.pipeline import execute_without_spark
+from support.publishing import SOURCE, Misreading, cut, delete, flip, validated
+
+
+@pytest.mark.parametrize("document", ["plan", "claim", "certificate", "candidate"])
+def test_a_document_that_publish_misreads_once_is_not_told_as_damage(
+    plan: Plan, document: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated(plan)
+    uri = str(getattr(places_of(plan), document))
+    with monkeypatch.context() as context:
+        Misreading(uri).install(plan, context)
+        with pytest.raises(StoreError, match="did not read the same twice"):
+            publish(load_plan(places_of(plan).plan))
+    assert not is_published(plan)
+    assert not publish(load_plan(places_of(plan).plan)).already
+
+
+@pytest.mark.parametrize("document", ["plan", "claim", "certificate", "candidate"])
+def test_a_document_that_stays_damaged_ends_the_run(plan: Plan, document: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    validated(plan)
+    misreading = Misreading(str(getattr(places_of(plan), document)), for_ever=True)
+    misreading.install(plan, monkeypatch)
+    with pytest.raises((IntegrityError, RequestError, SnapshotError)):
+        publish(load_plan(places_of(plan).plan))
+    assert misreading.looks >= 2
+
+
+def test_a_misread_result_that_stands_there_is_still_ones_own(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute_without_spark(plan)
+    Misreading(places_of(plan).metadata).install(plan, monkeypatch)
+    assert publish(plan).already
+
+
+def test_a_result_that_reads_otherwise_at_each_look_is_not_anothers(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute_without_spark(plan)
+    metadata, looks = places_of(plan).metadata, iter([b"misread", b"misread otherwise"])
+    read = publication.read_document
+    monkeypatch.setattr(publication, "read_document", lambda uri: next(looks) if uri == metadata else read(uri))
+    with pytest.raises(StoreError, match="the result did not read the same twice"):
+        publish(plan)
+
+
+def test_a_damaged_certificate_is_an_answer_too(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    execute_without_spark(plan)
+    place = places_of(plan).certificate
+    for damage in (flip, cut):
+        damage(place)
+        capsys.readouterr()
+        assert main(["run", SOURCE, "--target", plan.target, "--parallelism", "3", "--output", "json"]) == 4
+        error = json.loads(capsys.readouterr().out)
+        assert (error["error"], error["path"]) == ("IntegrityError", place)
+
+
+@pytest.mark.parametrize(("unconditional", "misread"), [(True, 1), (False, 9)])
+def test_what_was_just_put_may_be_misread(
+    unconditional: bool, misread: int, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody else can have put it, however often; else once."""
+    validated(plan)
+    metadata, left = places_of(plan).metadata, [b"misread"] * misread
+    read = publication.read_document
+    monkeypatch.setattr(publication, "read_document", lambda uri: left.pop() if uri == metadata and left else read(uri))
+    assert not publish(plan, accept_unconditional=unconditional).already
+
+
+def test_a_claim_that_reads_otherwise_at_once_is_not_gone_by(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    validated(plan)
+    claims = iter([None, *[claim_on(plan.target)] * 9])
+    monkeypatch.setattr(publication, "_claim_on", lambda _: next(claims))
+    with pytest.raises(StoreError, match="did not read the same twice"):
+        publish(plan)
+
+
+def test_a_listing_that_is_behind_is_not_an_empty_target(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute_without_spark(plan)
+    delete(places_of(plan).metadata)
+    store = open_store(plan.target)
+    listed = store.list
+
+    def behind(_: str) -> list[Entry]:
+        monkeypatch.setattr(store, "list", listed)
+        return []
+
+    monkeypatch.setattr(store, "list", behind)
+    assert state_of(plan.target, plan.digest) is State.GONE
+
+
+def test_a_claim_that_is_misread_behind_the_mark_is_still_ones_own(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    validated(plan)
+    document = open_store(plan.target).read_all(places_of(plan).claim, 1 << 20)[0]
+    misread: list[Claim | None] = [Claim("0" * 64, {}, None)]
+    mark = places_of(plan).publishing
+
+    def read(target: str) -> Claim | None:
+        is_behind = open_store(mark).stat(mark) is not None
+        return misread.pop() if misread and is_behind else claim_on(target)
+
+    monkeypatch.setattr("rescale.runstate.publication.claim_on", read)
+    assert not publish(plan).already
+    assert misread == []
+    assert open_store(plan.target).read_all(places_of(plan).claim, 1 << 20)[0] == document

@@ -1,0 +1,310 @@
+"""Publication of exactly the validated files, and a second look at a published result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.execution.steps import validate_coverage
+from rescale.execution.tasks.in_process import Loop
+from rescale.flink.metadata.reader import read_metadata
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.candidate import put_candidate
+from rescale.runstate.certificate import certificate_for, write_certificate
+from rescale.runstate.certified_files import certified_files
+from rescale.runstate.claim import claim
+from rescale.runstate.documents import read_document
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import is_published, publish, was_published
+from rescale.runstate.removal import discard
+from rescale.runstate.states import State, refuse_unpublished, state_of
+from rescale.storage.locations import join, name, parent
+from rescale.storage.store import open_store
+from rescale.text.errors import IntegrityError, RequestError, StoreError
+from support.pipeline import execute_without_spark, move, plan_rescale
+from support.publishing import DAMAGES, SOURCE, Damage, delete, files, flip, kill_at, validated
+
+
+@DAMAGES
+def test_a_file_that_changed_after_validation_is_not_published(plan: Plan, damage: Damage) -> None:
+    validated(plan)
+    damaged = files(plan)[1]
+    damage(damaged)
+    with pytest.raises(IntegrityError, match="nothing was published") as caught:
+        publish(plan)
+    assert caught.value.path == damaged
+    assert "bytes" in str(caught.value.expected)
+    assert open_store(plan.target).stat(places_of(plan).metadata) is None
+    if damage is flip:  # it has its planned size: it is not written again, and not certified either
+        with pytest.raises(IntegrityError):
+            execute_without_spark(plan)
+    else:
+        assert not execute_without_spark(plan).already
+        assert is_published(plan)
+
+
+@DAMAGES
+def test_a_file_that_changed_after_publication_is_named(
+    plan: Plan, damage: Damage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute_without_spark(plan)
+    assert publish(plan).already
+    damaged = files(plan)[-1]
+    damage(damaged)
+    capsys.readouterr()
+    arguments = ["run", SOURCE, "--target", plan.target, "--parallelism", "3", "--output", "json"]
+    assert main(arguments) == 4
+    error = json.loads(capsys.readouterr().out)
+    assert (error["error"], error["path"]) == ("IntegrityError", damaged)
+    assert "nothing was published" not in error["what"]
+
+
+def test_a_result_that_lost_a_file_is_not_mended_once_it_is_published(plan: Plan) -> None:
+    execute_without_spark(plan)
+    lost = files(plan)[0]
+    delete(lost)
+    with pytest.raises(IntegrityError, match="published result is incomplete") as caught:
+        move(plan, Loop())
+    assert caught.value.path == lost
+
+
+def test_a_file_that_changes_while_it_is_compared_has_no_certificate(plan: Plan) -> None:
+    move(plan, Loop())
+    store = open_store(plan.target)
+    seen = [(uri, pin) for uri in files(plan) if (pin := store.stat(uri)) is not None]
+    assert [file.name for file in certified_files(plan.target, seen)] == [name(uri) for uri, _ in seen]
+    if plan.target.startswith("/"):
+        os.utime(seen[0][0], ns=(0, 1))
+    else:
+        flip(seen[0][0])
+    with pytest.raises(StoreError, match="changed while it was compared") as caught:
+        certified_files(plan.target, seen)
+    assert caught.value.path == seen[0][0]
+
+
+def test_who_is_killed_before_he_publishes_publishes_next_time(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And until then nothing is discarded: it might have been after he had published."""
+    validated(plan)
+    kill_at(places_of(plan).metadata, plan, monkeypatch)
+    before = files(plan)
+    with pytest.raises(RequestError, match="about to be published, and may have been"):
+        discard(plan.target)
+    assert files(plan) == before
+    assert not execute_without_spark(plan).already
+    assert is_published(plan)
+
+
+def test_what_was_published_by_who_was_killed_is_marked_by_who_finds_it(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated(plan)
+    kill_at(places_of(plan).metadata, plan, monkeypatch, after=True)
+    assert publish(plan).already
+    delete(places_of(plan).metadata)  # as Flink does it with what it was started from in CLAIM mode
+    assert state_of(plan.target, plan.digest) is State.GONE
+
+
+def test_who_stood_still_finds_that_another_one_published(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It checked everything before; a job was started from what its successor published, and owned it."""
+    validated(plan)
+    gone = places_of(plan).metadata
+
+    def meanwhile(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        publish(plan)
+        delete(gone)
+
+    monkeypatch.setattr("rescale.runstate.publication.check_files", meanwhile)
+    with pytest.raises(RequestError, match="a job that owns it may still use its files"):
+        publish(plan)
+    assert open_store(gone).stat(gone) is None
+
+
+def test_a_discard_that_ends_between_the_looks_for_its_note_and_for_the_claim_is_noticed(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated(plan)
+
+    def note_is_gone(_: str) -> bool:
+        delete(places_of(plan).claim)
+        return False
+
+    monkeypatch.setattr("rescale.runstate.publication.is_being_discarded", note_is_gone)
+    with pytest.raises(RequestError) as caught:
+        publish(plan)
+    assert caught.value.path == plan.target
+    assert open_store(plan.target).stat(places_of(plan).metadata) is None
+
+
+def test_two_publishers_at_once_are_no_error(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    validated(plan)
+
+    def meanwhile(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        publish(plan)
+
+    monkeypatch.setattr("rescale.runstate.publication.check_files", meanwhile)
+    assert publish(plan).already
+    assert is_published(plan)
+
+
+def test_who_validates_late_speaks_of_what_is_published(plan: Plan) -> None:
+    """Another validation had misread a name in the handles, which says nothing of the state, and was published."""
+    execute_without_spark(plan)
+    certificate, place = certificate_for(plan), places_of(plan).metadata
+    source = read_metadata(read_document(join(SOURCE, "_metadata")), SOURCE)
+    named = read_document(place)
+    file = min(files(plan)).rpartition("/")[2].encode()
+    published = named.replace(file, file.swapcase())
+    assert published != named
+    open_store(place).put(place, published)
+    assert put_candidate(plan, source).sha256 == hashlib.sha256(published).hexdigest()
+    with pytest.raises(IntegrityError, match="was published while this one was compared") as caught:
+        write_certificate(plan, certificate)
+    assert (caught.value.path, caught.value.expected) == (place, certificate.candidate_sha256)
+
+
+def test_another_plans_result_in_the_place_of_ours_is_not_certified(plan: Plan, tmp_path: Path) -> None:
+    """It is a right result of the source, but of another shape."""
+    execute_without_spark(plan)
+    other = plan_rescale(SOURCE, str(tmp_path / "other"), ["2"])
+    execute_without_spark(other)
+    places, store = places_of(plan), open_store(plan.target)
+    before = [read_document(place) for place in (places.candidate, places.certificate)]
+    store.put(places.metadata, read_document(places_of(other).metadata))
+    for entry in store.list(plan.target):
+        if entry.uri != places.metadata:
+            delete(entry.uri)
+    for uri in files(other):
+        open_store(plan.target).put(join(plan.target, name(uri)), open_store(uri).read_all(uri, 1 << 30)[0])
+    for _ in range(2):
+        with pytest.raises(RequestError, match="holds another published result") as caught:
+            validate_coverage(plan, Loop())
+        assert (caught.value.path, caught.value.found) == (places.metadata, "parallelism 2, max parallelism 16")
+        assert not is_published(plan)
+    assert [read_document(place) for place in (places.candidate, places.certificate)] == before
+
+
+def test_what_is_published_is_certified_again_in_an_order_that_a_crash_does_not_matter_to(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A candidate that is what is published says that it was certified, so it comes last."""
+    execute_without_spark(plan)
+    places, store = places_of(plan), open_store(plan.target)
+    store.put(places.candidate, b"of another reading of the handles")
+    kill_at(
+        places.candidate, plan, monkeypatch, work=lambda plan_to_validate: validate_coverage(plan_to_validate, Loop())
+    )
+    assert not is_published(plan)
+    validate_coverage(plan, Loop())
+    assert is_published(plan)
+    assert publish(plan).already
+
+
+def test_what_a_job_may_own_is_left_alone(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    execute_without_spark(plan)
+    delete(places_of(plan).metadata)
+    before = open_store(plan.target).list(parent(plan.target))
+    for arguments in (
+        ["run", SOURCE, "--target", plan.target, "--parallelism", "3"],
+        ["discard", plan.target],
+        ["validate", SOURCE, plan.target],
+    ):
+        capsys.readouterr()
+        assert main([*arguments, "--output", "json"]) == 2
+        error = json.loads(capsys.readouterr().out)
+        assert "a job that owns it may still use its files" in error["what"]
+        assert error["path"] == plan.target
+    with pytest.raises(RequestError, match="claimed by another plan") as refused:
+        claim(plan_rescale(SOURCE, plan.target, ["2"]))
+    assert refused.value.advice == "name another target"
+    assert open_store(plan.target).list(parent(plan.target)) == before
+    assert was_published(plan)
+
+
+def test_where_no_file_is_left_another_run_may_begin(plan: Plan) -> None:
+    execute_without_spark(plan)
+    open_store(plan.target).delete([*files(plan), places_of(plan).metadata])
+    with pytest.raises(RequestError, match="all of its files are gone"):
+        claim(plan)
+    discard(plan.target)
+    assert open_store(plan.target).list(f"{plan.target}.rescale") == []
+    assert not execute_without_spark(plan).already
+
+
+def test_without_conditional_requests_it_is_put_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a store that may not know them."""
+
+    def never(*_: object) -> bool:
+        raise AssertionError("a conditional request, or one that would write over a published result")
+
+    validated(plan)
+    store = open_store(plan.target)
+    monkeypatch.setattr(store, "put_if_absent", never)
+    assert not publish(plan, accept_unconditional=True).already
+    assert is_published(plan)
+    put = store.put
+    monkeypatch.setattr(store, "put", lambda uri, data: never() if uri.endswith("_metadata") else put(uri, data))
+    again = publish(plan, accept_unconditional=True)
+    assert (again.already, again.target, again.proof) == (True, plan.target, Proof.RECORDS)
+
+
+def test_without_conditional_requests_what_another_one_put_meanwhile_is_seen(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validated(plan)
+    store = open_store(plan.target)
+    put, metadata = store.put, places_of(plan).metadata
+    monkeypatch.setattr(store, "put", lambda uri, data: put(uri, b"another's" if uri == metadata else data))
+    with pytest.raises(RequestError, match="the target holds another published result"):
+        publish(plan, accept_unconditional=True)
+
+
+def test_another_plans_certificate_is_none(plan: Plan) -> None:
+    validated(plan)
+    write_certificate(plan, replace(certificate_for(plan), plan="0" * 64))
+    with pytest.raises(IntegrityError, match="another plan's; nothing was published") as caught:
+        publish(plan)
+    assert caught.value.path == places_of(plan).certificate
+    assert not is_published(plan)
+
+
+def test_another_candidate_than_the_certified_one_is_not_published(plan: Plan) -> None:
+    validated(plan)
+    open_store(plan.target).put(places_of(plan).candidate, b"another")
+    with pytest.raises(IntegrityError, match="not the validated one") as caught:
+        publish(plan)
+    assert caught.value.path == places_of(plan).candidate
+    assert open_store(plan.target).stat(places_of(plan).metadata) is None
+
+
+def test_what_is_published_and_what_was_is_known(plan: Plan) -> None:
+    assert not is_published(plan)
+    validated(plan)
+    assert (is_published(plan), was_published(plan)) == (False, False)
+    publish(plan)
+    assert (is_published(plan), was_published(plan)) == (True, True)
+    delete(places_of(plan).candidate)
+    assert not is_published(plan), "nothing says that it is this plan's"
+
+
+def test_what_was_published_is_said_to_have_gone(plan: Plan) -> None:
+    refuse_unpublished(plan.target)
+    validated(plan)
+    with pytest.raises(RequestError, match="a run has claimed this target"):
+        refuse_unpublished(plan.target)
+    publish(plan)
+    refuse_unpublished(plan.target)
+    delete(places_of(plan).metadata)
+    with pytest.raises(RequestError, match="may still use its files"):
+        refuse_unpublished(plan.target)
+    open_store(plan.target).delete(files(plan))
+    with pytest.raises(RequestError, match="all of its files are gone"):
+        refuse_unpublished(plan.target)

@@ -1,0 +1,65 @@
+"""A target in a bucket that keeps every version: a run publishes there, and can be discarded.
+
+What is deleted there is hidden by a marker. That takes no version away, and is all that a run and a discard need.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import boto3
+import pytest
+
+from support import warm
+from support.faults import Kind
+from support.resuming import KILLED, Case, assert_right, is_there
+from support.s3 import S3Server
+from support.snapshots import directory
+from support.wire import CARRIED_OUT, Asked, Deed, wire_to
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    name = s3.new_bucket("versioned")
+    s3.client().put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    return name
+
+
+@pytest.mark.slow
+def test_a_killed_run_is_resumed_discarded_and_begun_anew(bucket: str, tmp_path: Path) -> None:
+    case = Case(f"s3://{bucket}", tmp_path, part_size=10_000, source=directory("2-finished"))
+    first, second, client = case.target(), case.target(), boto3.client("s3")
+    for target in (first, second):
+        assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
+    again = case.faults()
+    assert case.run(first, again) == 0, warm.output(again)
+    assert_right(first, case.source)
+    discarded, anew = case.faults(), case.faults()
+    assert case.discard(second, discarded) == 0, warm.output(discarded)
+    prefix = second.removeprefix(f"s3://{bucket}/")
+    assert "Contents" not in client.list_objects_v2(Bucket=bucket, Prefix=prefix)
+    assert client.list_object_versions(Bucket=bucket, Prefix=prefix)["Versions"], "nothing was taken away"
+    assert case.run(second, anew, parallelism="2") == 0, warm.output(anew)
+    assert is_there(second)
+    assert_right(second, case.source)
+
+
+@pytest.mark.slow
+def test_a_bucket_that_wants_checksums_gets_them(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As S3 wants of all that it locks, in its words."""
+    name = s3.new_bucket("checksums")
+    case = Case(f"s3://{name}", tmp_path, part_size=10_000, source=directory("2-finished"))
+    target, said = case.target(), case.faults()
+    with wire_to(s3) as wire:
+        wire.decide = locked
+        monkeypatch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
+        assert case.run(target, said) == 0, warm.output(said)
+    assert_right(target, case.source)
+
+
+def locked(asked: Asked) -> Deed:
+    checked = any(name.lower().startswith(("x-amz-checksum-", "content-md5")) for name in asked.headers)
+    if asked.method != "PUT" or checked:
+        return CARRIED_OUT
+    says = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters"
+    return Deed(carried_out=False, instead=(400, "InvalidRequest"), message=says)

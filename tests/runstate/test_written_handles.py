@@ -1,0 +1,139 @@
+"""A moving step goes on with what an earlier try wrote, if that is whole and its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.runstate.candidate import put_candidate
+from rescale.runstate.certificate import certificate_for, write_certificate
+from rescale.runstate.claim import claim
+from rescale.runstate.places import beside, places_of
+from rescale.runstate.removal import discard
+from rescale.runstate.states import KEYED, OPERATOR, State, state_of
+from rescale.runstate.written_handles import WrittenHandles, begin_moving, read_handles, write_handles
+from rescale.storage.store import open_store
+from rescale.text.errors import IntegrityError, RequestError
+from runstate.test_candidate import metadata
+from support import snapshots
+from support.pipeline import execute_without_spark, move, plan_rescale
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    """One whose result has files, however small."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    return plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
+
+
+def sizes(plan: Plan) -> dict[str, int]:
+    return {Path(entry.uri).name: entry.size for entry in open_store(plan.target).list(plan.target)}
+
+
+def handles_of(plan: Plan, step: str) -> WrittenHandles:
+    handles = read_handles(plan, step)
+    assert handles is not None
+    return handles
+
+
+@pytest.mark.parametrize("name", ["2-raw", "2-rocksdb-native"])
+def test_they_name_every_file_with_its_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["3"])
+    move(plan, Loop())
+    assert {**handles_of(plan, KEYED).files, **handles_of(plan, OPERATOR).files} == sizes(plan)
+
+
+def test_what_lies_in_the_metadata_has_no_file(tmp_path: Path) -> None:
+    plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
+    move(plan, Loop())
+    inline = handles_of(plan, OPERATOR)
+    assert inline.handles
+    assert (inline.files, sizes(plan)) == ({}, handles_of(plan, KEYED).files)
+    assert begin_moving(plan, OPERATOR, {}) == inline
+
+
+def test_what_is_whole_is_taken_over_and_what_is_not_is_written_again(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim(plan)
+    assert begin_moving(plan, KEYED, {}) is None
+    move(plan, Loop())
+    there = sizes(plan)
+    written = handles_of(plan, KEYED)
+    assert begin_moving(plan, KEYED, there) == written
+    file = min(written.files)
+    listed_late = {name: size for name, size in there.items() if name != file}
+    store, asked = open_store(plan.target), list[str]()
+    stats = store.stats
+    monkeypatch.setattr(store, "stats", lambda uris: asked.extend(uris) or stats(uris))
+    assert begin_moving(plan, KEYED, listed_late) == written
+    assert [uri for uri in asked if not uri.startswith(beside(plan.target))] == [places_of(plan).stream(file)]
+    path = Path(plan.target, file)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert begin_moving(plan, KEYED, sizes(plan)) is None
+    path.unlink()
+    assert begin_moving(plan, KEYED, sizes(plan)) is None
+
+
+def test_what_is_published_and_not_whole_is_told_by_its_first_file(plan: Plan) -> None:
+    execute_without_spark(plan)
+    gone = sorted(handles_of(plan, KEYED).files)[-2:]
+    for file in gone:
+        Path(plan.target, file).unlink()
+    with pytest.raises(IntegrityError, match="published result is incomplete") as caught:
+        begin_moving(plan, KEYED, sizes(plan))
+    assert (caught.value.path, caught.value.found) == (
+        places_of(plan).stream(gone[0]),
+        "2 files are missing or truncated",
+    )
+
+
+def test_nothing_is_written_anew_where_nobody_knows_what_was_published(plan: Plan) -> None:
+    execute_without_spark(plan)
+    place = places_of(plan).written_handles(KEYED)
+    open_store(place).delete([place])
+    with pytest.raises(IntegrityError, match="published result is incomplete") as caught:
+        begin_moving(plan, KEYED, sizes(plan))
+    assert caught.value.path == place
+
+
+def test_another_plans_are_not_taken(plan: Plan) -> None:
+    move(plan, Loop())
+    write_handles(plan, replace(handles_of(plan, KEYED), plan="0" * 64))
+    with pytest.raises(IntegrityError, match="another plan") as caught:
+        begin_moving(plan, KEYED, sizes(plan))
+    assert caught.value.path == places_of(plan).written_handles(KEYED)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff", b"[]", b"{}", b'{"step": "keyed", "plan": "1", "handles": 3}'])
+def test_damaged_ones_are_told_with_their_place(plan: Plan, damage: bytes) -> None:
+    move(plan, Loop())
+    place = places_of(plan).written_handles(KEYED)
+    open_store(place).put(place, damage)
+    with pytest.raises(IntegrityError, match="cannot be read") as caught:
+        read_handles(plan, KEYED)
+    assert caught.value.path == place
+    assert str(caught.value.advice).endswith(f"then run again: rescale discard {plan.target}")
+
+
+def test_a_step_that_goes_on_after_discard_leaves_no_word(plan: Plan) -> None:
+    """Nobody would take it for what is there: neither handles, nor a candidate, nor a certificate."""
+    execute_without_spark(plan)
+    handles, certificate = handles_of(plan, KEYED), certificate_for(plan)
+    store = open_store(plan.target)
+    store.delete(entry.uri for entry in store.list(plan.target))
+    discard(plan.target)
+    assert state_of(plan.target, plan.digest) is State.FREE
+    for late in (
+        lambda: write_handles(plan, handles),
+        lambda: put_candidate(plan, metadata(plan.source)),
+        lambda: write_certificate(plan, certificate),
+    ):
+        with pytest.raises(RequestError, match="the target is not claimed"):
+            late()
+    assert store.list(f"{plan.target}.rescale") == []

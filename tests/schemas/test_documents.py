@@ -1,0 +1,148 @@
+"""PublishedDocument schemas: real documents fit them, and a change of a schema is a new version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import diff_snapshots
+import move_and_validate
+from rescale.cli.main import main
+from rescale.execution.job import run_part
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.schemas.documents import DOCUMENTS, PublishedDocument
+from rescale.schemas.schema import digest_of, schema_of
+from rescale.text.errors import SnapshotError
+from support.commands import Captured, answer, commands
+from support.pipeline import plan_rescale
+from support.schemas import answered_by, assert_valid
+from support.slow import slow
+from support.snapshots import directory
+
+SOURCE = directory("2-clicks")
+PINNED = Path(__file__).with_name("digests.json")
+NAMES = [document.name for document in DOCUMENTS]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
+def test_a_change_of_a_schema_is_a_new_version(document: PublishedDocument) -> None:
+    pinned: dict[str, dict[str, str]] = json.loads(PINNED.read_text())
+    digest, version = digest_of(schema_of(document)), str(document.version)
+    assert pinned.get(document.name, {}).get(version) == digest, (
+        f"The schema of {document.name!r} is not the one that was published as version {version}. Users may rely on "
+        f"that version, so raise the version in rescale/schemas/documents.py (for plan-file: FORMAT in "
+        f"rescale/plan/plan.py), and add the digest of the new version to {PINNED.name}, beside those of the earlier "
+        f'ones: "{document.name}": {{"{version} or the new version": "{digest}"}}'
+    )
+
+
+def test_descriptions_are_no_part_of_the_meaning_but_fields_of_that_name_are() -> None:
+    schema = {"description": "text", "properties": {"title": {"type": "string", "title": "text"}}}
+    same = {"properties": {"title": {"type": "string"}}}
+    assert digest_of(schema) == digest_of(same) != digest_of({"properties": {}})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_prints_each_schema_in_both_forms(name: str, capsys: Captured) -> None:
+    assert main(["schema", name]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert main(["schema", name, "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == printed
+    Draft202012Validator.check_schema(printed)
+    assert printed["$id"] == f"urn:flink-rescale:schema:{name}:{printed['version']}"
+    assert printed["title"] == name
+
+
+def test_without_a_document_all_are_listed(capsys: Captured) -> None:
+    code, listed = answer(capsys, "schema")
+    assert code == 0
+    assert [entry["document"] for entry in listed["schemas"]] == NAMES
+    assert main(["schema"]) == 0
+    text = capsys.readouterr().out
+    assert all(entry["where"] in text for entry in listed["schemas"])
+
+
+def test_a_misspelt_document_gets_a_suggestion(capsys: Captured) -> None:
+    code, error = answer(capsys, "schema", "certificat")
+    assert code == 2
+    assert error["advice"].startswith("did you mean 'certificate'?")
+
+
+def test_every_command_that_answers_in_json_has_a_schema() -> None:
+    assert {answered_by(command) for command in commands() if command != "demo"} <= {*NAMES}
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    "shape", [slow(("--parallelism", "3")), ("--max-parallelism", "9", "--drop", "visits", "--yes")]
+)
+def test_all_documents_of_a_whole_run_fit(tmp_path: Path, capsys: Captured, shape: tuple[str, ...]) -> None:
+    """`answer` compares the answers themselves."""
+    target, report = tmp_path / "target", tmp_path / "report.html"
+    assert answer(capsys, "plan", SOURCE, "--target", str(target), *[word for word in shape if word != "--yes"])[0] == 0
+    assert answer(capsys, "run", SOURCE, "--target", str(target), *shape)[0] == 0
+    beside = Path(f"{target}.rescale")
+    (plan,) = beside.glob("plan-*.json")
+    assert_valid("plan-file", read(plan))
+    assert_valid("certificate", read(beside / "certificate.json"))
+    assert_valid("plan", read(beside / "report.json"))
+    results = sorted(beside.glob("result-*.json"))
+    assert len(results) == 3
+    for result in results:
+        assert_valid("step-result", read(result))
+    assert answer(capsys, "validate", SOURCE, str(target))[0] == 0
+    assert answer(capsys, "diff", SOURCE, str(target))[0] == (4 if "--drop" in shape else 0)
+    assert answer(capsys, "report", str(target), "-o", str(report))[0] == 0
+    assert answer(capsys, "discard", str(target))[0] == 2
+
+
+def test_the_result_of_a_step_that_failed_fits(tmp_path: Path) -> None:
+    def fails() -> dict[str, Any]:
+        raise SnapshotError("damaged", path="/s/file", offset=7, operator="visits", expected=1, found=2, advice="wait")
+
+    result = tmp_path / "step" / "result.json"
+    with pytest.raises(SnapshotError):
+        run_part("reshuffle", str(result), fails)
+    assert_valid("step-result", read(result))
+
+
+def result_of(main_of_step: Callable[[], int], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    """Run the main of a step as its script does, and return its result document."""
+    result = Path(arguments[-1])
+    monkeypatch.setattr("sys.argv", ["step", *arguments])
+    main_of_step()
+    return read(result)
+
+
+def test_the_results_of_processes_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = ["--master", "local[1]", "--result", str(tmp_path / "results" / "result.json")]
+    snapshots = ["--a", SOURCE, "--b"]
+    assert_valid("diff-result", result_of(diff_snapshots.main, monkeypatch, *snapshots, SOURCE, *result))
+    assert_valid("diff-result", result_of(diff_snapshots.main, monkeypatch, *snapshots, "/nothing/there", *result))
+    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
+    claim(plan)
+    place = ["--plan", places_of(plan).plan]
+    assert_valid("run-result", result_of(move_and_validate.main, monkeypatch, *place, *result))
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("discard", {"removed": ["/a"]}),
+        ("discard", {"removed": ["/a"], "left": [1]}),
+        ("discard", {"removed": [], "left": [], "new": 1}),
+        ("error", {"error": "RequestError", "what": "no"}),
+    ],
+)
+def test_another_document_does_not_fit(name: str, document: Any) -> None:
+    with pytest.raises(AssertionError, match="does not fit its schema"):
+        assert_valid(name, document)

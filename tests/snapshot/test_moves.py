@@ -1,0 +1,135 @@
+"""Snapshots that were copied to another place, whose handles still name the old one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.flink.metadata.handles import FileStream, RelativeFileStream
+from rescale.snapshot.findings import findings
+from rescale.snapshot.moves import Move, parse_moves
+from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
+from support import snapshots
+from support.edited import edit_operators, relocated, with_streams
+from support.s3 import S3Server, put_files
+
+MOVED = [f"{line}-{name}" for line in ("1.20", "2") for name in ("rocksdb-incremental", "file-merging")]
+SAVEPOINT = "2-heap-native"
+
+
+def checkpoint_below(folder: Path) -> Path:
+    return next(folder.rglob("_metadata")).parent
+
+
+def moved_job(name: str, folder: Path) -> tuple[Path, Path]:
+    """(old, new) directory of a checkpoint; the old one is gone, and its handles name it."""
+    old = relocated(name, folder / "old")
+    shutil.move(folder / "old", folder / "new")
+    return old, checkpoint_below(folder / "new")
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_checkpoint_is_read_where_its_job_was_copied_to(name: str, tmp_path: Path) -> None:
+    original = open_snapshot(str(relocated(name, tmp_path / "kept")))
+    _, new = moved_job(name, tmp_path)
+    snapshot = open_snapshot(str(new))
+    assert not snapshot.missing
+    assert snapshot.moved_files
+    assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in snapshot.files)
+    assert [pin.size for _, pin in snapshot.files[1:]] == [pin.size for _, pin in original.files[1:]]
+    assert snapshot.bytes == original.bytes
+    assert any(f"below {new.parent}" in text for text in findings(snapshot))
+
+
+def test_a_planned_source_is_read_as_planned(tmp_path: Path) -> None:
+    _, new = moved_job(MOVED[0], tmp_path)
+    snapshot = open_snapshot(str(new))
+    again = open_candidate(snapshot.metadata_uri, snapshot.directory, moves=snapshot.moves)
+    assert again.files == snapshot.files
+    with pytest.raises(SnapshotError):
+        open_candidate(snapshot.metadata_uri, snapshot.directory)
+
+
+def test_the_old_place_wins_while_it_has_files(tmp_path: Path) -> None:
+    old = relocated(MOVED[0], tmp_path / "old")
+    shutil.copytree(tmp_path / "old", tmp_path / "new")
+    new = checkpoint_below(tmp_path / "new")
+    with pytest.raises(SnapshotError) as caught:
+        open_snapshot(str(new))
+    assert "--moved" in str(caught.value.advice)
+    allowed = open_snapshot(str(new), [str(old.parent)])
+    assert not allowed.moves
+    named = open_snapshot(str(new), moves=[Move(str(old.parent), str(new.parent))])
+    assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in named.files)
+
+
+def test_a_file_of_another_size_is_not_the_one(tmp_path: Path) -> None:
+    _, new = moved_job(MOVED[0], tmp_path)
+    for path in (new.parent / "shared").iterdir():
+        path.write_bytes(path.read_bytes() + b"x")
+    for path in new.iterdir():
+        if path.name != "_metadata":
+            path.unlink()
+    with pytest.raises(RescaleError):
+        open_snapshot(str(new))
+
+
+def test_two_places_are_not_guessed_between(tmp_path: Path) -> None:
+    _, new = moved_job(MOVED[0], tmp_path)
+    for path in (new.parent / "shared").iterdir():
+        shutil.copy(path, new / path.name)
+    with pytest.raises(SnapshotError) as caught:
+        open_snapshot(str(new))
+    assert str(new) in str(caught.value.found)
+    assert str(new.parent / "shared") in str(caught.value.found)
+
+
+def test_a_checkpoint_is_read_from_another_bucket(tmp_path: Path, s3: S3Server) -> None:
+    _, new = moved_job(MOVED[0], tmp_path)
+    s3.create_bucket("replica")
+    place = "s3://replica/job"
+    put_files(new.parent, place)
+    snapshot = open_snapshot(f"{place}/{new.name}")
+    assert not snapshot.missing
+    assert {move.new for move in snapshot.moves} == {place}
+
+
+@pytest.mark.parametrize(
+    "scheme", ["hdfs://namenode:8020", "abfss://c@account", "gs://bucket", "oss://b", "viewfs://c"]
+)
+def test_a_savepoint_is_read_where_it_was_copied_to(scheme: str, tmp_path: Path) -> None:
+    folder, root = tmp_path / "copy", f"{scheme}/savepoints/savepoint-1"
+    shutil.copytree(snapshots.directory(SAVEPOINT), folder)
+
+    def placed(stream: Any) -> Any:
+        is_relative = isinstance(stream, RelativeFileStream)
+        return FileStream(f"{root}/{stream.path}", stream.size) if is_relative else stream
+
+    edit_operators(folder, lambda operator: with_streams(operator, placed))
+    snapshot = open_snapshot(str(folder))
+    assert snapshot.moves == (Move(root, str(folder)),)
+    assert not snapshot.missing
+    (tmp_path / "data").mkdir()
+    for path in folder.iterdir():
+        if path.name != "_metadata":
+            path.rename(tmp_path / "data" / path.name)
+    with pytest.raises(UnsupportedError) as caught:
+        open_snapshot(str(folder))
+    assert "--moved" in str(caught.value.advice)
+    named = open_snapshot(str(folder), moves=parse_moves([f"{root}/={tmp_path}/data"]))
+    assert named.bytes == snapshot.bytes
+
+
+def test_moves_are_read_from_text() -> None:
+    assert parse_moves(["hdfs://n/a/=s3a://b/c/"]) == (Move("hdfs://n/a", "s3://b/c"),)
+    assert parse_moves(["/dt=1/a=/b"]) == (Move("/dt=1/a", "/b"),)
+
+
+@pytest.mark.parametrize("texts", [["/a"], ["=/b"], ["/a="], ["/a=/b=/c"], ["/a=/b", "/a/=/c"], ["/a=hdfs://n/b"]])
+def test_what_is_no_move_is_refused(texts: list[str]) -> None:
+    with pytest.raises(RequestError):
+        parse_moves(texts)

@@ -1,0 +1,226 @@
+"""Local files are made, overwritten and removed by one module (`owned`): what the sources say, and what runs do."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.slow import slow
+from support.snapshots import directory
+from support.trees import tree
+
+JOBS = Path(__file__).parents[3] / "jobs"
+OWNED = "rescale/storage/files/owned.py"
+
+_OF_OS = {
+    *("unlink", "remove", "rmdir", "removedirs", "rename", "renames", "replace", "link", "symlink", "mkdir"),
+    *("makedirs", "mkfifo", "mknod", "truncate", "chmod", "chown", "utime", "setxattr"),
+}
+_OF_SHUTIL = {"rmtree", "move", "copy", "copy2", "copyfile", "copytree", "unpack_archive", "chown", "make_archive"}
+_OF_TEMPFILE = {
+    *("mkdtemp", "mkstemp", "mktemp", "TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile"),
+    "SpooledTemporaryFile",
+}
+_OF_PATHS = {
+    *("unlink", "rmdir", "mkdir", "touch", "rename", "symlink_to", "hardlink_to", "write_text", "write_bytes"),
+    *("chmod", "extract", "extractall"),
+}
+_MODULES = {"os": _OF_OS, "shutil": _OF_SHUTIL, "tempfile": _OF_TEMPFILE}
+_FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND"}
+
+
+def changes(source: str) -> Iterator[str]:
+    """The calls in a module that change files, as far as their text tells."""
+    for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
+        if _changes(call):
+            yield f"line {call.lineno}: {ast.unparse(call)}"
+
+
+def _changes(call: ast.Call) -> bool:
+    function, text = call.func, ast.unparse(call)
+    if isinstance(function, ast.Name):
+        return function.id == "open" and _writes(call.args[1:]) and "os.devnull" not in text
+    if not isinstance(function, ast.Attribute):
+        return False
+    of, name = ast.unparse(function.value), function.attr
+    if of == "owned" or "'/proc/" in of or "Propagator" in of:
+        return False
+    if of == "os" and name == "open":
+        return any(flag in text for flag in _FLAGS) and "os.devnull" not in text
+    if of in _MODULES:
+        return name in _MODULES[of]
+    if name == "replace":  # of a path; that of a string has two arguments, and that of a value names them
+        return len(call.args) == 1 and not call.keywords
+    return name in _OF_PATHS or (name == "open" and _writes(call.args))
+
+
+def _writes(arguments: list[ast.expr]) -> bool:
+    modes = [
+        argument.value
+        for argument in arguments
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    ]
+    return any(set(mode) & set("wax+") for mode in modes[:1])
+
+
+def test_no_other_module_calls_what_changes_files() -> None:
+    all_files = [*JOBS.rglob("*.py"), *(JOBS.parent / "dags").rglob("*.py")]
+    files = [path for path in all_files if path != JOBS / OWNED]
+    calls_by_file = {path.relative_to(JOBS.parent).as_posix(): [*changes(path.read_text())] for path in files}
+    assert len(files) > 500
+    assert {path: calls for path, calls in calls_by_file.items() if calls} == {}
+    assert [*changes((JOBS / OWNED).read_text())]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "os.unlink(path)",
+        "os.open(path, os.O_RDWR | os.O_CREAT)",
+        "shutil.rmtree(path)",
+        "tempfile.mkdtemp()",
+        "path.write_bytes(b'')",
+        "path.replace(other)",
+        "path.open('r+b')",
+        "open(path, 'w')",
+        "Path(place).mkdir(parents=True)",
+    ],
+)
+def test_such_calls_are_seen(call: str) -> None:
+    assert [*changes(call)]
+
+
+AUDIT = """
+import os, sys
+
+LOG, BUSY = os.environ["AUDIT"], []
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+DEEDS = {"remove", "rmdir", "rename", "link", "symlink", "mkdir", "truncate", "chmod", "chown", "utime"}
+JOBS = os.environ["JOBS"]
+
+
+def hook(event, args):
+    if event == "open":
+        if not args[2] & WRITES or isinstance(args[0], int) or str(args[0]).startswith(("/dev/", "/proc/")):
+            return
+    elif event.partition(".")[0] != "os" or event.partition(".")[2] not in DEEDS or isinstance(args[0], int):
+        return
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if "importlib" in file:  # compiled modules
+            return
+        if "site-packages" in file or file.startswith(JOBS):
+            break
+        frame = frame.f_back
+    else:
+        return
+    if BUSY:
+        return
+    BUSY.append(1)  # some processes close all files that they find open
+    try:
+        out = os.open(LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(out, f"{event}\\t{args[0]!r}\\t{file}\\n".encode())
+        os.close(out)
+    finally:
+        BUSY.clear()
+
+
+sys.addaudithook(hook)
+"""
+
+SPARK = """
+from rescale.execution.tasks.spark.spark_tasks import spark_tasks
+from rescale.execution.progress import ByteAction, Progress
+
+def make_sender(done):
+    return lambda parts: ((one % 4, bytes([one])) for part in parts for one in part)
+
+with spark_tasks("audit", "local[2]", None) as tasks:
+    shuffled = tasks.shuffle(make_sender, [(1, unit) for unit in range(20)], 4, Progress("audit", 20, ByteAction.READ))
+    writing = Progress("audit", 20, ByteAction.WRITTEN)
+    rows = shuffled.write({partition: 1 for partition in range(4)}, lambda _, rows: iter([*rows]), writing)
+    assert len(rows) == 20
+"""
+
+
+class Audited:
+    """Processes that tell who changes files in them: they, and those that they start."""
+
+    def __init__(self, home: Path) -> None:
+        self._log, library = home / "audit", home / "library"
+        library.mkdir()
+        (library / "sitecustomize.py").write_text(AUDIT)
+        scratch = home / "scratch"
+        scratch.mkdir()
+        path = os.pathsep.join([str(library), str(JOBS), str(JOBS.parent / "tests")])
+        self._environment = {
+            **os.environ,
+            **{"AUDIT": str(self._log), "JOBS": str(JOBS), "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+            **{"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch)},
+        }
+        self.scratch = scratch
+
+    def run(self, *arguments: str, code: int = 0) -> None:
+        done = subprocess.run(
+            [sys.executable, *arguments], env=self._environment, check=False, capture_output=True, text=True
+        )
+        assert done.returncode == code, done.stderr
+
+    def who(self) -> dict[str, list[str]]:
+        """Return the changes, by the file of the nearest module that is not Python's own."""
+        changes_by_file: dict[str, list[str]] = {}
+        for line in self._log.read_text().splitlines():
+            event, path, file = line.split("\t")
+            changes_by_file.setdefault(file.removeprefix(f"{JOBS}/"), []).append(f"{event} {path}")
+        return changes_by_file
+
+
+@pytest.fixture
+def audited(tmp_path: Path) -> Audited:
+    return Audited(tmp_path)
+
+
+def _rescale(audited: Audited, *arguments: str, code: int = 0) -> None:
+    audited.run(
+        "-c", "import sys; from rescale.cli.main import main; sys.exit(main(sys.argv[1:]))", *arguments, code=code
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "wishes"),
+    [
+        ("2-clicks", ["--parallelism", "3"]),
+        slow("2-rocksdb-native", ["--max-parallelism", "96"]),
+        slow("2-rocksdb-native", ["--parallelism", "3", "--format", "canonical"]),
+    ],
+)
+def test_whole_runs_change_files_through_that_module_alone(
+    audited: Audited, tmp_path: Path, source: str, wishes: list[str]
+) -> None:
+    target = tmp_path / "target"
+    _rescale(audited, "run", directory(source), "--target", str(target), *wishes)
+    _rescale(audited, "validate", directory(source), str(target))
+    _rescale(audited, "diff", directory(source), str(target))
+    _rescale(audited, "report", str(target), "-o", str(tmp_path / "page.html"))
+    _rescale(audited, "discard", str(target), code=2)
+    _rescale(audited, "discard", str(tmp_path / "other"))
+    changes_by_file = audited.who()
+    assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED]
+    assert len(changes_by_file[OWNED]) > 20
+    assert tree(audited.scratch).keys() == {"."}
+
+
+@pytest.mark.slow
+def test_so_does_spark(audited: Audited) -> None:
+    audited.run("-c", SPARK)
+    changes_by_file = audited.who()
+    assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED]
+    assert all("pyspark" in file for file in changes_by_file if file != OWNED), changes_by_file
+    assert tree(audited.scratch).keys() == {"."}

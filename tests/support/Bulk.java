@@ -1,0 +1,74 @@
+import org.apache.flink.api.common.functions.OpenContext;
+import org.apache.flink.api.common.state.ValueState;
+import org.apache.flink.api.common.state.ValueStateDescriptor;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
+import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
+import org.apache.flink.util.Collector;
+
+/**
+ * A job with much keyed state, of which a part changes all the time.
+ *
+ * <p>Arguments: how many keys, the bytes of a value, and how many keys change in a second. The numbers of a split come in
+ * order: first each key of the split once, as fast as possible, then random keys, at the rate. There is a split for each
+ * subtask of a job that was first started with parallelism 6.
+ */
+public final class Bulk {
+    private static final int SPLITS = 6;
+    private static final long SPLIT = 1L << 40;
+    private static final int TICKS_PER_SECOND = 50;
+
+    public static void main(String[] arguments) throws Exception {
+        long keysOfSplit = Long.parseLong(arguments[0]) / SPLITS;
+        int bytes = Integer.parseInt(arguments[1]);
+        long perTick = Math.max(1, Long.parseLong(arguments[2]) / SPLITS / TICKS_PER_SECOND);
+        StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment();
+        environment
+                .fromSequence(0, SPLITS * SPLIT - 1)
+                .uid("numbers")
+                .map(number -> {
+                    long n = number % SPLIT;
+                    if (n >= keysOfSplit && n % perTick == 0) {
+                        Thread.sleep(1000 / TICKS_PER_SECOND);
+                    }
+                    return number;
+                })
+                .returns(Long.class)
+                .uid("paced")
+                .keyBy(number -> key(number, keysOfSplit))
+                .process(new Keep(bytes))
+                .uid("kept")
+                .sinkTo(new DiscardingSink<>())
+                .uid("nowhere");
+        environment.execute("bulk");
+    }
+
+    private static long key(long number, long keysOfSplit) {
+        long n = number % SPLIT;
+        long mixed = n * 0x9E3779B97F4A7C15L;
+        long of = n < keysOfSplit ? n : Long.remainderUnsigned(mixed ^ (mixed >>> 29), keysOfSplit);
+        return number / SPLIT * keysOfSplit + of;
+    }
+
+    private static final class Keep extends KeyedProcessFunction<Long, Long, Long> {
+        private final int bytes;
+        private transient ValueState<byte[]> kept;
+
+        private Keep(int bytes) {
+            this.bytes = bytes;
+        }
+
+        @Override
+        public void open(OpenContext context) {
+            kept = getRuntimeContext().getState(new ValueStateDescriptor<>("kept", byte[].class));
+        }
+
+        @Override
+        public void processElement(Long number, Context context, Collector<Long> out) throws Exception {
+            byte[] value = new byte[bytes];
+            new java.util.SplittableRandom(number).nextBytes(value);
+            kept.update(value);
+            out.collect(number);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+"""A job's directory of checkpoints, made of a committed one: local or in S3, with files that come and go."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from rescale.flink.metadata.checkpoint_metadata import Metadata
+from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.metadata.writer import write_metadata
+from rescale.snapshot.discovery import METADATA, checkpoint_directory, complete_checkpoints
+from rescale.storage.locations import join, name
+from support import edited
+from support.s3 import somebodys_store
+
+
+@dataclass
+class Checkpoints:
+    """The job's `directory` with a complete checkpoint of this `number`."""
+
+    directory: str
+    number: int
+    _hidden: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def newest(self) -> str:
+        return checkpoint_directory(self.directory, self.number)
+
+    def shared(self) -> list[str]:
+        """Files that checkpoints share."""
+        place = join(self.directory, "shared")
+        return [entry.uri for entry in somebodys_store(place).list(place)]
+
+    def copy_newest(self, number: int) -> None:
+        """A later checkpoint with the same state, which shares the files that can be shared."""
+        store, source = somebodys_store(self.directory), join(self.newest, METADATA)
+        metadata = read_metadata(store.read_all(source, 1 << 20)[0], source)
+        target = checkpoint_directory(self.directory, number)
+        for entry in store.list(self.newest):
+            if entry.uri != source:
+                store.put(join(target, name(entry.uri)), store.read_all(entry.uri, 1 << 30)[0])
+        later = edited.repointed(metadata, lambda path: path.replace(self.newest, target))
+        store.put(join(target, METADATA), write_metadata(replace(later, checkpoint_id=number)))
+
+        self.number = number
+
+    def delete_older(self, number: int) -> None:
+        """Checkpoints before this one are subsumed; what is shared stays."""
+        store = somebodys_store(self.directory)
+        for older in complete_checkpoints(self.directory):
+            if older < number:
+                store.delete([entry.uri for entry in store.list(checkpoint_directory(self.directory, older))])
+
+    def rewrite(self, change: Callable[[Metadata], Metadata]) -> None:
+        """The newest checkpoint has another `_metadata`."""
+        store, uri = somebodys_store(self.directory), join(self.newest, METADATA)
+        store.put(uri, write_metadata(change(read_metadata(store.read_all(uri, 1 << 20)[0], uri))))
+
+    def delete(self) -> None:
+        """All files go, as after the job has ended."""
+        store = somebodys_store(self.directory)
+        store.delete([entry.uri for entry in store.list(self.directory)])
+
+    def hide(self, uri: str) -> None:
+        self._hidden[uri] = somebodys_store(uri).read_all(uri, 1 << 30)[0]
+        somebodys_store(uri).delete([uri])
+
+    def show(self, uri: str) -> None:
+        somebodys_store(uri).put(uri, self._hidden.pop(uri))
+
+    def move_shared_to(self, place: str) -> None:
+        """Shared files lie in another directory, and handles say so."""
+        store, source = somebodys_store(self.directory), join(self.newest, METADATA)
+        shared = join(self.directory, "shared")
+        for uri in self.shared():
+            store.put(join(place, name(uri)), store.read_all(uri, 1 << 30)[0])
+        store.delete(self.shared())
+        metadata = read_metadata(store.read_all(source, 1 << 20)[0], source)
+        store.put(source, write_metadata(edited.repointed(metadata, lambda path: path.replace(shared, place))))
+
+
+def checkpoints_in(fixture: str, directory: str, scratch: Path) -> Checkpoints:
+    """The checkpoint of a fixture, whose handles point below `directory`."""
+    local = edited.relocated(fixture, scratch)
+    job = local.parent
+    edited.edit(
+        local,
+        lambda metadata: edited.repointed(metadata, lambda path: path.replace(f"file:{job}", directory)),
+    )
+    edited.edit(local, lambda metadata: edited.repointed(metadata, lambda path: path.replace(str(job), directory)))
+    store = somebodys_store(directory)
+    for path in sorted(job.rglob("*"), reverse=True):  # `_metadata` sorts behind no file of state
+        if path.is_file():
+            store.put(join(directory, str(path.relative_to(job))), path.read_bytes())
+    shutil.rmtree(scratch)
+    return Checkpoints(directory, int(local.name.removeprefix("chk-")))

@@ -1,0 +1,77 @@
+"""A run that rescales a job of a session cluster while it runs: the task of the DAG, without an Airflow around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+from airflow.sdk.definitions.param import ParamsDict
+
+from rescale.airflow.flink.hand_overs import RunJar
+from rescale.airflow.flink.stopping import look_at_job
+from rescale.airflow.job_form import job_form
+from rescale.airflow.live.follow_task import _follow
+from rescale.flink_rest.client import Taking
+from support.deferring import TaskState
+from support.session_cluster import SessionCluster
+
+
+class LiveStory:
+    """A run with a `target`; `state` is that of its task, and its XComs. The rest is the form."""
+
+    def __init__(
+        self, cluster: SessionCluster, job_id: str, jar: RunJar, target: str, *, parallelism: int, **form: Any
+    ) -> None:
+        self.cluster, self.job_id, self.target, self.state = cluster, job_id, target, TaskState()
+        self.parallelism, self.run_id = parallelism, Path(target).name
+        params = ParamsDict(job_form())
+        params.update(
+            flink=cluster.address,
+            job=job_id,
+            target=target,
+            taking=Taking.CHECKPOINT.value,
+            while_it_runs=True,
+            parallelism=parallelism,
+            jar=jar.jar,
+            **form,
+        )
+        self.form = dict(params.validate())
+        self.before = look_at_job(cluster.address, job_id, Taking.CHECKPOINT, None, jar)
+
+    def follow(self) -> dict[str, Any]:
+        """Try the task once, and return its summary."""
+        instance = SimpleNamespace(dag_id="a-dag", run_id=self.run_id, task=None, xcom_push=self.state.set)
+        with _no_events():
+            return _follow(
+                None,
+                None,
+                None,
+                {"before": msgspec.to_builtins(self.before), "parallelism": self.parallelism},
+                self.form,
+                SimpleNamespace(dag_id="a-dag", run_id=self.run_id),
+                instance,
+                self.state,
+                {},
+                _Events(),
+            )
+
+    def shapes(self, job_id: str) -> set[tuple[int, int]]:
+        return {(vertex.parallelism, vertex.max_parallelism) for vertex in self.cluster.job(job_id).vertices}
+
+
+class _Events(dict[Any, Any]):
+    """Outlet events of a task."""
+
+    def __missing__(self, asset: Any) -> Any:
+        return self.setdefault(asset, SimpleNamespace(extra=None))
+
+
+@contextmanager
+def _no_events() -> Iterator[None]:
+    with patch("rescale.airflow.live.follow_work.events_of", return_value=[]):
+        yield

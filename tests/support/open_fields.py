@@ -1,0 +1,15 @@
+"""Fields that the form of a rescale shows before a section is opened."""
+
+from __future__ import annotations
+
+OPEN_FIELDS = (
+    "source",
+    "target",
+    "parallelism",
+    "max_parallelism",
+    "same_shape",
+    "require_approval",
+    "approval_minutes",
+    "connection",
+)
+"""Their names, from top to bottom."""

@@ -1,0 +1,106 @@
+"""An HTTP server on this machine that gives the answers of a script, for what no S3 server does on demand."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer to one request; if `sent` is given, only so many bytes of `body` are sent before the server hangs up."""
+
+    status: int
+    body: bytes = b""
+    etag: str = '"abc"'
+    sent: int | None = None
+    chunked: bool = False
+
+
+HANG_UP = Answer(0)
+SILENCE = Answer(-1)
+"""No answer, for as long as the test runs."""
+
+
+@dataclass
+class ScriptedServer:
+    """Gives its answers in turn, the last one for ever, and keeps (method, If-Match, If-None-Match) of each request."""
+
+    answers: list[Answer] = field(default_factory=list)
+    requests: list[tuple[str, str | None, str | None]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    of_copies: list[str | None] = field(default_factory=list)
+    headers: list[Message] = field(default_factory=list)
+    ended: Event = field(default_factory=Event)
+
+    listener: ThreadingHTTPServer | None = None
+
+    @property
+    def port(self) -> int:
+        assert self.listener is not None
+        return self.listener.server_port
+
+    def over(self, context: ssl.SSLContext) -> None:
+        """From now on it speaks TLS."""
+        assert self.listener is not None
+        self.listener.socket = context.wrap_socket(
+            self.listener.socket, server_side=True, do_handshake_on_connect=False
+        )
+
+    def next_answer(self, request: BaseHTTPRequestHandler) -> Answer:
+        self.requests.append((request.command, request.headers["If-Match"], request.headers["If-None-Match"]))
+        self.paths.append(request.path)
+        self.headers.append(request.headers)
+        self.of_copies.append(request.headers["x-amz-copy-source-if-match"])
+        return self.answers[min(len(self.requests), len(self.answers)) - 1]
+
+
+@contextmanager
+def scripted_server() -> Iterator[ScriptedServer]:
+    """Serve the answers of a script on a free port for as long as the block runs."""
+    script = ScriptedServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            answer = script.next_answer(self)
+            self.close_connection = answer is HANG_UP or answer.sent is not None
+            if answer is SILENCE:
+                script.ended.wait(60)
+                self.close_connection = True
+            if answer in (HANG_UP, SILENCE):
+                return
+            self.send_response(answer.status)
+            if answer.chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+            else:
+                self.send_header("Content-Length", str(len(answer.body)))
+            self.send_header("ETag", answer.etag)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(answer.body[: answer.sent])
+
+        do_GET = do_PUT = do_POST = do_HEAD = _answer  # noqa: N815
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 64
+        """For all connections at once: who finds no room comes again after one second, after three, and after seven."""
+
+    with Server(("127.0.0.1", 0), Handler) as http:
+        script.listener = http
+        thread = Thread(target=http.serve_forever, args=(0.02,))
+        thread.start()
+        yield script
+        script.ended.set()
+        http.shutdown()
+        thread.join()

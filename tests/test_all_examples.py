@@ -1,0 +1,31 @@
+"""All random examples of the properties of which the quick tests try a part (`support.examples`)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.examples import ALL
+
+TESTS = Path(__file__).parent
+
+
+def folders() -> list[str]:
+    """Return the folders of tests with properties, a few words of each file telling."""
+    with_properties = (path for path in TESTS.rglob("test_*.py") if b"\n@given(" in path.read_bytes())
+    return sorted({path.relative_to(TESTS).parts[0] for path in with_properties})
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("folder", folders())
+def test_properties_hold(folder: str) -> None:
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"),
+        *("-m", "hypothesis and not slow", "--hypothesis-profile", ALL, str(TESTS / folder)),
+    ]
+    done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,52 @@
+"""The wheel is installed into empty environments, with each extra, and the command starts there."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.needs import need
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from the source distribution, as an index gets it."""
+    need("uv", "pip install uv")
+    folder = tmp_path_factory.mktemp("wheel")
+    uv("build", "--quiet", "--out-dir", str(folder), str(ROOT))
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def uv(*arguments: str) -> str:
+    return subprocess.run(["uv", *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("extra", "module", "missing"),
+    [
+        ("", "rescale.snapshot.opening", "pyspark"),
+        ("[spark]", "rescale.execution.tasks.spark.session", "airflow"),
+        ("[airflow]", "rescale.airflow.form", "pyspark"),
+        ("[tracing]", "opentelemetry.sdk", "pyspark"),
+        ("[airflow,demo,spark]", "rescale.demo.airflow_home", "pytest"),
+    ],
+    ids=["base", "spark", "airflow", "tracing", "demo"],
+)
+def test_an_extra_brings_what_it_needs_and_no_more(
+    extra: str, module: str, missing: str, wheel: Path, tmp_path: Path
+) -> None:
+    python = str(tmp_path / "venv" / "bin" / "python")
+    uv("venv", "--quiet", str(tmp_path / "venv"))
+    uv("pip", "install", "--quiet", "--python", python, f"flink-rescale{extra} @ file://{wheel}")
+    shown = subprocess.run([Path(python).with_name("rescale"), "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout == f"rescale {wheel.name.split('-')[1]}\n"
+    assert subprocess.run([python, "-c", f"import {module}"], check=False).returncode == 0
+    absent = f"import importlib.util; raise SystemExit(importlib.util.find_spec({missing!r}) is not None)"
+    assert subprocess.run([python, "-c", absent], check=False).returncode == 0

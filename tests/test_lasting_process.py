@@ -1,0 +1,72 @@
+"""The process that carries out one run after another: Spark starts once, an error ends its run alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.lasting_process import LastingProcess, Order
+from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+from rescale.runstate.publication import publish
+from rescale.runstate.step import Step
+from rescale.text.errors import SnapshotError, StoreError
+from support import snapshots
+from support.faults import Faults
+from support.pipeline import plan_rescale
+
+SOURCE = snapshots.directory("2-clicks")
+
+
+def claimed(target: Path) -> Plan:
+    plan = plan_rescale(SOURCE, str(target), ["3"], max_parallelism=["1000"])
+    claim(plan)
+    return plan
+
+
+def order_of(plan: Plan, result: Path) -> Order:
+    return Order(places_of(plan).plan, Proof.RECORDS, str(result / "step" / "result.json"))
+
+
+@pytest.mark.slow
+def test_spark_stays_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    for name, value in Faults(str(tmp_path / "calls")).environment(hook).items():  # no work is little
+        monkeypatch.setenv(name, value)
+    said: list[str] = []
+    with LastingProcess("local[2]", said.append, drawn=False) as process:
+        for number in range(2):
+            plan = claimed(tmp_path / f"target-{number}")
+            process.carry_out(order_of(plan, tmp_path / f"result-{number}"))
+            publish(plan)
+            validate_published(SOURCE, plan.target, Loop())
+    assert sum("Spark starts" in line for line in said) == 1, said
+
+
+def test_a_run_that_fails_does_not_end_the_process(tmp_path: Path) -> None:
+    said: list[str] = []
+    with LastingProcess("local[2]", [].append, drawn=False) as process:
+        unstored = plan_rescale(SOURCE, str(tmp_path / "nobodys"), ["3"])
+        with pytest.raises(SnapshotError):
+            process.carry_out(order_of(unstored, tmp_path / "result-0"))
+        plan = claimed(tmp_path / "target")
+        process.carry_out(order_of(plan, tmp_path / "result-1"), said.append)
+    assert publish(plan).target == plan.target
+    assert said, "a run's own listener hears it"
+
+
+def test_a_process_that_dies_is_worth_another_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / f"{Step.ROUNDS.value}.py").write_text("raise SystemExit(9)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with (
+        LastingProcess("local[2]", [].append, drawn=False) as process,
+        pytest.raises(StoreError) as caught,
+    ):
+        process.carry_out(Order(str(tmp_path / "plan"), Proof.RECORDS, str(tmp_path / "result.json")))
+    assert caught.value.found == "exit code 9"

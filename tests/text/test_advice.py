@@ -1,0 +1,51 @@
+"""Advice is what the command line says, and keeps what other surfaces need to say it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import msgspec
+import pytest
+
+from rescale.text.advice import SAME_COMMAND, About, Advice, Mention, command, joined, mention, setting
+from rescale.text.errors import RequestError, RescaleError, in_option
+
+ADVICE = Advice("ask for ", mention("max-parallelism", 256), "; or ", command("discard", "/x"))
+
+
+def test_as_a_string_it_is_what_the_command_line_says() -> None:
+    assert ADVICE == "ask for --max-parallelism 256; or rescale discard /x"
+    assert Advice(mention("rename", "a b=c")) == "--rename 'a b=c'"
+    assert Advice(setting("s3-region", "set AWS_REGION"), ", then ", SAME_COMMAND).endswith(SAME_COMMAND.text)
+    assert not Advice()
+
+
+def test_every_mention_is_worded_by_the_surface() -> None:
+    def other(part: Mention) -> str:
+        return f"<{part.name}:{part.value}>"
+
+    assert ADVICE.worded(other) == "ask for <max-parallelism:256>; or <discard:/x>"
+    assert Advice(ADVICE, "!").worded(other) == f"{ADVICE.worded(other)}!"
+    assert joined(" ", [mention("drop", "a"), mention("drop", "b")]).worded(other) == "<drop:a> <drop:b>"
+
+
+@pytest.mark.parametrize("advice", [ADVICE, Advice("plain"), "text"])
+def test_it_survives_the_border_of_a_process(advice: str) -> None:
+    error = RequestError("it is wrong", advice=advice)
+    document = msgspec.json.decode(msgspec.json.encode(error.to_json()))
+    assert document["advice"] == str(advice)
+    for again in (RescaleError.from_json(json.loads(json.dumps(document))), pickle.loads(pickle.dumps(error))):
+        assert again.advice == advice
+        assert getattr(again.advice, "parts", None) == getattr(advice, "parts", None)
+
+
+def test_mentions_say_what_they_are_about() -> None:
+    assert [part.about for part in ADVICE.parts if isinstance(part, Mention)] == [About.OPTION, About.COMMAND]
+
+
+def test_an_error_names_the_option_that_it_refuses() -> None:
+    with pytest.raises(RequestError) as caught, in_option("--rename"):
+        raise RequestError("it is wrong")
+    assert caught.value.option == "--rename"
+    assert RescaleError.from_json(caught.value.to_json()).option == "--rename"

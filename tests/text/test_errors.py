@@ -1,0 +1,124 @@
+"""Errors as data and as text."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+
+import msgspec
+import numpy as np
+import pytest
+
+from rescale.text.errors import (
+    IntegrityError,
+    InternalError,
+    LockedError,
+    RequestError,
+    RescaleError,
+    SnapshotError,
+    StoreError,
+    UnsupportedError,
+    unexpected,
+)
+
+KINDS = [
+    RequestError,
+    LockedError,
+    SnapshotError,
+    UnsupportedError,
+    IntegrityError,
+    StoreError,
+    InternalError,
+    RescaleError,
+]
+DETAILS = {
+    "path": "s3://b/k/_metadata",
+    "offset": 0,
+    "operator": "counts",
+    "state": "sum",
+    "expected": "1",
+    "found": "2",
+    "advice": "take another savepoint",
+}
+
+
+def same(error: RescaleError, other: RescaleError) -> bool:
+    return type(error) is type(other) and error.to_json() == other.to_json() and str(error) == str(other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("details", [{}, DETAILS, {"offset": 7}])
+def test_an_error_crosses_process_borders(kind: type[RescaleError], details: dict[str, object]) -> None:
+    error = kind("what is wrong", **details)
+    assert same(RescaleError.from_json(json.loads(json.dumps(error.to_json()))), error)
+    assert same(pickle.loads(pickle.dumps(error)), error)
+    assert same(copy.copy(error), error)
+
+
+@pytest.mark.parametrize("kind", KINDS[:-1])
+@pytest.mark.parametrize("details", [{}, DETAILS, {"path": "/a: b", "found": "two\nlines"}])
+def test_an_error_is_read_from_its_text(kind: type[RescaleError], details: dict[str, object]) -> None:
+    """As Spark hands it over."""
+    error = kind("what is wrong: this", **details)
+    read_back = RescaleError.from_text(kind.__name__, str(error))
+    assert (type(read_back), str(read_back)) == (kind, str(error))
+    assert read_back is not None
+    assert read_back.offset == error.offset
+    assert RescaleError.from_text("KeyError", str(error)) is None
+
+
+def test_half_of_a_surrogate_pair_is_told_in_any_document() -> None:
+    """As Java writes one into a name."""
+    error = SnapshotError("no topic", operator="a\ud800", found="\ude6c")
+    document = json.loads(msgspec.json.encode(error.to_json()))
+    assert (document["operator"], document["found"]) == ("a\\ud800", "\\ude6c")
+    assert str(error).splitlines()[1:] == ["  operator: a\\ud800", "  found: \\ude6c"]
+
+
+def test_each_kind_has_its_exit_code() -> None:
+    assert [kind.exit_code for kind in KINDS] == [2, 2, 3, 3, 4, 1, 5, 1]
+    assert [kind.final for kind in KINDS] == [True, True, True, True, True, False, True, True]
+
+
+def test_an_error_of_a_kind_that_is_not_known_is_still_one() -> None:
+    error = RescaleError.from_json({"error": "NewError", "what": "new", "exit_code": 9, "more": 1})
+    assert (type(error), error.what, error.exit_code) == (RescaleError, "new", 1)
+
+
+def test_the_text_has_a_line_for_each_detail_that_is_known() -> None:
+    error = SnapshotError("the data ends too early", path="/a/b", offset=0, expected=4, found=0, advice="look again")
+    assert str(error).splitlines() == [
+        "the data ends too early",
+        "  path: /a/b",
+        "  at byte: 0",
+        "  expected: 4",
+        "  found: 0",
+        "  what to do: look again",
+    ]
+    assert str(RequestError("no")) == "no"
+
+
+def test_details_that_were_known_before_are_kept() -> None:
+    error = SnapshotError("damaged", offset=3)
+    assert error.located(path="/a", offset=9) is error
+    assert (error.path, error.offset) == ("/a", 3)
+
+
+def test_an_offset_of_numpys_is_one_of_pythons() -> None:
+    """A loop that is not compiled leaves one, which no document takes."""
+    error = SnapshotError("damaged", offset=np.int64(3))
+    assert msgspec.json.decode(msgspec.json.encode(error.to_json()))["offset"] == 3
+
+
+@pytest.mark.parametrize("exception", [MemoryError(), RuntimeError("can't start new thread"), ConnectionResetError()])
+def test_a_machine_that_has_no_more_to_give_is_no_fault_of_ours(exception: Exception) -> None:
+    assert isinstance(unexpected(exception), StoreError)
+    assert isinstance(unexpected(RuntimeError("another")), InternalError)
+
+
+def test_a_clock_after_2262_is_no_fault_of_ours() -> None:
+    error = unexpected(OverflowError("timestamp too large to convert to C _PyTime_t"))
+    assert type(error) is RequestError
+    assert "clock" in (error.advice or "")
+    assert type(unexpected(OverflowError("int too large"))) is InternalError

@@ -1,0 +1,87 @@
+"""Names that others gave."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+
+import pytest
+
+from rescale.text.errors import InternalError, SnapshotError, StoreError, unexpected
+from rescale.text.names import did_you_mean, first_of, printable, printable_lines, quoted, without_secrets
+
+EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, ""), (1, "0"), (3, "0, 1, 2"), (4, "0, 1, 2 and 1 more"), (2003, "0, 1, 2 and 2,000 more")],
+)
+def test_of_a_long_list_the_first_ones_are_named(number: int, said: str) -> None:
+    assert first_of([str(name) for name in range(number)], 3) == said
+
+
+def test_what_a_terminal_would_obey_is_shown_as_python_writes_it() -> None:
+    assert printable("visits → ∑") == "visits → ∑"
+    assert printable(EVIL) == r"\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
+    assert printable_lines(f"a\n{EVIL}").count("\n") == 2
+
+
+@pytest.mark.parametrize("word", ["a b", "it's \\", "visits", "\u3000", f"it's \\ {EVIL} ü \U000e0001", ""])
+def test_a_shell_takes_a_word_for_what_it_is(word: str) -> None:
+    shown = quoted(word)
+    assert shown.isprintable()
+    assert (shown == shlex.quote(word)) is word.isprintable()
+    bash = ["bash", "-c", f"printf %s {shown}"]
+    assert subprocess.run(bash, env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True).stdout == word.encode()
+
+
+def test_an_error_obeys_no_name_that_is_in_it() -> None:
+    error = SnapshotError(f"no state {EVIL}", operator=EVIL, state=EVIL, path=EVIL, found=EVIL, expected=EVIL)
+    lines = str(error).split("\n")
+    assert len(lines) == 6
+    assert all(line.isprintable() for line in lines)
+    assert error.to_json()["operator"] == EVIL, "as data it is what it is"
+    fault = str(InternalError.seen(EVIL, f"Traceback\n  {EVIL}")).split("\n")
+    assert all(line.isprintable() for line in fault)
+    assert "    Traceback" in fault
+
+
+@pytest.mark.parametrize(
+    ("word", "question"),
+    [
+        ("visit", "did you mean 'visits'?"),
+        ("VISITS", "did you mean 'visits'?"),
+        ("revenu", "did you mean 'revenue'?"),
+        ("sink", None),
+        ("count", "did you mean 'counts-2' or 'counts-1'?"),
+    ],
+)
+def test_near_misses(word: str, question: str | None) -> None:
+    assert did_you_mean(word, ["visits", "revenue", "counts-1", "counts-2"]) == question
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('no answer from "http://me:pa@ss@host:9000/bucket/key"', 'no answer from "http://…@host:9000/bucket/key"'),
+        ("HTTPS://me:pa/ss@host", "HTTPS://…@host"),
+        ("postgresql+psycopg2://me:pass@host/db and http://ok", "postgresql+psycopg2://…@host/db and http://ok"),
+        ("s3a://KEY:secret@bucket/key", "s3a://…@bucket/key"),
+        ("s3a://KEY:sec/ret@bucket/key, s3://b/k", "s3a://…@bucket/key, s3://b/k"),
+        ("s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:mine/a@b", None),
+        ("https://b.s3.amazonaws.com/k?X-Amz-Signature=1a2b&b=c, or not", "https://b.s3.amazonaws.com/k?… or not"),
+        ("s3://bucket/a@b?c file:///a@b?c /a?b@c me@example.org", None),
+    ],
+)
+def test_of_an_address_no_secret_is_shown(text: str, shown: str | None) -> None:
+    assert without_secrets(text) == (text if shown is None else shown)
+
+
+def test_an_error_shows_no_secret_of_an_address() -> None:
+    address = "http://me:planted@host/key"
+    error = StoreError(address, path=address, found=address, expected=[address])
+    fault = InternalError.of(ValueError(address))
+    for each_error in (error, fault, unexpected(ConnectionError(address)), InternalError.from_json(fault.to_json())):
+        assert "planted" not in f"{each_error} {each_error.to_json()} {each_error.args}"
+        assert "http://…@host/key" in str(each_error)

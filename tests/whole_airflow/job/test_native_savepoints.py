@@ -1,0 +1,135 @@
+"""Jobs of a real Flink that are stopped with a native savepoint: their timers go on, or nothing is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from rescale.flink.metadata.properties import SnapshotType
+from rescale.snapshot.opening import open_snapshot
+from rescale.storage.locations import contains, normalise
+from support.airflow_server import AirflowServer, Run
+from support.session_cluster import (
+    HEAP_TIMERS,
+    KEYS,
+    ROCKSDB,
+    SessionCluster,
+    has_checkpoint,
+    native_options,
+    wait_until,
+)
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+
+_PATIENCE_SECONDS = 600
+
+
+class Story(NamedTuple):
+    """A run, and the job that it found."""
+
+    run: Run
+    job_id: str
+
+
+@pytest.fixture(scope="module")
+def stories(
+    airflow: AirflowServer, cluster: SessionCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Story]]:
+    """All at once; in the run `fails-publish-…` that task fails, after a proof by files.
+
+    All have ended before other tests use the cluster, also those that no test of this share looks at.
+    """
+    cluster.clear()
+    targets = tmp_path_factory.mktemp("targets")
+
+    def begin(name: str, backend: dict[str, str], **more: Any) -> Story:
+        options = native_options(cluster, backend)
+        job_id = cluster.run(2, main="Alarms", options=options)
+        wait_until(lambda: cluster.heard(job_id) >= KEYS and has_checkpoint(cluster, job_id), "timers, a checkpoint")
+        form: dict[str, Any] = {
+            "flink": cluster.address,
+            "job": job_id,
+            "savepoints": str(cluster.folder / "savepoints"),
+            "savepoint_format": "native",
+            "target": str(targets / name),
+            "parallelism": 3,
+            "taking": "stop",
+            "hand_over": "jar",
+            "jar": "counts.jar",
+            "entry_class": "Alarms",
+            "flink_options": options,
+            **more,
+        }
+        return Story(airflow.trigger_dag("rescale_job", form, dag_run_id=f"{name}-{job_id}"), job_id)
+
+    stories = {
+        "native": begin("native", ROCKSDB, max_parallelism=256),
+        "fails-publish": begin("fails-publish", ROCKSDB, files="refer", proof="files"),
+        "heap": begin("heap", HEAP_TIMERS, max_parallelism=256),
+        "hashmap": begin("hashmap", {}, max_parallelism=256),
+    }
+    yield stories
+    for story in stories.values():
+        story.run.end(_PATIENCE_SECONDS)
+    cluster.clear()
+
+
+@pytest.fixture
+def ended(stories: dict[str, Story]) -> Callable[[str], tuple[Story, str]]:
+    def story(name: str) -> tuple[Story, str]:
+        return stories[name], stories[name].run.end(_PATIENCE_SECONDS)
+
+    return story
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("native", "EmbeddedRocksDBStateBackend has no timers on the heap"),
+        ("hashmap", "HashMapStateBackend writes timers like all other state, and its records can be read"),
+    ],
+)
+def test_timers_go_on_at_the_new_shape(
+    ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster, name: str, why: str
+) -> None:
+    (run, job_id), end = ended(name)
+    assert end == "success", run.states()
+    assert f"a native savepoint loses nothing: {why}" in run.log_text("look_at_job")
+    assert "triggered a native savepoint" in run.log_text("take_savepoint")
+    assert open_snapshot(run.xcom("take_savepoint")["savepoint"]).type is SnapshotType.NATIVE_SAVEPOINT
+    started = run.xcom("hand_over")
+    assert Path(started["restored_from"].removeprefix("file:")) == Path(run.xcom("publish")["target"])
+    vertices = cluster.job(started["job"]).vertices
+    assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
+    wait_until(lambda: cluster.heard(started["job"]) >= 3 * KEYS, "restored timers to fire")
+    assert cluster.job(job_id).ended
+
+
+def test_the_way_back_is_from_the_native_savepoint(
+    ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster
+) -> None:
+    (run, job_id), end = ended("fails-publish")
+    assert end == "failed"
+    assert (run.states()["publish"], run.states()["go_back"]) == ("failed", "success"), run.states()
+    assert (run.xcom("validate")["verdict"], run.xcom("validate")["proof"]) == ("complete", "files")
+    back = run.xcom("go_back")
+    assert contains(run.xcom("take_savepoint")["savepoint"], normalise(back["restored_from"]))
+    vertices = cluster.job(back["job"]).vertices
+    assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(2, 128)}
+    wait_until(lambda: cluster.heard(back["job"]) >= 3 * KEYS, "restored timers to fire")
+    assert cluster.job(job_id).ended
+
+
+def test_timers_on_the_heap_stop_the_run_and_not_the_job(
+    ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster
+) -> None:
+    (run, job_id), end = ended("heap")
+    assert end == "failed"
+    assert run.states()["look_at_job"] == "failed"
+    log = run.log_text("look_at_job")
+    assert "a native savepoint would lose timers of this job" in log
+    assert 'choose "canonical" under "Format of the savepoint"' in log
+    assert cluster.job(job_id).runs

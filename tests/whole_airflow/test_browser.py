@@ -1,0 +1,203 @@
+"""Pages in a browser: a form that refuses, a run that succeeds, is cancelled, or waits for an answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rescale.demo.airflow_home import DAG_ID, USER
+from rescale.report.pages.inspection import inspection
+from rescale.runstate.step import Step
+from rescale.snapshot.dropped_states import state_names
+from rescale.snapshot.kafka.offsets import KafkaKind, kafka_offsets
+from rescale.snapshot.opening import open_snapshot
+from rescale.storage.store import open_store
+from support.airflow_server import PATIENCE_SECONDS, AirflowServer, Run, request, wait_for
+from support.browser import Pages, browser
+from support.edited import relocated
+from support.needs import need
+from support.open_fields import OPEN_FIELDS
+from support.snapshots import FIXTURES, directory
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def pages(airflow: AirflowServer) -> Iterator[Pages]:
+    """The pages of the DAG, to somebody who has logged in."""
+    for program in ("chromium", "chromedriver"):
+        need(program, "Airflow's forms are tried in a browser (Debian: apt install chromium chromium-driver)")
+    with browser(1280, 1100) as driver:
+        pages = Pages(driver, airflow.home.url, DAG_ID)
+        pages.log_in(USER, airflow.home.password)
+        yield pages
+
+
+@pytest.fixture(autouse=True)
+def left(pages: Pages) -> Iterator[None]:
+    """No page stays open behind a test."""
+    yield
+    pages.leave()
+
+
+def ended(pages: Pages, run: Run) -> str:
+    """How a run ends, while nobody looks at its page."""
+    pages.leave()
+    return run.end()
+
+
+def test_the_form_asks_for_source_and_target(pages: Pages) -> None:
+    pages.open_form()
+    assert not pages.can_be_triggered
+    pages.fill(source="/save")
+    assert not pages.can_be_triggered
+    pages.fill(target="/rescaled")
+    assert pages.can_be_triggered
+
+
+def test_a_form_opens_with_what_a_first_user_needs(pages: Pages) -> None:
+    pages.open_form()
+    assert pages.fields_in_sight == list(OPEN_FIELDS)
+
+
+def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
+    pages: Pages, airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]
+) -> None:
+    target = f"{bucket}/rescaled"
+    pages.open_form()
+    pages.fill(**{**request("savepoint", target), "parallelism": 0})
+    pages.trigger()
+    sentence = pages.refusal().splitlines()[1]
+    assert sentence == "Invalid input for param source: 'savepoint' does not match '^ *(/|file:/|s3://|s3a://|s3p://)'"
+    pages.fill(source=uploaded("2-clicks"))
+    pages.trigger()
+    wait_for(lambda: "parallelism" in pages.refusal(), "the next sentence", 30)
+    sentence = pages.refusal().splitlines()[1]
+    assert sentence == "Invalid input for param parallelism: '0' does not match '^ *([1-9][0-9]{0,4})? *$'"
+    for text in ("abc", "7e2"):
+        pages.fill(parallelism=text)
+        pages.trigger()
+        sentence = f"Invalid input for param parallelism: '{text}' does not match"
+        wait_for(lambda sentence_of_field=sentence: sentence_of_field in pages.refusal(), "the next sentence", 30)
+    pages.fill(parallelism=" 3 ")
+    pages.trigger()
+    run_id = pages.wait_for_the_run()
+    assert ended(pages, airflow.run_to(target)) == "success"
+    pages.open_run(run_id)
+    pages.wait_for_state("Success", PATIENCE_SECONDS)
+    assert open_store(target).stat(f"{target}/_metadata")
+
+
+def test_what_the_first_task_refuses_is_shown_in_its_log(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+    run = airflow.trigger(**request(str(tmp_path), "/rescaled", parallelism=2))
+    assert run.end() == "failed"
+    assert "there is no snapshot" in pages.log_of(run.run_id, "inspect", "there is no snapshot")
+
+
+def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+    def steps() -> list[str]:
+        return [line for line in airflow.watch.running_lines().values() if target in line]
+
+    target = str(tmp_path / "rescaled")
+    conf = request(directory("2-clicks"), target, parallelism=3)
+    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"lingers-reshuffle_keyed_state-{uuid.uuid4()}")
+    wait_for(lambda: any(Step.RESHUFFLE in line for line in steps()), "the process of the step")
+    pages.open_run(run.run_id)
+    pages.mark_as_failed()
+    pages.wait_for_state("Failed", PATIENCE_SECONDS)
+    assert run.end() == "failed"
+    assert run.states()["reshuffle_keyed_state"] == "failed"
+    wait_for(lambda: not steps(), "its end", 60)
+    assert not Path(target, "_metadata").exists()
+
+
+def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_and_name_once_the_plan_is_approved(
+    pages: Pages, airflow: AirflowServer, tmp_path: Path
+) -> None:
+    source, target = relocated("2-rocksdb-incremental", tmp_path / "job"), str(tmp_path / "rescaled")
+    pages.open_form()
+    pages.fill(**request(str(source), target))
+    pages.switch_on("require_approval")
+    pages.open_section("Files and proof")
+    pages.choose("format", "canonical")
+    pages.open_section("Renamed or dropped operators")
+    pages.fill(renames="clicks-per-user=clicks-by-user", state_drops="clicks-per-user:pages")
+    pages.open_section("Single operators")
+    pages.fill(operators="clicks-per-user=0")
+    pages.trigger()
+    sentence = pages.refusal().splitlines()[1]
+    assert sentence.startswith("Invalid input for param operators: 'clicks-per-user=0' does not match ")
+    pages.fill(operators="clicks-per-user=3/64")
+    pages.trigger()
+    pages.wait_for_the_run()
+    run = airflow.run_to(target)
+    pages.leave()
+    run.question()
+    question = pages.question_of(run.run_id, "approve")
+    assert "clicks-by-user 2 → 3 16 → 64 rehash" in question
+    assert re.search(r"clicks-per-user \([0-9a-f]{32}\) is renamed to clicks-by-user", question), question
+    lost = r"the state pages \(MAP\) of clicks-per-user \([0-9a-f]{32}\) is dropped: .* in files of RocksDB, out of "
+    assert re.search(lost, question), question
+    assert "shards 2 16" in question
+    assert f"{target}.rescale/plan-" in question
+    pages.answer("Approve")
+    assert ended(pages, run) == "success"
+    pages.open_run(run.run_id)
+    pages.wait_for_state("Success", PATIENCE_SECONDS)
+    assert "clicks-by-user" in pages.report_in_tab()
+    result = open_snapshot(target)
+    shapes = {operator.label: (operator.parallelism, operator.max_parallelism) for operator in result.operators}
+    assert (shapes["clicks-by-user"], shapes["shards"]) == ((3, 64), (2, 16))
+    assert all("pages" not in state_names(operator) for operator in result.operators)
+    assert inspection(result).kind == "canonical savepoint (canonical keyed state)"
+    certificate = json.loads(Path(f"{target}.rescale/certificate.json").read_bytes())
+    assert certificate["verdict"] == "complete"
+    assert certificate["candidate_sha256"] == hashlib.sha256(Path(target, "_metadata").read_bytes()).hexdigest()
+
+
+def test_a_kafka_consumer_becomes_a_source_that_reads_from_other_offsets(
+    pages: Pages, airflow: AirflowServer, tmp_path: Path
+) -> None:
+    target = str(tmp_path / "rescaled")
+    pages.open_form()
+    pages.fill(**request(str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"), target))
+    pages.open_section("Kafka")
+    rows = "topic,partition,offset\norders-3,0,7\norders-3,2,drop"
+    pages.fill(kafka_offsets=rows, kafka_topics="orders-3=orders", kafka_sources="orders=source")
+    pages.trigger()
+    run_id = pages.wait_for_the_run()
+    assert ended(pages, airflow.run_to(target)) == "success"
+    phrase = "becomes a KafkaSource"
+    assert phrase in pages.log_of(run_id, "plan", phrase)
+    (offsets,) = kafka_offsets(open_snapshot(target))
+    next_offsets = {
+        position.partition.partition: position.next for position in offsets.held if position.partition.topic == "orders"
+    }
+    assert (offsets.kind, next_offsets, len(offsets.held)) == (KafkaKind.SOURCE, {0: 7, 1: 23}, 7)
+
+
+def test_a_plan_is_rejected_and_another_one_finds_nobody(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+    def asked(name: str, minutes: float) -> Run:
+        conf = request(directory("2-clicks"), str(tmp_path / name), parallelism=3, require_approval=True)
+        return airflow.trigger(**conf, approval_minutes=minutes)
+
+    late, rejected = asked("late", 0.01), asked("rejected", 60)
+    rejected.question()
+    assert "visits 4 → 3" in pages.question_of(rejected.run_id, "approve")
+    pages.answer("Reject")
+    for run, phrase in ((rejected, f"rejected by {USER}"), (late, "nobody answered in time, so the plan is rejected")):
+        assert ended(pages, run) == "failed"
+        pages.open_run(run.run_id)
+        pages.wait_for_state("Failed", PATIENCE_SECONDS)
+        assert phrase in pages.log_of(run.run_id, "approve", phrase)
+        assert re.search(r"the staged files are removed \(\d files\)", pages.log_of(run.run_id, "rejected", "removed"))
+        assert "nothing was published: the plan was rejected" in pages.log_of(run.run_id, "end", "rejected")
+    assert "Without an answer by" in pages.question_of(late.run_id, "approve")
+    assert not pages.can_be_answered
+    assert list(tmp_path.iterdir()) == []

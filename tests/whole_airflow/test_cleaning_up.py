@@ -1,0 +1,56 @@
+"""Looking and cleaning up without the command line: a plan that nobody carries out, and what a run left."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from rescale.demo.airflow_home import DAG_ID
+from support.airflow_server import AirflowServer, request
+from support.snapshots import directory
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.mark.slow
+def test_a_plan_alone_writes_nothing(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    run = airflow.trigger_dag("rescale_plan", request(directory("2-clicks"), str(target), parallelism=" 3 "))
+    assert run.end() == "success", run.states()
+    log = run.log_text("plan")
+    assert "asked for: parallelism 3, max parallelism unchanged; format keep" in log
+    assert "relocate: the max parallelism stays" in log
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_what_a_run_left_is_removed_once_it_has_ended(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    conf = request(directory("2-clicks"), str(target), parallelism=3)
+    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"waits-reshuffle_keyed_state-{uuid.uuid4()}")
+    run.wait_for_task("reshuffle_keyed_state", "running")
+    where = {"target": f" {target} ", "connection": conf["connection"]}
+    early = airflow.trigger_dag("rescale_discard", where)
+    another = airflow.trigger(**{**conf, "parallelism": 2})
+    assert (early.end(), another.end()) == ("failed", "failed")
+    for log in (early.log_text("discard"), another.log_text("plan")):
+        assert "another run has claimed the target and is still running" in log
+        assert run.run_id in log
+        assert "Discard what" not in log
+    run.cancel()
+    assert run.end() == "failed"
+    heir = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"waits-validate-{uuid.uuid4()}")
+    heir.wait_for_task("validate", "running")
+    early = airflow.trigger_dag("rescale_discard", where)
+    assert early.end() == "failed"
+    assert heir.run_id in early.log_text("discard")
+    heir.cancel()
+    assert heir.end() == "failed"
+    late = airflow.trigger_dag("rescale_discard", where)
+    assert late.end() == "success", late.log_text("discard")
+    assert list(tmp_path.iterdir()) == []
+    again = airflow.trigger_dag("rescale_discard", where)
+    assert again.end() == "success"
+    assert "nothing to do" in again.log_text("discard")

@@ -1,0 +1,86 @@
+"""The colour of a run that was cancelled, marked or cleared on the way: green only if the result is published."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from rescale.demo.airflow_home import DAG_ID
+from support.airflow_server import AirflowServer, Run, request, wait_for
+from support.snapshots import directory
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+
+_NOBODY = "http://127.0.0.1:9"
+
+
+def begun(airflow: AirflowServer, target: Path, policy: str = "fails-nothing") -> Run:
+    """A run whose steps work without Spark."""
+    conf = request(directory("2-clicks"), str(target), parallelism=3)
+    return airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"{policy}-{uuid.uuid4()}")
+
+
+def test_a_run_that_is_cancelled_while_it_moves_and_cleared_in_part_is_red_until_all_is_done(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
+    target = tmp_path / "rescaled"
+    run = begun(airflow, target, "waits-reshuffle_keyed_state")
+    run.wait_for_task("reshuffle_keyed_state", "running")
+    run.cancel()
+    assert run.end() == "failed"
+    states = run.states()
+    assert (states["reshuffle_keyed_state"], states["publish"], states["end"]) == ("failed", "skipped", "failed")
+    assert "nothing was published" in run.log_text("end")
+    run.clear(only_failed=True)
+    wait_for(lambda: run.state != "failed", "the run to go on")
+    assert run.end() == "failed"
+    states = run.states()
+    assert (states["reshuffle_keyed_state"], states["publish"], states["end"]) == ("success", "skipped", "failed")
+    assert "the skipped ones too" in run.log_text("end")
+    run.clear()
+    wait_for(lambda: run.state != "failed", "the run to go on")
+    assert run.end() == "success", run.states()
+    assert (target / "_metadata").exists()
+
+
+def test_a_running_job_s_run_that_is_marked_as_failed_while_a_task_waits_for_its_next_try_is_red(
+    airflow: AirflowServer,
+) -> None:
+    places = {"savepoints": "/savepoints", "target": "/rescaled"}
+    conf = {"flink": _NOBODY, "job": "clicks", "parallelism": 2, **places}
+    run = airflow.trigger_dag("rescale_job", conf)
+    run.wait_for_task("look_at_job", "up_for_retry")
+    run.cancel()
+    assert run.end() == "failed", run.states()
+    states = run.states()
+    assert {task: state for task, state in states.items() if state != "skipped"} == {"end": "failed"}
+    log = run.log_text("end")
+    assert "nothing was published: the run ended before there was a plan; the job was not touched" in log
+
+
+def test_a_task_that_is_marked_as_successful_without_having_published_makes_no_run_green(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
+    run = begun(airflow, tmp_path / "rescaled", "waits-publish")
+    run.wait_for_task("publish", "running")
+    run.mark("publish", "success")
+    assert run.end() == "failed", run.states()
+    assert run.states()["publish"] == "success"
+    assert "nothing was published: the task 'publish' did not finish" in run.log_text("announce")
+    assert not (tmp_path / "rescaled" / "_metadata").exists()
+
+
+def test_a_plan_that_is_marked_as_successful_before_there_is_one_is_missed_at_once(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
+    run = begun(airflow, tmp_path / "rescaled", "waits-plan")
+    run.wait_for_task("plan", "running")
+    run.mark("plan", "success")
+    assert run.end() == "failed", run.states()
+    asked = run.task("approve")
+    assert (asked["state"], asked["try_number"]) == ("failed", 1)
+    log = run.log_text("approve")
+    assert "the task 'plan' has no output: it did not finish" in log
+    assert "Traceback" not in log

@@ -1,0 +1,119 @@
+"""Workers killed while they move state: the run goes on by itself, and what is written already is not written again."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.demo.airflow_home import DAG_ID
+from rescale.runstate.step import Step
+from support.airflow_server import AirflowServer, Run, request, wait_for
+from support.snapshots import directory
+
+pytestmark = [pytest.mark.timeout(1500), pytest.mark.slow]
+
+
+def process_of(run: Run, task_id: str) -> psutil.Process:
+    """The process that executes the task; the one above it supervises it."""
+    return psutil.Process(run.wait_for_task(task_id, "running")["pid"])
+
+
+def wait_for_spark(task: psutil.Process) -> None:
+    """Until the task's step has its JVM: it is in the middle of its work then."""
+    wait_for(lambda: any("java" in child.name() for child in task.children(recursive=True)), "Spark to be there")
+
+
+def wait_for_step(task: psutil.Process, step: Step) -> None:
+    """Until the step has a process, which Spark need not have been started for."""
+    wait_for(lambda: any(step in child.cmdline() for child in task.children()), f"the process of {step}", period=0.05)
+
+
+def state_files(target: Path) -> dict[str, tuple[int, int, int]]:
+    """Return inode, modification time and size of each file by name: they change if a file is written anew."""
+    files = [path for path in target.glob("*") if path.name != "_metadata"]
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.stat().st_size) for path in files}
+
+
+def test_a_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServer, tmp_path: Path) -> None:
+    source, target = tmp_path / "savepoint", tmp_path / "rescaled"
+    write_savepoint(source, 300_000_000, elements=100)
+    run = airflow.trigger(**request(str(source), str(target), parallelism=24, max_parallelism=1000))
+    redistributing = process_of(run, "redistribute_operator_state")
+    wait_for_step(redistributing, Step.REDISTRIBUTE)
+    redistributing.kill()
+    reshuffling = process_of(run, "reshuffle_keyed_state")
+    wait_for(lambda: len(state_files(target)) > 2, "the first files", period=0.01)
+    written = state_files(target)
+    os.kill(reshuffling.pid, signal.SIGKILL)
+    assert run.wait_for_task("reshuffle_keyed_state", "up_for_retry")["try_number"] == 1
+    validating = process_of(run, "validate")
+    wait_for_spark(validating)
+    os.kill(validating.pid, signal.SIGKILL)
+    assert run.end() == "success", run.states()
+    assert {
+        task_id: instance["try_number"] for task_id, instance in run.tasks().items() if instance["try_number"] > 1
+    } == {
+        "reshuffle_keyed_state": 2,
+        "redistribute_operator_state": 2,
+        "validate": 2,
+    }
+    finished = state_files(target)
+    assert len(written) < len(finished) == 24
+    assert written == {name: finished[name] for name in written}
+
+
+def test_a_run_of_which_a_supervisor_is_killed_too_publishes(airflow: AirflowServer, tmp_path: Path) -> None:
+    source, target = tmp_path / "savepoint", tmp_path / "rescaled"
+    write_savepoint(source, 300_000_000)
+    run = airflow.trigger(**request(str(source), str(target), parallelism=3, max_parallelism=1000))
+    task = process_of(run, "reshuffle_keyed_state")
+    wait_for_spark(task)
+    for process in (task.parent(), task):
+        assert process
+        process.kill()
+    assert run.end() == "success", run.states()
+    assert run.task("reshuffle_keyed_state")["try_number"] == 2
+    assert (target / "_metadata").exists()
+
+
+def test_a_run_each_of_whose_tasks_is_killed_when_it_has_done_its_work_goes_on(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
+    """And tells of its result once."""
+    target, ours = tmp_path / "rescaled", tmp_path / "rescaled.rescale"
+    conf = request(directory("2-clicks"), str(target), parallelism=3)
+    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="lingers-all-1")
+    done = {
+        "inspect": lambda: True,
+        "plan": lambda: (ours / "claim").exists(),
+        "reshuffle_keyed_state": lambda: (ours / f"result-{Step.RESHUFFLE}.json").exists(),
+        "redistribute_operator_state": lambda: (ours / f"result-{Step.REDISTRIBUTE}.json").exists(),
+        "validate": lambda: (ours / f"result-{Step.VALIDATE}.json").exists(),
+        "publish": lambda: (target / "_metadata").exists(),
+        "announce": lambda: True,
+        "end": lambda: True,
+    }
+    for task_id, has_done in done.items():
+        task = process_of(run, task_id)
+        wait_for(has_done, f"the work of {task_id}", period=0.01)
+        task.kill()
+    assert run.end() == "success", run.states()
+    assert {task_id: run.task(task_id)["try_number"] for task_id in done} == dict.fromkeys(done, 2)
+    _, document = airflow.api("GET", "/assets/events?limit=1000")
+    assert [event["extra"]["uri"] for event in document["asset_events"]].count(str(target)) == 1
+
+
+def test_a_question_whose_task_is_killed_is_asked(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    conf = {**request(directory("2-clicks"), str(target), parallelism=3), "require_approval": True}
+    run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="waits-approve-killed")
+    process_of(run, "approve").kill()
+    run.question()
+    run.answer("Approve")
+    assert run.end() == "success", run.states()
+    assert run.task("approve")["try_number"] == 2

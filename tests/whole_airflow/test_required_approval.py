@@ -1,0 +1,111 @@
+"""Nobody gets around an approval: not by the form, not by marking tasks, not by a second run of the same plan."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.demo.airflow_home import DAG_ID
+from support.airflow_server import AirflowServer, Run, request
+from support.snapshots import directory
+from support.whole_airflow import platform_with
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+
+MOVING = ("reshuffle_keyed_state", "redistribute_operator_state")
+
+FROM_AIRFLOW = {"openlineage": {"parentRunId": "0190", "parentJobName": "nightly.trigger"}}
+"""Entries that Airflow adds to the `conf` of a run triggered by `TriggerDagRunOperator`."""
+
+
+def begun(airflow: AirflowServer, target: Path, **values: Any) -> Run:
+    """A run whose steps work without Spark."""
+    conf = request(directory("2-clicks"), str(target), parallelism=3, **values, **FROM_AIRFLOW)
+    return airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
+
+
+def is_published(target: Path) -> bool:
+    return (target / "_metadata").exists()
+
+
+def test_what_the_settings_require_no_form_and_no_mark_switches_off(airflow: AirflowServer, tmp_path: Path) -> None:
+    with platform_with(airflow, "approval:\n  required:\n    above_gigabytes: 0\n"):
+        approved = begun(airflow, tmp_path / "approved", require_approval=False)
+        marked = begun(airflow, tmp_path / "marked", require_approval=False)
+        for run in (approved, marked):
+            run.question()
+        marked.mark("approve", "success")
+        approved.answer("Approve")
+        assert approved.end() == "success", approved.states()
+        assert marked.end() == "failed", marked.states()
+    assert is_published(tmp_path / "approved")
+    assert not is_published(tmp_path / "marked")
+    for task_id in MOVING:
+        assert "the plan needs an approval, and nobody has approved it" in marked.log_text(task_id)
+
+
+def test_a_second_run_of_the_plan_neither_overtakes_one_that_waits_nor_publishes_what_was_rejected(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
+    target = tmp_path / "rescaled"
+    waiting = begun(airflow, target, require_approval=True)
+    waiting.question()
+    second = begun(airflow, target)
+    assert second.end() == "failed", second.states()
+    assert "another run already waits for the approval of this plan" in second.log_text("plan")
+    assert waiting.run_id in second.log_text("plan")
+    assert second.states()["rejected"] == "skipped"
+    waiting.answer("Reject")
+    assert waiting.end() == "failed", waiting.states()
+    assert "the plan was rejected; nothing was published" in waiting.log_text("rejected")
+    assert list(tmp_path.iterdir()) == []
+    third = begun(airflow, target)
+    assert third.end() == "success", third.states()
+    assert is_published(target)
+
+
+def test_a_question_stays_open_when_the_run_that_asked_is_cancelled(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    first = begun(airflow, target, require_approval=True)
+    first.question()
+    first.cancel()
+    assert first.end() == "failed"
+    second = begun(airflow, target)
+    second.question()
+    second.mark("approve", "success")
+    assert second.end() == "failed", second.states()
+    for task_id in MOVING:
+        assert "waits for an approval" in second.log_text(task_id)
+    assert not is_published(target)
+
+
+def test_what_was_deleted_after_its_publication_is_told_of(airflow: AirflowServer, tmp_path: Path) -> None:
+    target = tmp_path / "rescaled"
+    run = begun(airflow, target)
+    assert run.end() == "success", run.states()
+    for path in [*target.iterdir()]:
+        path.unlink()
+    run.clear_task("end")
+    run.wait_for_task("end", "failed")
+    assert "the result was published, but no longer exists" in run.log_text("end")
+
+
+def test_a_plan_only_for_an_occupied_target_says_that_a_run_would_be_refused(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
+    target = tmp_path / "rescaled"
+    target.mkdir()
+    (target / "notes.txt").write_text("somebody's")
+    run = airflow.trigger_dag("rescale_plan", request(directory("2-clicks"), str(target), parallelism=3))
+    assert run.end() == "success", run.states()
+    log = run.log_text("plan")
+    assert "a run would refuse this plan: the target is occupied" in log
+    assert "the job starts with" not in log
+    status, headers, page = airflow.page(str(run.links("plan")["Report"]))
+    assert status == 200
+    assert b"the target is occupied" in page
+    assert "sandbox" in headers["Content-Security-Policy"]
+    assert [path.name for path in tmp_path.iterdir()] == ["rescaled"]

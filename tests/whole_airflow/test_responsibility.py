@@ -1,0 +1,168 @@
+"""Rights to see, trigger and approve under Airflow's simple auth manager, and a second pair of eyes."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from rescale.demo.airflow_home import DAG_ID
+from support.airflow_server import AirflowServer, Run, request, wait_for
+from support.session_cluster import SessionCluster
+from support.snapshots import directory
+from support.whole_airflow import ROLES, platform_with
+
+pytestmark = pytest.mark.timeout(900)
+
+SETTINGS = """
+tasks: {{owner: platform, priority_weight: 7, timeout_minutes: 60}}
+tags: [team]
+form: {{require_approval: true}}
+approval: {{users: [ada, grace], four_eyes: true, remind_minutes: 9.5}}
+notify:
+  waiting:
+    - {{notifier: support.notifiers.FileNotifier, arguments: {{what: nobody, path: "{folder}/nothing/there"}}}}
+    - {{notifier: support.notifiers.FileNotifier, arguments: {{what: waiting, path: "{folder}/notices"}}}}
+  expiring: [{{notifier: support.notifiers.FileNotifier, arguments: {{what: expiring, path: "{folder}/notices"}}}}]
+  failed: [{{notifier: support.notifiers.FileNotifier, arguments: {{what: failed, path: "{folder}/notices"}}}}]
+  back: [{{notifier: support.notifiers.FileNotifier, arguments: {{what: back, path: "{folder}/notices"}}}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def platform(airflow: AirflowServer) -> Iterator[AirflowServer]:
+    """The Airflow whose platform has these settings, until the last of these tests has ended."""
+    with platform_with(airflow, SETTINGS):
+        yield airflow
+
+
+def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:
+    """A run of ada's, whose steps work without Spark, that waits for an answer: the settings have it ask."""
+    conf = request(directory("2-clicks"), str(target), parallelism=3, **more)
+    run = platform.as_user("ada").trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
+    run.question()
+    return run
+
+
+@pytest.fixture
+def anybody_answers(platform: AirflowServer) -> Iterator[None]:
+    """The settings name no users while this lasts; every task reads them anew."""
+    file = platform.home.folder.parent / "settings.yaml"
+    text = file.read_text()
+    assert "users: [ada, grace], " in text
+    file.write_text(text.replace("users: [ada, grace], ", ""))
+    yield
+    file.write_text(text)
+
+
+def notices(platform: AirflowServer) -> list[str]:
+    return (platform.home.folder.parent / "notices").read_text().splitlines()
+
+
+_DAG = f"/dags/{DAG_ID}"
+_CONF = request("/nothing/there", "/rescaled", parallelism=2)
+_ANSWER = {"chosen_options": ["Approve"], "params_input": {}}
+
+ASKS: dict[str, tuple[str, str, Any]] = {
+    "see": ("GET", f"{_DAG}/dagRuns", None),
+    "trigger": ("POST", f"{_DAG}/dagRuns", {"logical_date": None, "conf": _CONF}),
+    "cancel": ("PATCH", f"{_DAG}/dagRuns/{{run}}", {"state": "failed"}),
+    "clear": ("POST", f"{_DAG}/dagRuns/{{run}}/clear", {"dry_run": True}),
+    "answer": ("PATCH", f"{_DAG}/dagRuns/{{run}}/taskInstances/approve/-1/hitlDetails", _ANSWER),
+    "pause": ("PATCH", _DAG, {"is_paused": False}),
+    "see connections": ("GET", "/connections", None),
+    "make connections": ("POST", "/connections", {"connection_id": "of_{user}", "conn_type": "aws"}),
+    "make pools": ("POST", "/pools", {"name": "of_{user}", "slots": 1}),
+}
+"""Requests of the pages by what the user does: method, path, document."""
+
+
+@pytest.mark.slow
+def test_what_each_role_may_do(airflow: AirflowServer) -> None:
+    run = airflow.trigger(**_CONF)
+
+    def may(user: str, method: str, path: str, document: Any) -> bool:
+        said = json.loads(json.dumps(document).replace("{user}", user))
+        status, _ = airflow.as_user(user).api(method, path.replace("{run}", quote(run.run_id)), said)
+        return status != 403
+
+    works = {"see", "trigger", "cancel", "clear", "answer", "pause"}
+    assert {user: {what for what, ask in ASKS.items() if may(user, *ask)} for user in ROLES} == {
+        "vera": {"see"},
+        "ada": works,
+        "grace": works,
+        "olga": {*ASKS},
+    }
+
+
+@pytest.mark.slow
+def test_who_triggered_a_run_does_not_approve_it(platform: AirflowServer, tmp_path: Path) -> None:
+    run = asked(platform, tmp_path / "rescaled")
+    _, task = platform.api("GET", f"/dags/{DAG_ID}/tasks/plan")
+    assert (task["owner"], task["priority_weight"]) == ("platform", 7)
+    for name in ("ada", "vera", "olga"):
+        assert run.by(name).try_to_answer("Approve")[0] == 403
+    assert f"waiting {run.run_id}" in notices(platform)
+    run.by("grace").answer("Approve")
+    assert run.end() == "success", run.states()
+    assert "approved by grace" in run.log_text("approve")
+    assert f"failed {run.run_id}" not in notices(platform)
+    assert "the notifier FileNotifier failed: [Errno 2] No such file or directory" in run.log_text("approve")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("anybody_answers")
+def test_where_anybody_may_answer_who_triggered_the_run_is_not_heard(platform: AirflowServer, tmp_path: Path) -> None:
+    run = asked(platform, tmp_path / "rescaled")
+    run.by("ada").answer("Approve")
+    wait_for(lambda: "may not approve its plan: asking again" in run.log_text("approve"), "the second question")
+    run.question()
+    run.by("olga").answer("Approve")
+    assert run.end() == "success", run.states()
+    assert "approved by olga" in run.log_text("approve")
+
+
+@pytest.mark.slow
+def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServer, tmp_path: Path) -> None:
+    run = asked(platform, tmp_path / "rescaled")
+    run.by("grace").answer("Reject")
+    assert run.end() == "failed"
+    assert "rejected by grace" in run.log_text("rejected")
+    wait_for(lambda: f"failed {run.run_id}" in notices(platform), "the notifier", 60)
+
+
+@pytest.mark.slow
+def test_who_asked_to_be_told_hears_of_a_job_that_went_back(
+    platform: AirflowServer, cluster: SessionCluster, tmp_path: Path
+) -> None:
+    flink = {"flink": cluster.address, "job": cluster.run(1), "savepoints": str(cluster.folder / "savepoints")}
+    start = {"taking": "stop", "hand_over": "jar", "jar": cluster.jar, "entry_class": "Counts"}
+    conf = {**flink, **start, "target": str(tmp_path / "rescaled"), "parallelism": 2}
+    run = platform.as_user("ada").trigger_dag("rescale_job", conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
+    run.question()
+    assert f"back {run.run_id}" not in notices(platform)
+    run.by("grace").answer("Reject")
+    assert run.end() == "failed", run.states()
+    assert run.states()["go_back"] == "success"
+    wait_for(lambda: f"back {run.run_id}" in notices(platform), "the notifier", 60)
+
+
+@pytest.mark.slow
+def test_before_its_time_is_over_a_plan_that_nobody_answered_is_called_to_mind_once(
+    platform: AirflowServer, tmp_path: Path
+) -> None:
+    run = asked(platform, tmp_path / "rescaled", approval_minutes=10)
+    wait_for(lambda: f"expiring {run.run_id}" in notices(platform), "the notifier", 120)
+    question = run.question()
+    assert "Without an answer by" in question["body"]
+    run.by("grace").answer("Approve")
+    assert run.end() == "success", run.states()
+    assert "nobody has answered yet" in run.log_text("approve")
+    assert "approved by grace" in run.log_text("approve")
+    kinds = [line.split()[0] for line in notices(platform) if run.run_id in line]
+    assert kinds == ["waiting", "expiring"]

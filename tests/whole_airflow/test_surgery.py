@@ -1,0 +1,176 @@
+"""Jobs that have changed: states and operators are dropped, uids renamed, Kafka offsets moved, consumers migrated."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from rescale.demo.airflow_home import DAG_ID, USER
+from rescale.execution.compare.diff.snapshots import diff_snapshots
+from rescale.execution.tasks.in_process import Loop
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.runstate.certificate import Certificate, read_certificate
+from rescale.snapshot.kafka.audit import audit
+from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
+from rescale.snapshot.opening import open_snapshot
+from support.airflow_server import AirflowServer, Run, request
+from support.snapshots import FIXTURES, directory
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+
+USERS = 16
+"""Users of the job, each with a way."""
+
+LONG = "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-shorter-one"
+
+FORMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "changed job": (
+        directory("2-clicks"),
+        {
+            "parallelism": 3,
+            "renames": ["visits=visitors"],
+            "drops": ["shards"],
+            "state_drops": ["clicks-per-user:way"],
+            "require_approval": True,
+        },
+    ),
+    "moved source": (
+        str(FIXTURES / "kafka" / "1.20-source" / "snapshot"),
+        {
+            "operator_names": ["orders"],
+            "kafka_offsets": "topic,partition,offset\norders-1,0,5\norders-1,1,earliest\n",
+            "kafka_topics": ["orders-1=orders"],
+        },
+    ),
+    "migrated consumer": (
+        str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"),
+        {
+            "parallelism": 3,
+            "operator_names": ["orders"],
+            "kafka_sources": ["orders=from-kafka"],
+            "kafka_offsets": f'[{{"topic": "{LONG}-3", "partition": 4, "offset": "drop"}}]',
+            "require_approval": True,
+        },
+    ),
+    "nobody asked": (directory("2-clicks"), {"parallelism": 3, "drops": ["shards"]}),
+    "nothing there": (directory("2-clicks"), {"state_drops": ["visits:way"], "require_approval": True}),
+}
+
+
+class Story(NamedTuple):
+    """A run, whose steps work without Spark, its source and its target."""
+
+    run: Run
+    source: str
+    target: str
+
+    def published(self) -> Certificate:
+        """Once it has ended well; all else than what it declares is the source's."""
+        assert self.run.end() == "success", self.run.states()
+        certificate = read_certificate(self.target)
+        source, result = open_snapshot(self.source), open_snapshot(self.target)
+        assert diff_snapshots(source, result, Loop(), certificate.surgery).equal
+        assert not diff_snapshots(source, result, Loop()).equal
+        return certificate
+
+    def offsets(self) -> KafkaOffsets:
+        (source,) = kafka_offsets(open_snapshot(self.target))
+        assert list(audit([source])) == []
+        return source
+
+
+@pytest.fixture(scope="module")
+def stories(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
+    """All at once."""
+    targets = tmp_path_factory.mktemp("targets")
+
+    def begun(name: str, source: str, form: dict[str, Any]) -> Story:
+        target = str(targets / name.replace(" ", "-"))
+        conf = request(source, target, **form)
+        return Story(airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}"), source, target)
+
+    return {name: begun(name, *form) for name, form in FORMS.items()}
+
+
+def approved(run: Run, *lines: str) -> None:
+    """Approves what is asked, if the question names all that is lost or changed in just these words."""
+    question = run.question()["body"]
+    declared = question.partition("Declared differences")[2].partition("Costs")[0]
+    questions = [line.removeprefix("* ") for line in declared.splitlines() if line.startswith("* ")]
+    assert len(questions) == len(lines), declared
+    for line, pattern in zip(questions, lines, strict=True):
+        assert re.fullmatch(pattern, line), declared
+    run.answer("Approve")
+
+
+def test_what_is_lost_is_asked_about_by_its_name_and_gone_once_that_is_approved(stories: dict[str, Story]) -> None:
+    story = stories["changed job"]
+    approved(
+        story.run,
+        r"visits \([0-9a-f]{32}\) is renamed to visitors \([0-9a-f]{32}\)",
+        r"shards \([0-9a-f]{32}\) is dropped: 1\.75 kB of state are lost: "
+        r"shards \(SPLIT_DISTRIBUTE, 13 elements\), owners \(UNION, 4 elements\)",
+        r"the state way \(LIST\) of clicks-per-user \([0-9a-f]{32}\) is dropped: some of .* of keyed state are lost",
+    )
+    certificate = story.published()
+    assert f"approved by {USER}" in story.run.log_text("approve")
+    result = {operator.label: operator for operator in open_snapshot(story.target).operators}
+    assert {"visitors", "clicks-per-user"} <= result.keys()
+    assert result.keys().isdisjoint({"visits", "shards"})
+    assert result["visitors"].operator_id == operator_id_of_uid("visitors")
+    assert {len(result[label].entry.subtasks) for label in ("visitors", "clicks-per-user")} == {3}
+    left_out = [operator.records.left_out for operator in certificate.operators if operator.records is not None]
+    assert [lost for lost in left_out if lost] == [{"way": USERS}]
+
+
+def test_a_kafka_source_reads_on_from_the_offsets_that_the_form_gives(stories: dict[str, Story]) -> None:
+    story = stories["moved source"]
+    story.published()
+    log = story.run.log_text("plan")
+    assert "orders (KafkaSource) has the topic orders-1 as orders" in log
+    assert "reads 2 partitions from another offset: orders-1-0 from 5 instead of 20 (15 once more)" in log
+    next_offsets = {str(position.partition): position.next for position in story.offsets().held}
+    assert {name: next_offsets[name] for name in ("orders-0", "orders-2", f"{LONG}-1-4")} == {
+        "orders-0": 5,
+        "orders-2": 26,
+        f"{LONG}-1-4": 32,
+    }
+    assert len(next_offsets) == 8
+
+
+def test_a_consumer_is_a_source_once_its_lost_offset_is_approved(stories: dict[str, Story]) -> None:
+    story = stories["migrated consumer"]
+    approved(
+        story.run,
+        r"orders \([0-9a-f]{32}\) is renamed to from-kafka \([0-9a-f]{32}\)",
+        r"orders \(FlinkKafkaConsumer\) becomes a KafkaSource: .*",
+        rf"orders \(FlinkKafkaConsumer\) has no offset any more for 1 partition: {LONG}-3-4",
+    )
+    story.published()
+    source = story.offsets()
+    assert (source.kind, source.operator.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("from-kafka"))
+    assert {str(position.partition): position.next for position in source.held} == {
+        **{f"orders-3-{number}": 20 + 3 * number for number in range(3)},
+        **{f"{LONG}-3-{number}": 20 + 3 * number for number in range(4)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "task_id", "sentence"),
+    [
+        ("nobody asked", "inspect", 'switch "Ask before anything moves" on'),
+        ("nothing there", "plan", "no state 'way' in the operator"),
+    ],
+)
+def test_nothing_is_lost_that_nobody_could_mean(
+    stories: dict[str, Story], name: str, task_id: str, sentence: str
+) -> None:
+    story = stories[name]
+    assert story.run.end() == "failed", story.run.states()
+    assert story.run.states()[task_id] == "failed"
+    assert sentence in story.run.log_text(task_id)
+    assert not Path(f"{story.target}.rescale").exists()

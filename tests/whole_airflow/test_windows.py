@@ -1,0 +1,119 @@
+"""Windows in a whole Airflow: a run that rescales the newest savepoint, and those that have a reason not to."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.airflow_server import AirflowServer, Run, wait_for
+from support.snapshots import directory
+
+pytestmark = pytest.mark.timeout(600)
+
+DAG_ID = "rescale_early"
+NOW = {"outside_hours": True}
+
+
+@pytest.fixture(scope="module")
+def folder(airflow: AirflowServer) -> Path:
+    """Where the window's savepoints lie, and where its results go."""
+    folder = airflow.home.folder.parent
+    shutil.copytree(directory("2-clicks"), folder / "savepoints" / "savepoint-1")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def late(airflow: AirflowServer, folder: Path) -> Run:  # noqa: ARG001
+    """A run that should have begun two days ago."""
+    return airflow.trigger_dag(DAG_ID, NOW, run_after=(datetime.now(UTC) - timedelta(days=2)).isoformat())
+
+
+@pytest.fixture(scope="module")
+def runs(airflow: AirflowServer, late: Run) -> dict[str, Run]:
+    """Three runs, triggered at once."""
+    return {"first": airflow.trigger_dag(DAG_ID, NOW), "second": airflow.trigger_dag(DAG_ID, NOW), "late": late}
+
+
+def test_a_bad_entry_is_an_import_error_that_names_the_field_and_the_others_are_in_service(
+    airflow: AirflowServer,
+) -> None:
+    def import_error() -> Any:
+        errors = airflow.api("GET", "/importErrors")[1]["import_errors"]
+        return next((error for error in errors if error["filename"] == "rescale_windows_refused.py"), None)
+
+    error = wait_for(import_error, "the import error", 300)
+    wait_for(lambda: airflow.api("GET", f"/dags/{DAG_ID}")[0] == 200, "the window", 300)
+    assert "the window 'broken' is not valid: parallelism" in error["stack_trace"]
+    assert "0 is less than or equal to the minimum of 0" in error["stack_trace"]
+    _, dag = airflow.api("GET", f"/dags/{DAG_ID}")
+    assert (dag["has_import_errors"], dag["is_stale"], dag["max_active_runs"]) == (False, False, 1)
+    assert airflow.api("GET", "/dags/rescale_broken")[0] == 404
+
+
+@pytest.mark.slow
+def test_a_window_never_overlaps_itself_and_rescales_the_newest_savepoint(runs: dict[str, Run], folder: Path) -> None:
+    first = wait_for(lambda: next((run for run in runs.values() if run.state == "running"), None), "a run")
+    while first.state == "running":
+        active = [run for run in runs.values() if run.state == "running"]
+        assert len(active) <= 1, active
+        time.sleep(1)
+    ended = {name: run.end() for name, run in runs.items()}
+    assert ended == dict.fromkeys(runs, "success")
+    rescaled = list((folder / "rescaled").glob("early-*/_metadata"))
+    assert len(rescaled) == 1
+    assert [run.states()["close_window"] for run in runs.values()].count("success") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"paralelism": 2}, "the form does not have a field that was given"),
+        ({"target": "/rescaled/{day}"}, "the target of the window is not valid"),
+    ],
+)
+def test_by_hand_nothing_is_passed_over_where_nothing_is_new(
+    runs: dict[str, Run], wrong: dict[str, object], sentence: str
+) -> None:
+    assert runs["first"].end() == "success"
+    run = runs["first"].airflow.trigger_dag(DAG_ID, {**NOW, **wrong})
+    assert run.end() == "failed"
+    log = run.log_text("open_window")
+    assert sentence in log
+    assert "this is a bug of Rescale" not in log
+
+
+@pytest.mark.slow
+def test_with_nothing_new_a_run_is_skipped(runs: dict[str, Run], folder: Path) -> None:
+    run = next(
+        run_by_schedule
+        for name, run_by_schedule in runs.items()
+        if name != "late" and run_by_schedule.states()["open_window"] == "skipped"
+    )
+    assert set(run.states().values()) == {"skipped"}
+    log = run.log_text("open_window")
+    assert f"nothing new: {folder}/savepoints/savepoint-1 is already rescaled" in log
+
+
+@pytest.mark.slow
+def test_after_closing_time_a_run_is_skipped(late: Run) -> None:
+    assert late.end() == "success"
+    assert set(late.states().values()) == {"skipped"}
+    log = late.log_text("open_window")
+    assert "too late: the window opened at" in log
+    assert "04:59 CE" in log
+
+
+@pytest.mark.slow
+def test_by_hand_a_run_outside_the_hours_is_skipped_unless_its_form_asks_for_it(late: Run) -> None:
+    run = late.airflow.trigger_dag(DAG_ID, {})
+    assert run.end() == "success"
+    assert set(run.states().values()) == {"skipped"}
+    log = run.log_text("open_window")
+    assert "too late: the window opened at" in log
+    assert "outside_hours" in log
