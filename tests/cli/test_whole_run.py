@@ -18,6 +18,7 @@ from big_savepoint import write_savepoint
 from rescale.planning.little_work import LITTLE_BYTES
 from rescale.runstate.step import STEPS_OF_A_RUN
 from support.needs import need
+from support.slow import gate, slow
 from support.snapshots import directory
 from support.watching import Watch
 
@@ -120,8 +121,7 @@ def test_sigterm_ends_it_as_ctrl_c_does(tmp_path: Path) -> None:
         wait_for(lambda: not watch.processes(), 30)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.slow
+@pytest.mark.parametrize("number", [gate(signal.SIGINT), slow(signal.SIGKILL)])
 def test_one_spark_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     command_line = command(large, target, "--max-parallelism", "1000")

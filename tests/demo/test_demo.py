@@ -67,6 +67,7 @@ def started() -> Iterator[Callable[..., Running]]:
             process.kill()
 
 
+@pytest.mark.gate
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # the first time, 240 MB of jars are fetched
 def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Callable[..., Running]) -> None:

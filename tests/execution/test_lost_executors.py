@@ -17,6 +17,7 @@ from support.resuming import assert_right
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
+@pytest.mark.gate
 def test_a_run_that_loses_an_executor_in_each_stage_publishes(tmp_path: Path) -> None:
     need("java", "Spark runs on a JVM (17 or newer)")
     source, target = snapshots.directory("2-clicks"), str(tmp_path / "target")

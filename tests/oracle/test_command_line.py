@@ -14,6 +14,7 @@ from oracle.harness import Flink, Job
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support.s3 import S3Server
+from support.slow import gate, slow
 
 EVERYTHING = Job("everything", parallelism=4, parameters={"seed": 8}, max_parallelism=128)
 RAW = EVERYTHING.with_(parameters={"seed": 8, "raw_keyed": 1, "raw_operator": 1})
@@ -29,16 +30,14 @@ def rescale(*arguments: str) -> dict[str, Any]:
     return answer
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flink", "job", "kind", "after"),
     [
-        ("flink_1_20", EVERYTHING, "canonical", 3),
-        ("flink_2", RAW, "native", 6),
-        ("flink_2", LAZY, "canonical", 7),
+        slow("flink_1_20", EVERYTHING, "canonical", 3, id="canonical"),
+        gate("flink_2", RAW, "native", 6, id="heap with raw state"),
+        slow("flink_2", LAZY, "canonical", 7, id="other headers, compressed"),
     ],
     indirect=["flink"],
-    ids=["canonical", "heap with raw state", "other headers, compressed"],
 )
 def test_a_run_on_local_files(flink: Flink, tmp_path: Path, job: Job, kind: str, after: int) -> None:
     source = str(flink.snapshot(job, tmp_path / "source", kind))
@@ -71,6 +70,7 @@ def test_a_run_to_another_max_parallelism(flink_1_20: Flink, tmp_path: Path) -> 
     assert certificate["operators"] == stored["operators"]
 
 
+@pytest.mark.gate
 @pytest.mark.slow
 def test_a_run_from_files_to_s3(flink_1_20: Flink, s3: S3Server, tmp_path: Path) -> None:
     bucket = s3.new_bucket("cli")

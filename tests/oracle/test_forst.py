@@ -20,6 +20,7 @@ JOB = everything(3).with_(backend="forst")
 ASYNCHRONOUS = graph("sql", 2).with_(backend="forst", configuration={"table.exec.async-state.enabled": "true"})
 
 
+@pytest.mark.gate
 @pytest.mark.slow
 def test_flink_goes_on_from_state_of_forst(flink_2: Flink, tmp_path: Path) -> None:
     source = flink_2.snapshot(JOB, tmp_path / "source", "native")

@@ -14,6 +14,7 @@ from rescale.snapshot.opening import open_snapshot
 from support.bootstrapping import bootstrapped, expected_lines, read_savepoint, write_savepoint
 from support.needs import need
 from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import gate, slow
 
 
 @pytest.fixture
@@ -23,8 +24,7 @@ def flink(request: pytest.FixtureRequest) -> Iterator[Flink]:
         yield flink
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("flink", "backend"), [("1.20", "hashmap"), ("2", "rocksdb")], indirect=["flink"])
+@pytest.mark.parametrize(("flink", "backend"), [slow("1.20", "hashmap"), gate("2", "rocksdb")], indirect=["flink"])
 def test_bootstrapped_state_is_rescaled_and_bootstrapped_again(flink: Flink, tmp_path: Path, backend: str) -> None:
     source, target, again = (tmp_path / name for name in ("source", "target", "again"))
     job = bootstrapped(users=400, max_parallelism=128).with_(backend=backend)

@@ -13,10 +13,10 @@ from rescale.storage.locations import join
 from rescale.storage.store import Store, open_store
 from rescale.text.errors import RequestError, SnapshotError, StoreError
 from support.s3 import S3Server
-from support.slow import slow
+from support.slow import gate
 
 
-@pytest.fixture(params=["local", "s3", slow("uses_strict_s3")])
+@pytest.fixture(params=["local", "s3", gate("uses_strict_s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty directory."""
     if request.param == "local":
@@ -159,7 +159,7 @@ def test_the_store_copies(store: Store, home: str) -> None:
     assert versions[0] == versions[1]
 
 
-@pytest.mark.parametrize("home", ["local", slow("uses_strict_s3")], indirect=True)
+@pytest.mark.parametrize("home", ["local", gate("uses_strict_s3")], indirect=True)
 def test_a_file_that_changed_is_not_copied(store: Store, home: str) -> None:
     uri, data = join(home, "source"), b"before" * (1 << 20)
     store.put(uri, data)

@@ -1,4 +1,7 @@
-"""Slow cases, which run only with `-m slow`: further samples of behaviour that other cases always show."""
+"""Slow cases, which run only with `-m slow`: further samples of behaviour that other cases always show.
+
+A few slow cases show what no quick case does. They are marked as `gate` too, and `.ci/run` runs them.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,11 @@ def slow(*values: object, id: str | None = None) -> ParameterSet:  # noqa: A002
     return pytest.param(*values, id=id, marks=pytest.mark.slow)
 
 
+def gate(*values: object, id: str | None = None) -> ParameterSet:  # noqa: A002
+    """A slow case for `parametrize` that the gate runs, too."""
+    return pytest.param(*values, id=id, marks=[pytest.mark.slow, pytest.mark.gate])
+
+
 def slow_but(quick: Callable[[T], bool], cases: Iterable[T]) -> list[ParameterSet]:
     """The cases for `parametrize`: those that are not `quick` are slow. Some must be, or nothing always runs."""
     listed = list(cases)
@@ -25,19 +33,22 @@ def slow_but(quick: Callable[[T], bool], cases: Iterable[T]) -> list[ParameterSe
     return [pytest.param(case) if quick(case) else slow(case) for case in listed]
 
 
-def lines_in_turn(quick: Callable[[T], bool], cases: Iterable[T]) -> list[ParameterSet]:
+def lines_in_turn(
+    quick: Callable[[T], bool], cases: Iterable[T], in_gate: Callable[[T], bool] = lambda _: False
+) -> list[ParameterSet]:
     """(fixture of a release line, case) for `parametrize`.
 
-    What is quick runs on the newest line, and slowly on the older one. The others, which are many, take the lines in
-    turn, and that is enough: every value of a dimension occurs in several of them.
+    What is quick runs on the newest line, and slowly on the older one, which the gate asks for. The others, which are
+    many, take the lines in turn, and that is enough: every value of a dimension occurs in several of them. Those
+    that are `in_gate` show what no quick one does.
     """
     pairs: list[ParameterSet] = []
     turns = cycle(("flink_1_20", "flink_2"))
     for case in cases:
         if quick(case):
-            pairs += [slow("flink_1_20", case), pytest.param("flink_2", case)]
+            pairs += [gate("flink_1_20", case), pytest.param("flink_2", case)]
         else:
-            pairs.append(slow(next(turns), case))
+            pairs.append((gate if in_gate(case) else slow)(next(turns), case))
     return pairs
 
 

@@ -101,6 +101,7 @@ def test_a_rejected_plan_is_red_and_leaves_nothing(rejected: Asked) -> None:
     assert b"report.html no longer exists" in page
 
 
+@pytest.mark.gate
 @pytest.mark.slow
 @pytest.mark.usefixtures("late")
 def test_an_approved_plan_is_carried_out(ask: Callable[[float], Asked]) -> None:

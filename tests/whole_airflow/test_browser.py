@@ -52,6 +52,7 @@ def ended(pages: Pages, run: Run) -> str:
     return run.end()
 
 
+@pytest.mark.gate
 def test_the_form_asks_for_source_and_target(pages: Pages) -> None:
     pages.open_form()
     assert not pages.can_be_triggered

@@ -98,6 +98,7 @@ def stories(begin: Callable[..., Story], nothing_fails: Story) -> Stories:
     return {"refused": refused, "rejected": rejected, "cancelled": cancelled, "nothing": nothing_fails, **others}
 
 
+@pytest.mark.gate
 def test_what_goes_right_ends_at_the_new_shape(nothing_fails: Story, cluster: SessionCluster) -> None:
     run, job_id, _ = nothing_fails
     assert run.end(_PATIENCE_SECONDS) == "success", run.states()
