@@ -12,7 +12,7 @@ from fuzzing.limits import little_memory, little_time
 from fuzzing.outcomes import ends_otherwise
 from fuzzing.subject import try_out
 from fuzzing.table import NAMES, subject_of
-from support.records import TESTS
+from support.readme import ROOT
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -36,7 +36,7 @@ def test_a_seed_is_understood(name: str) -> None:
 def test_what_ends_otherwise_in_machine_code_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, data in enumerate(kept("key_groups")[:5]):
         (tmp_path / str(number)).write_bytes(data)
-    monkeypatch.setenv("PYTHONPATH", f"{TESTS}:{TESTS.parent / 'jobs'}")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests'}:{ROOT / 'jobs'}")
     assert ends_otherwise("key_groups", tmp_path) == []
     program = outcomes._outcomes
 

@@ -19,7 +19,6 @@ from random import Random
 from oracle.distribution import LINES
 from oracle.harness import Flink, Job
 from support.pipeline import execute_without_spark, plan_rescale
-from support.records import append_record
 
 _FORMATS = ("canonical", "rocksdb", "keep")
 _MAXIMA = (8, 10, 64, 128, 129, 256, 1000)
@@ -150,7 +149,6 @@ def main() -> int:
         "--histories", type=int, default=1, metavar="N", help="how many are played, one after the other"
     )
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
     arguments = parser.parse_args()
     running: dict[str, Flink] = {}
     compared = 0
@@ -169,9 +167,6 @@ def main() -> int:
             flink.close()
     number = arguments.histories * arguments.rounds
     print(f"{number} rounds, {compared} things compared, no difference")
-    if arguments.record:
-        counts = {"histories": arguments.histories, "rounds": number, "things compared": compared, "differences": 0}
-        append_record("rounds", " ".join(["python -m oracle.long_history", *sys.argv[1:]]), counts)
     return 0
 
 

@@ -14,11 +14,12 @@ from support.edited import edit, repointed
 from support.needs import need
 from support.pipeline import execute, plan_rescale, rescale_snapshot
 from support.s3 import S3Server, put_files, somebodys_store
+from support.slow import gate, slow
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=LINES.values())
+@pytest.fixture(scope="module")
 def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flink]:
     need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     need("mvn", "Flink's S3 file system comes from Maven")
@@ -26,7 +27,16 @@ def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flin
         yield flink
 
 
-@pytest.mark.parametrize(("kind", "maximum"), [("native", 128), ("canonical", 1000)])
+@pytest.mark.parametrize(
+    ("flink_with_s3", "kind", "maximum"),
+    [
+        slow(LINES["1.20"], "native", 128),
+        slow(LINES["1.20"], "canonical", 1000),
+        slow(LINES["2"], "native", 128),
+        gate(LINES["2"], "canonical", 1000),
+    ],
+    indirect=["flink_with_s3"],
+)
 def test_flink_restores_straight_from_s3(
     flink_with_s3: Flink, s3: S3Server, tmp_path: Path, kind: str, maximum: int
 ) -> None:

@@ -15,7 +15,6 @@ from functools import partial
 
 from simulation.playing import Tally, chunks, play_all, side_by_side
 from simulation.script import has_native_state
-from support.records import PAGE, append_record, page_with, table
 
 
 def main() -> int:
@@ -25,31 +24,21 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="how many processes play them")
     parser.add_argument("--bugs", action="store_true", help="plant bugs, and say which check finds each in N histories")
     parser.add_argument("--native", action="store_true", help="of these, only histories of native state")
-    parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
-    parser.add_argument("--table", action="store_true", help="make the table in tests/README.md of all records")
     parser.add_argument("--verbose", action="store_true", help="tell every history, not only one that went wrong")
     arguments = parser.parse_args()
-    if arguments.table:
-        PAGE.write_text(page_with(table(), PAGE.read_text()))
-        return 0
     if os.environ.get("PYTHONHASHSEED") != "0":
         again = [sys.executable, "-m", "simulation", *sys.argv[1:]]
         os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
     seeds: Sequence[int] = range(arguments.first, arguments.first + arguments.seeds)
     if arguments.native:
         seeds = [*filter(has_native_state, seeds)]
-    code, sort, counts = (
-        _hunt(seeds, arguments.workers)
-        if arguments.bugs
-        else _play(seeds, arguments.workers, verbose=arguments.verbose)
-    )
-    if arguments.record:
-        append_record(sort, " ".join(["python -m simulation", *sys.argv[1:]]), counts)
-    return code
+    if arguments.bugs:
+        return _hunt(seeds, arguments.workers)
+    return _play(seeds, arguments.workers, verbose=arguments.verbose)
 
 
-def _play(seeds: Sequence[int], workers: int, *, verbose: bool) -> tuple[int, str, dict[str, int]]:
-    """Exit code, and what is recorded."""
+def _play(seeds: Sequence[int], workers: int, *, verbose: bool) -> int:
+    """Play histories, print how they ended, and return the exit code."""
     begun, begun_at = _processor_seconds(), time.monotonic()
     total = Tally()
     for tally in side_by_side(partial(play_all, verbose=verbose), chunks(seeds), workers):
@@ -63,13 +52,7 @@ def _play(seeds: Sequence[int], workers: int, *, verbose: bool) -> tuple[int, st
         print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
     if total.broken:
         print(f"{len(total.broken)} broke a promise; again: python -m simulation --seeds 1 --first {total.broken[0]}")
-    ended = {
-        how: sum(count for what, count in total.ways.items() if what.startswith(how))
-        for how in ("published", "refused")
-    }
-    counts = {"histories": len(seeds), "of native state": sum(map(has_native_state, seeds)), **ended}
-    counts |= {"that broke a promise": len(total.broken), "faults injected": sum(total.injected.values())}
-    return 1 if total.broken else 0, "histories", counts
+    return 1 if total.broken else 0
 
 
 def _processor_seconds() -> float:
@@ -77,8 +60,8 @@ def _processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _hunt(seeds: Sequence[int], workers: int) -> tuple[int, str, dict[str, int]]:
-    """A line for every bug; exit code, and what is recorded."""
+def _hunt(seeds: Sequence[int], workers: int) -> int:
+    """Plant bugs, print a line for each, and return the exit code."""
     from simulation.bugs.table import BUGS, INSTEAD, hunt_by_name
 
     missed = []
@@ -93,9 +76,7 @@ def _hunt(seeds: Sequence[int], workers: int) -> tuple[int, str, dict[str, int]]
             said = outcome.broken.replace("\n", " ")[:160]
             print(f"{name}\n    seed {outcome.seed}, history {outcome.played}: {said}", flush=True)
     print(f"{len(BUGS)} bugs planted; {len(INSTEAD)} stand behind other checks; not found: {missed or 0}")
-    found_by = len(BUGS) - len(INSTEAD) - len(missed)
-    counts = {"planted": len(BUGS), "found by histories": found_by, "found by other checks": len(INSTEAD)}
-    return 1 if missed else 0, "bugs", {**counts, "not found": len(missed)}
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

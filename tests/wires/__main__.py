@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from support.records import append_record
 from wires.processes import in_a_fork, in_a_process
 from wires.rescaling import Outcome, home_of_wires
 
@@ -29,7 +28,6 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=1e9, metavar="M", help="after which no further run begins")
     parser.add_argument("--forks", action="store_true", help="run forks of one process, which cost a tenth")
-    parser.add_argument("--record", action="store_true", help="leave a record of this run in tests/record")
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.runs)
     ways: Counter[str] = Counter()
@@ -60,13 +58,6 @@ def main() -> int:
     print(f"{happened.total()} mishaps, {copies} of them to copies that the store makes")
     for title, counts in (("how they ended", ways), ("what happened on the way", happened)):
         print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
-    if arguments.record:
-        rate = f"runs with {arguments.rate:.0%} of requests disturbed"
-        counts = {rate: played, "of runs in real processes": 0 if arguments.forks else played}
-        counts |= {"ended with exit code 1 and published later": played - ways["published at once"] - len(broken)}
-        counts |= {"broke a promise": len(broken), "requests": requests}
-        counts |= {"mishaps": happened.total(), "mishaps of the store's copies": copies}
-        append_record("wires", " ".join(["python -m wires", *sys.argv[1:]]), counts)
     return 1 if broken else 0
 
 
