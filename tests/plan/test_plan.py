@@ -55,6 +55,12 @@ def test_the_same_snapshot_and_request_give_the_same_plan(name: str) -> None:
     assert make_plan(fresh, request).digest == plan_of(name, "3").digest
 
 
+def test_a_warning_is_no_part_of_what_the_digest_covers() -> None:
+    plan = plan_of("2-source", "3")
+    assert replace(plan, warnings=("another sentence",)).digest == plan.digest
+    assert replace(plan, checkpoint_id=plan.checkpoint_id + 1).digest != plan.digest
+
+
 def test_names_that_no_operator_goes_by_change_nothing() -> None:
     uids = [*((o.operator_id, o.label) for o in opened("2-raw").operators), ("ab" * 16, "misspelt")]
     fresh = open_snapshot(directory("2-raw"), uids=uids)

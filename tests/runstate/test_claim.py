@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from rescale.execution.tasks.in_process import Loop
 from rescale.plan.plan import Plan
+from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim, planned_names
 from rescale.runstate.places import places_of
 from rescale.runstate.removal import discard
@@ -38,6 +40,16 @@ def test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed(
     assert all(file in planned_names(plan) for file in written)
     claim(plan)
     assert not execute_without_spark(plan).already
+
+
+def test_a_run_is_resumed_by_a_release_that_words_its_warnings_differently(tmp_path: Path) -> None:
+    plan = plan_rescale(FINISHED, str(tmp_path / "target"), ["3"])
+    before = replace(plan, warnings=("the sentence of an earlier release",))
+    move(before, Loop())
+    written = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
+    assert not execute_without_spark(plan).already
+    assert {name(entry.uri) for entry in open_store(plan.target).list(plan.target)} == {*written, "_metadata"}
+    assert read_certificate(plan.target).warnings == plan.warnings
 
 
 def test_files_of_others_are_nobodys_to_write_over(tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
 """The plan: a value that assigns bytes of source files to new state streams.
 
 The same snapshot and request give the same plan and the same digest. All later steps only execute the plan, so the
-bytes of the result depend on nothing else.
+bytes of the result depend on nothing else. The digest, which names the files of the result, covers all that the plan
+decides. The warnings are sentences about it, and no part of it: a release that words one differently resumes the runs
+of the release before.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -26,7 +28,7 @@ from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.contract import Pin
 from rescale.text.errors import SnapshotError
 
-FORMAT = 13
+FORMAT = 14
 
 
 class SourceFile(NamedTuple):
@@ -65,8 +67,8 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the plan's JSON, in hex."""
-        return hashlib.sha256(plan_to_json(self)).hexdigest()
+        """SHA-256 of the JSON of the plan without its warnings, in hex."""
+        return hashlib.sha256(plan_to_json(replace(self, warnings=()))).hexdigest()
 
     @property
     def key_hashes(self) -> dict[str, str]:

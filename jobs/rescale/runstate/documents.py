@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Any
 
@@ -94,15 +93,14 @@ def load_plan(uri: str) -> Plan:
 
 
 def _read_plan(uri: str) -> Plan:
-    """Read the plan, and compare its bytes with the digest in its name, which two misreads never agree on."""
-    document = read_document(uri)
-    named, digest = _OF_PLAN.fullmatch(name(uri)), hashlib.sha256(document).hexdigest()
-    if named is not None and named[1] != digest:
+    """Read the plan, and compare its digest with the one in its name, which two misreads never agree on."""
+    plan, named = plan_from_json(read_document(uri), uri), _OF_PLAN.fullmatch(name(uri))
+    if named is not None and named[1] != plan.digest:
         raise SnapshotError(
             "the plan was changed after it was written: its digest is not the one in its name",
             path=uri,
             expected=named[1],
-            found=digest,
-            advice="plan again: the file was damaged or edited, or written by another version of Rescale",
+            found=plan.digest,
+            advice="plan again: the file was damaged or edited",
         )
-    return plan_from_json(document, uri)
+    return plan
