@@ -3,7 +3,7 @@
     python benchmarks/task_costs.py [--gigabytes 0.3] [--value-size 1000] [--json FILE] [--directory DIR]
 
 All tasks run in this process, one after the other, so that each is measured alone; the second of two rounds counts.
-Tests compare the estimates for clusters with these costs (`tests/insight/task_costs.json`).
+The rates of `rescale.insight.durations` come from them.
 """
 
 from __future__ import annotations

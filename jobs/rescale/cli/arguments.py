@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rescale.cli.completion import complete_operators
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
-from rescale.insight.cluster import AMAZON, VARIABLE, Cluster, cluster_of_environment
+from rescale.insight.cluster import VARIABLE, Cluster, cluster_of_environment
 from rescale.options.asked import request_of_values
 from rescale.options.command_line import add_options, values_of
 from rescale.options.option import Group, Option
@@ -107,17 +107,11 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     )
     cluster.add_argument("--scratch", metavar="SIZE", help="disk space of each executor, such as 200Gi")
     cluster.add_argument("--driver-memory", metavar="SIZE", help="memory limit of the driver's pod, such as 4Gi")
-    cluster.add_argument(
-        "--prices",
-        metavar="WRITES,READS",
-        help="price in dollars of 1000 S3 requests that write or list, and of 1000 that read (default: "
-        f"{AMAZON.writes},{AMAZON.reads}, Amazon's in us-east-1)",
-    )
 
 
 def cluster_of(arguments: argparse.Namespace) -> Cluster | None:
     """Return the cluster that the options of `add_cluster` describe, or None without any of them."""
-    names = ("executors", "cores", "bandwidth", "scratch", "driver-memory", "prices")
+    names = ("executors", "cores", "bandwidth", "scratch", "driver-memory")
     return cluster_of_environment(os.environ, {name: vars(arguments)[name.replace("-", "_")] for name in names})
 
 

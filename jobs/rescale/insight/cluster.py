@@ -21,18 +21,6 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i|)B?(?:/s)?")
 
 
 @dataclass(frozen=True)
-class Prices:
-    """Dollars for a thousand requests to S3 that write or list, and that read."""
-
-    writes: float
-    reads: float
-
-
-AMAZON = Prices(writes=0.005, reads=0.0004)
-"""S3 Standard in us-east-1 (https://aws.amazon.com/s3/pricing, Requests & data retrievals)."""
-
-
-@dataclass(frozen=True)
 class Cluster:
     """`executors` of `cores` each, with `bandwidth` bytes a second for each executor in either direction.
 
@@ -45,7 +33,6 @@ class Cluster:
     bandwidth: int = 625_000_000
     scratch: int | None = None
     driver_memory: int | None = None
-    prices: Prices = AMAZON
 
     @property
     def slots(self) -> int:
@@ -102,9 +89,6 @@ def cluster_of_environment(
 _MOST_DIGITS = 20
 """Digits of the largest number that is read: Python refuses to convert numbers with thousands of them."""
 
-_MOST_DOLLARS = 1_000_000
-"""Highest price of a thousand requests that is read."""
-
 
 def _number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS or not int(text):
@@ -137,16 +121,6 @@ def rate_of(text: str, option: str) -> int:
     return rate
 
 
-def _prices(name: str, text: str) -> Prices:
-    try:
-        dollars = [float(part) for part in text.split(",")]
-    except ValueError:
-        dollars = []
-    if len(dollars) != 2 or not all(0 <= price <= _MOST_DOLLARS for price in dollars):  # "nan" is a number to Python
-        raise _misread(name, "dollars for a thousand requests that write, and that read, such as 0.005,0.0004", text)
-    return Prices(writes=dollars[0], reads=dollars[1])
-
-
 def _misread(name: str, expected: str, text: str) -> RequestError:
     return RequestError(
         f"the value of {name} of the cluster cannot be read", expected=expected, found=text, advice=_WHERE_IT_STANDS
@@ -159,5 +133,4 @@ _READ: dict[str, Callable[[str, str], Any]] = {
     "bandwidth": _size,
     "scratch": _size,
     "driver-memory": _size,
-    "prices": _prices,
 }

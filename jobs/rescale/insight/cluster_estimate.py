@@ -35,6 +35,10 @@ EACH_FILE, EACH_RANGE, EACH_UNIT, EACH_PART, EACH_TASK = 30_000, 1_200, 500, 60,
 """Memory in the driver, in bytes: for a file (handles, headers and its comparison), a write range, a unit to copy, the
 receipt of a part, and a task in Spark's scheduler."""
 
+WRITE_DOLLARS, READ_DOLLARS = 0.005 / 1000, 0.0004 / 1000
+"""Price of a request that writes or lists, and of one that reads: S3 Standard in us-east-1
+(https://aws.amazon.com/s3/pricing, Requests & data retrievals)."""
+
 PARTS_IN_MEMORY = 8
 """Parts of a file that each core holds while it copies: four at once, each in pieces and whole."""
 
@@ -104,7 +108,6 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     largest_write = max((stage.most_bytes for stage in run if stage.shuffled), default=0)
     scratch = -(-rekeyed // cluster.executors) + cluster.cores * largest_write
     driver = _driver_memory(work, run)
-    prices = cluster.prices
     return ClusterEstimate(
         bytes=work.bytes,
         seconds=working + starting,
@@ -113,7 +116,7 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
         shuffle=sum(stage.shuffled for stage in run) // cluster.executors,
         scratch=scratch,
         requests=EstimatedRequests(writes, reads),
-        dollars=(writes * prices.writes + reads * prices.reads) / 1000,
+        dollars=writes * WRITE_DOLLARS + reads * READ_DOLLARS,
         driver_memory=driver,
         misfits=tuple(_misfits(work, cluster, scratch, driver)),
     )
