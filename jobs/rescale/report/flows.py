@@ -1,16 +1,13 @@
 """Bytes that go from each old subtask to each new one, by key group.
 
-The new key group of a record depends on its old one and on both max parallelisms. If the max parallelism stays, so does
-the key group. If the new maximum divides the old one, the new key group is the old one modulo the new maximum. For any
-other maximum the two key groups leave the same remainder modulo the greatest common divisor of both maxima, and all
-such new key groups are equally likely.
+If the max parallelism stays, so does the key group of a record. If the new maximum divides the old one, the new key
+group is the old one modulo the new maximum. Any other maximum tears key groups apart, and there are no flows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
 from rescale.flink.key_groups import key_group_range, subtask_of_key_group
@@ -56,9 +53,14 @@ def loads(sizes: Sequence[int], parallelism: int) -> list[int]:
     return [ends[end] - ends[first] for first, end in pairwise(KeyedShape(parallelism, len(sizes)).starts)]
 
 
+def stays_together(old: KeyedShape, new: KeyedShape) -> bool:
+    """Return whether all records of a key group have the same new key group."""
+    return old.max_parallelism % new.max_parallelism == 0
+
+
 def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
-    """Yield the runs of key groups that stay together; none if the new max parallelism does not divide the old one."""
-    if old.max_parallelism % new.max_parallelism:
+    """Yield the runs of key groups that stay together; none if no key group does."""
+    if not stays_together(old, new):
         return
     rounds = range(0, old.max_parallelism, new.max_parallelism)
     cuts = sorted({*old.starts, *(start + turn for turn in rounds for start in new.starts)})
@@ -68,7 +70,7 @@ def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
 
 
 def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, most: int) -> npt.NDArray[np.float64]:
-    """Return the bytes that go from each old subtask (row) to each new one (column).
+    """Return the bytes that go from each old subtask (row) to each new one (column), for shapes that have `flows`.
 
     The matrix has at most `most` rows and columns: neighbouring subtasks share one if there are more.
     """
@@ -80,12 +82,6 @@ def flow_matrix(sizes: Sequence[int], old: KeyedShape, new: KeyedShape, most: in
         return owners * min(most, shape.parallelism) // shape.parallelism
 
     rows, columns = min(most, old.parallelism), min(most, new.parallelism)
-    if old.max_parallelism % new.max_parallelism == 0:
-        below = places(new)[np.arange(old.max_parallelism) % new.max_parallelism]
-        cells = places(old) * columns + below
-        return np.bincount(cells, np.asarray(sizes, float), rows * columns).astype(float).reshape(rows, columns)
-    classes = gcd(old.max_parallelism, new.max_parallelism)
-    held, spread = np.zeros((rows, classes)), np.zeros((classes, columns))
-    np.add.at(held, (places(old), np.arange(old.max_parallelism) % classes), np.asarray(sizes, float))
-    np.add.at(spread, (np.arange(new.max_parallelism) % classes, places(new)), classes / new.max_parallelism)
-    return held @ spread
+    below = places(new)[np.arange(old.max_parallelism) % new.max_parallelism]
+    cells = places(old) * columns + below
+    return np.bincount(cells, np.asarray(sizes, float), rows * columns).astype(float).reshape(rows, columns)

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from rescale.insight.shapes import HotKeyGroup
 from rescale.report.detail import Detail
 from rescale.report.figures import KeyGroupMap, Mark, Matrix, Ribbon, Share, Strip
-from rescale.report.flows import KeyedShape, flow_matrix, flows, loads
+from rescale.report.flows import KeyedShape, flow_matrix, flows, loads, stays_together
 from rescale.report.page import Figure, Table, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.report.sections.loads import MOST_TOLD_APART, fullest
@@ -46,11 +46,11 @@ def key_group_map(operator: KeyedOperator, detail: Detail) -> Figure:
 
 
 def needs_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> bool:
-    """Return whether there are too many moves to draw them as ribbons."""
+    """Return whether there are too many moves to draw them as ribbons. Of a rehash none are drawn."""
+    if not stays_together(old.shape, new.shape):
+        return False
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
         return True
-    if old.shape.max_parallelism % new.shape.max_parallelism:
-        return old.shape.parallelism * new.shape.parallelism > detail.ribbons
     return sum(1 for _ in flows(old.shape, new.shape)) > detail.ribbons
 
 
@@ -133,13 +133,10 @@ def _shade(part: float) -> int:
 
 
 def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
-    """Yield the moves; none if there are too many subtasks to tell apart."""
+    """Yield the moves; none if there are too many subtasks to tell apart, and none of a rehash."""
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
         return
     maximum, new_maximum = old.shape.max_parallelism, new.shape.max_parallelism
-    if maximum % new_maximum:
-        yield from _hashed_ribbons(old.sizes, old.shape, new.shape)
-        return
     ends = list(accumulate(old.sizes, initial=0))
     for flow in flows(old.shape, new.shape):
         length, size = flow.last + 1 - flow.first, ends[flow.last + 1] - ends[flow.first]
@@ -150,49 +147,20 @@ def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
             (flow.new_first + length) / new_maximum,
             flow.subtask == flow.new_subtask,
             flow.new_subtask % 2 == 1,
-            _flow_text(flow.subtask, flow.new_subtask, counted(length, "key group"), size),
+            f"subtask {flow.subtask} to {flow.new_subtask}: {counted(length, 'key group')}, {human_bytes(size)}",
         )
-
-
-def _hashed_ribbons(sizes: Sequence[int], old: KeyedShape, new: KeyedShape) -> Iterator[Ribbon]:
-    """Yield ribbons that cut each old and each new subtask's range in proportion to the bytes of its moves."""
-    matrix = flow_matrix(sizes, old, new, MOST_TOLD_APART)
-    tops, bottoms = old.starts, new.starts
-    placed = [0.0] * new.parallelism
-    columns = matrix.sum(axis=0)
-    for i, row in enumerate(matrix):
-        total, at = float(row.sum()), tops[i] / old.max_parallelism
-        for j, cell in enumerate(map(float, row)):
-            if not cell:
-                continue
-            width = cell / total * (tops[i + 1] - tops[i]) / old.max_parallelism
-            share = cell / float(columns[j]) * (bottoms[j + 1] - bottoms[j]) / new.max_parallelism
-            below = bottoms[j] / new.max_parallelism + placed[j]
-            yield Ribbon(at, at + width, below, below + share, i == j, j % 2 == 1, _flow_text(i, j, "", cell))
-            at += width
-            placed[j] += share
-
-
-def _flow_text(subtask: int, new_subtask: int, what: str, size: float) -> str:
-    return f"subtask {subtask} to {new_subtask}: {what}{', ' if what else ''}{human_bytes(size)}"
 
 
 def _moves(old: KeyedSide, new: KeyedSide) -> str:
     """Return a sentence about the bytes that go to a subtask of another number."""
     if old.shape == new.shape:
         return "Every key group stays with its subtask"
-    moving = old.total - _staying(old, new)
-    return f"{human_bytes(moving)} of {human_bytes(old.total)} go to a subtask of another number"
-
-
-def _staying(old: KeyedSide, new: KeyedSide) -> float:
-    if old.shape.max_parallelism % new.shape.max_parallelism == 0:
-        ends = list(accumulate(old.sizes, initial=0))
-        staying = (flow for flow in flows(old.shape, new.shape) if flow.subtask == flow.new_subtask)
-        return float(sum(ends[flow.last + 1] - ends[flow.first] for flow in staying))
-    if max(old.shape.parallelism, new.shape.parallelism) <= MOST_TOLD_APART:
-        return float(flow_matrix(old.sizes, old.shape, new.shape, MOST_TOLD_APART).trace())
-    return old.total / new.shape.parallelism  # every new subtask is equally likely
+    if not stays_together(old.shape, new.shape):
+        return "Keys are hashed anew, so that nearly every old subtask has records for every new one"
+    ends = list(accumulate(old.sizes, initial=0))
+    moving = [flow for flow in flows(old.shape, new.shape) if flow.subtask != flow.new_subtask]
+    size = sum(ends[flow.last + 1] - ends[flow.first] for flow in moving)
+    return f"{human_bytes(size)} of {human_bytes(old.total)} go to a subtask of another number"
 
 
 def _subtasks_table(operator: KeyedOperator, detail: Detail) -> Table:
