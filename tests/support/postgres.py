@@ -1,4 +1,4 @@
-"""A PostgreSQL that can be taken away and given back, for what must outlive the loss of its database."""
+"""A PostgreSQL of its own for a test, which can be taken away and given back."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def postgres() -> Iterator[Postgres]:
         folder = Path(name)
         if os.getuid() == 0:
             shutil.chown(folder, _NOBODY)
-        server = Postgres(_programs(), folder, free_port())
+        server = Postgres(_needed_programs(), folder, free_port())
         server.create()
         server.start()
         try:
@@ -76,10 +76,12 @@ def postgres() -> Iterator[Postgres]:
                 server.stop()
 
 
-def _programs() -> Path:
-    """Debian has them in a folder for each release, and no link to most."""
+def programs() -> Path | None:
+    """Return the folder of PostgreSQL's programs, None if there is none: Debian has a folder for each release."""
     folders = [Path(initdb).parent for initdb in (shutil.which("initdb"),) if initdb]
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not folders:
-        skip_for_lack("there is no PostgreSQL (initdb): Airflow's database is to be taken away")
-    return folders[-1]
+    return folders[-1] if folders else None
+
+
+def _needed_programs() -> Path:
+    return programs() or skip_for_lack("there is no PostgreSQL (initdb): Airflow's database is to be taken away")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from oracle.distribution import LINES
 from support.airflow_server import AirflowServer
 from support.needs import need
+from support.postgres import postgres, programs
 from support.s3 import S3Server, put_files
 from support.session_cluster import SessionCluster, session_cluster
 from support.snapshots import directory
@@ -19,8 +21,12 @@ from support.whole_airflow import airflow_server
 
 @pytest.fixture(scope="package")
 def airflow(s3: S3Server) -> Iterator[AirflowServer]:
-    with airflow_server(s3) as server:
-        yield server
+    """An Airflow whose database is PostgreSQL where the machine has it: under load SQLite refuses transactions."""
+    with ExitStack() as stack:
+        options = {}
+        if programs() is not None:
+            options["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = stack.enter_context(postgres()).url
+        yield stack.enter_context(airflow_server(s3, **options))
 
 
 @pytest.fixture(scope="package")
