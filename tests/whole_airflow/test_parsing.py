@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rescale.demo.airflow_home import DAG_ID, dag_folder
+from support.whole_airflow import PARSE_SECONDS
 
 _HEAVY = ("pyspark", "numba", "numpy", "pyarrow", "boto3", "botocore", "jinja2", "kubernetes", "tabulate")
 
