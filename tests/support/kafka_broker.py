@@ -16,7 +16,7 @@ from oracle.distribution import kafka_broker
 from rescale.flink.kafka.position import TopicPartition
 
 _MAIN = ("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-_START_SECONDS = 120
+_START_SECONDS = 300
 
 
 @contextmanager
