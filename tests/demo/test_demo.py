@@ -68,7 +68,6 @@ def started() -> Iterator[Callable[..., Running]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # the first time, 240 MB of jars are fetched
 def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Callable[..., Running]) -> None:
     need("javac", "Flink is driven by Java that is compiled for it (a JDK 17)")
     demo = started("--flink")

@@ -29,7 +29,7 @@ from support.pipeline import plan_rescale
 from support.resuming import assert_right
 from support.watching import Watch
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 SOURCE = snapshots.directory("2-clicks")
 

@@ -16,7 +16,7 @@ from rescale.storage.store import open_store
 from support.cluster import S3_AUTHORITY, S3_TLS, Namespace, wait_for
 from support.helm import CHART, KUBERNETES_VERSION, PLATFORM, helm
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def jobs(space: Namespace, release: str) -> set[str]:

@@ -11,14 +11,6 @@ from oracle.harness import Flink
 from support.needs import need
 from support.slow import slow
 
-_TEST_SECONDS = 900
-"""Time for a test that has no limit of its own: Flink may be fetched and started in it."""
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    if item.get_closest_marker("timeout") is None:
-        item.add_marker(pytest.mark.timeout(_TEST_SECONDS))
-
 
 @pytest.fixture(scope="package")
 def flink_1_20() -> Iterator[Flink]:

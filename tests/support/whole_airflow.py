@@ -10,7 +10,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
 from rescale.demo.ui import components
@@ -50,25 +52,33 @@ _OPTIONS = {
 ROLES = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
 """Roles of the users beside the administrator."""
 
+_IN_HALF_A_DAY = datetime.now(ZoneInfo("Europe/Berlin")) + timedelta(hours=12)
+
+OPENS = f"0 5 1 {(_IN_HALF_A_DAY.month + 5) % 12 + 1} *"
+"""The schedule of windows: half a year from now, so that only people begin runs of theirs."""
+
+CLOSES = f"{_IN_HALF_A_DAY:%H:%M}"
+"""When windows close: not while a test runs."""
+
 WINDOWS = """
 early:
-  schedule: "0 5 1 1 *"
+  schedule: "{opens}"
   timezone: Europe/Berlin
-  closes: "04:59"
+  closes: "{closes}"
   source: {folder}/savepoints
   target: {folder}/rescaled/{{window}}-{{date}}
   parallelism: 3
 broken:
-  schedule: "0 5 1 1 *"
+  schedule: "{opens}"
   timezone: Europe/Berlin
-  closes: "04:59"
+  closes: "{closes}"
   source: {folder}/savepoints
   target: {folder}/rescaled/{{window}}-{{date}}
   parallelism: 0
 clicks-out: &out
-  schedule: "0 5 1 1 *"
+  schedule: "{opens}"
   timezone: Europe/Berlin
-  closes: "04:59"
+  closes: "{closes}"
   flink: session
   job: clicks
   savepoints: s3://windows/savepoints
@@ -125,7 +135,7 @@ def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
     }
     with tempfile.TemporaryDirectory(prefix="airflow-") as folder, Watch() as watch:
         windows = Path(folder) / "windows.yaml"
-        windows.write_text(WINDOWS.format(folder=folder, connection=CONNECTION_ID))
+        windows.write_text(WINDOWS.format(folder=folder, connection=CONNECTION_ID, opens=OPENS, closes=CLOSES))
         variables = {
             **_OPTIONS,
             **watch.environment,

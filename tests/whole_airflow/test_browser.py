@@ -25,7 +25,7 @@ from support.needs import need
 from support.open_fields import OPEN_FIELDS
 from support.snapshots import FIXTURES, directory
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

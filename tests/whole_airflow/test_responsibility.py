@@ -17,8 +17,6 @@ from support.session_cluster import SessionCluster
 from support.snapshots import directory
 from support.whole_airflow import ROLES, platform_with
 
-pytestmark = pytest.mark.timeout(900)
-
 SETTINGS = """
 tasks: {{owner: platform, priority_weight: 7, timeout_minutes: 60}}
 tags: [team]

@@ -22,8 +22,6 @@ from support.slow import slow_but
 from support.snapshots import directory
 from support.whole_airflow import IN_AN_ADDRESS
 
-pytestmark = pytest.mark.timeout(600)
-
 TASKS = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
 """Tasks that do something in every run."""
 

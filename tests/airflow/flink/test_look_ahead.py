@@ -16,8 +16,6 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.text.errors import RequestError
 from support.session_cluster import SessionCluster, has_checkpoint, native_options, wait_until
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def looked(cluster: SessionCluster, job_id: str, target: Path, **values: Any) -> Any:
     """Return the result of the first task of a run that would stop the job."""

@@ -35,8 +35,6 @@ from support.session_cluster import (
     wait_until,
 )
 
-pytestmark = pytest.mark.timeout(400)
-
 
 def run(cluster: SessionCluster, options: dict[str, str]) -> str:
     """Starts the job, and waits until every key has its timer and a checkpoint knows of it."""

@@ -22,8 +22,6 @@ from support.deferring import TaskState, run_operator
 from support.pipeline import execute_without_spark, plan_rescale
 from support.session_cluster import SessionCluster, has_checkpoint, native_options, wait_until
 
-pytestmark = pytest.mark.timeout(900)
-
 EXAMPLES = Path(__file__).parents[3] / "dags" / "examples"
 
 

@@ -22,9 +22,7 @@ from support.session_cluster import (
     wait_until,
 )
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
-
-_PATIENCE_SECONDS = 600
+pytestmark = pytest.mark.slow
 
 
 class Story(NamedTuple):
@@ -73,14 +71,14 @@ def stories(
     }
     yield stories
     for story in stories.values():
-        story.run.end(_PATIENCE_SECONDS)
+        story.run.end()
     cluster.clear()
 
 
 @pytest.fixture
 def ended(stories: dict[str, Story]) -> Callable[[str], tuple[Story, str]]:
     def story(name: str) -> tuple[Story, str]:
-        return stories[name], stories[name].run.end(_PATIENCE_SECONDS)
+        return stories[name], stories[name].run.end()
 
     return story
 
