@@ -20,7 +20,7 @@ from rescale.airflow.steps.retries import TaskEnded
 from support.dag_runner import dag_runner
 from support.deferring import TaskState, run_operator
 from support.pipeline import execute_without_spark, plan_rescale
-from support.session_cluster import SessionCluster, has_checkpoint, native_options, wait_until
+from support.session_cluster import SessionCluster, native_options, take_checkpoint
 
 EXAMPLES = Path(__file__).parents[3] / "dags" / "examples"
 
@@ -28,9 +28,7 @@ EXAMPLES = Path(__file__).parents[3] / "dags" / "examples"
 def with_checkpoints(cluster: SessionCluster, interval: str) -> str:
     """Start a job that makes checkpoints, and wait for its first one."""
     job_id = cluster.run(2, options={**native_options(cluster, {}), "execution.checkpointing.interval": interval})
-    with cluster.open() as flink:
-        flink.trigger_checkpoint(job_id, "1" * 32)
-    wait_until(lambda: has_checkpoint(cluster, job_id), "a checkpoint")
+    take_checkpoint(cluster, job_id)
     return job_id
 
 

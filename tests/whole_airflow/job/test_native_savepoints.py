@@ -15,10 +15,11 @@ from support.airflow_server import AirflowServer, Run
 from support.session_cluster import (
     HEAP_TIMERS,
     KEYS,
+    ONE_CHECKPOINT,
     ROCKSDB,
     SessionCluster,
-    has_checkpoint,
     native_options,
+    take_checkpoint,
     wait_until,
 )
 
@@ -44,9 +45,10 @@ def stories(
     targets = tmp_path_factory.mktemp("targets")
 
     def begin(name: str, backend: dict[str, str], **more: Any) -> Story:
-        options = native_options(cluster, backend)
+        options = {**native_options(cluster, backend), **ONE_CHECKPOINT}
         job_id = cluster.run(2, main="Alarms", options=options)
-        wait_until(lambda: cluster.heard(job_id) >= KEYS and has_checkpoint(cluster, job_id), "timers, a checkpoint")
+        wait_until(lambda: cluster.heard(job_id) >= KEYS, "timers to fire")
+        take_checkpoint(cluster, job_id)
         form: dict[str, Any] = {
             "flink": cluster.address,
             "job": job_id,
