@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
+from rescale.demo.processes import free_port
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3, join
 from rescale.storage.s3.s3_store import S3Store
@@ -34,6 +35,8 @@ from support.needs import need
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+_START_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class S3Server:
     def declare(self, uri: str) -> None:
         """A place that a run, or what is tried alone, may write to though no plan names it."""
         request = urllib.request.Request(f"{self.endpoint}{PLACES}", uri.encode(), method="PUT")
-        urllib.request.urlopen(request, timeout=30).close()
+        urllib.request.urlopen(request, timeout=_START_SECONDS).close()
 
     def take_refused(self) -> list[str]:
         """Return the requests that the policy has refused since the last call."""
@@ -120,10 +123,12 @@ def put_files(folder: Path, uri: str) -> str:
     return uri
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port of this machine where nobody listens, nor can as long as the block runs."""
+    with socket.socket() as kept:
+        kept.bind(("127.0.0.1", 0))
+        yield int(kept.getsockname()[1])
 
 
 @contextmanager
@@ -181,19 +186,20 @@ def strict_s3_server(folder: Path, versions: Path | None = None) -> Iterator[S3S
 def _running(process: subprocess.Popen[bytes], server: S3Server) -> Iterator[None]:
     """In the block it answers; with it the process ends."""
     try:
-        _wait_until_it_answers(server.endpoint)
+        _wait_until_it_answers(process, server.endpoint)
         yield
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait()
 
 
-def _wait_until_it_answers(endpoint: str) -> None:
+def _wait_until_it_answers(process: subprocess.Popen[bytes], endpoint: str) -> None:
     """Be it with a refusal: who asks is nobody."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + _START_SECONDS
     while True:
+        assert process.poll() is None, f"the S3 server for {endpoint} ended with exit code {process.returncode}"
         try:
-            with urllib.request.urlopen(endpoint, timeout=5):
+            with urllib.request.urlopen(endpoint, timeout=_START_SECONDS):
                 return
         except urllib.error.HTTPError:
             return

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
@@ -19,10 +20,11 @@ import httpx
 
 from oracle.distribution import flink_home, logging_configuration, s3_file_system
 from oracle.harness import jvm_options
+from rescale.demo.processes import free_ports
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job
-from support.s3 import S3Server, free_port
+from support.s3 import S3Server
 
 _JOBS = ("Counts", "Alarms", "Bulk")
 _JOBS_OF_2 = ("AsyncCounts",)
@@ -119,7 +121,7 @@ def session_cluster(version: str, s3: S3Server | None = None, memory: str = "400
     """A running cluster of a release, each JVM with a heap of `memory`; it ends with the block."""
     with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
         folder = Path(scratch)
-        rest, rpc = free_port(), free_port()
+        rest, rpc = islice(free_ports(), 2)
         options = {**_CONFIGURATION, "jobmanager.rpc.port": str(rpc), "rest.port": str(rest), "io.tmp.dirs": scratch}
         if s3 is not None:
             options |= s3.flink_options
