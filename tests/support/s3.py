@@ -15,7 +15,8 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from botocore.config import Config
 from rescale.demo.processes import free_port
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3, join
+from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
 from rescale.storage.store import Store, open_store
 from support.bucket_policy import PLACES, SOMEBODY_ELSE
@@ -121,6 +123,15 @@ def put_files(folder: Path, uri: str) -> str:
             name = join(uri, path.relative_to(folder).as_posix())
             store.put(name, path.read_bytes())
     return uri
+
+
+def requests_of(look: Callable[[], object]) -> Counter[str]:
+    """The requests of a look that changes nothing, by operation. It is repeated if a busy server had one repeated."""
+    while True:
+        before, repeated = REQUESTS.by_kind, REQUESTS.tried_again
+        look()
+        if REQUESTS.tried_again == repeated:
+            return REQUESTS.by_kind - before
 
 
 @contextmanager
