@@ -73,7 +73,7 @@ def test_a_step_that_loses_its_driver_is_worth_another_try(
         with pytest.raises(StoreError) as caught:
             run_step(step, places_of(plan).result(step), arguments, environment=environment)
         assert any(where in line for line in fault.calls()), "it was there to be lost"
-        wait_for(lambda: not watch.processes(), "what it had started to end", 60)
+        wait_for(lambda: not watch.processes(), "what it had started to end", 300)
     alone = kind is Kind.KILL_DRIVER
     assert caught.value.what == (
         f"the process of the step '{step}' ended without a result" if alone else "Spark is gone"

@@ -63,7 +63,7 @@ def windows(savepoint: str) -> dict[str, dict[str, object]]:
 @contextmanager
 def reached(space: Namespace, password: str) -> Iterator[AirflowServer]:
     """Airflow's pod, when it is ready."""
-    space.kubectl("rollout", "status", f"deployment/{RELEASE}-airflow", "--timeout=300s")
+    space.kubectl("rollout", "status", f"deployment/{RELEASE}-airflow", "--timeout=600s")
     with space.forward(f"{RELEASE}-airflow", 8080) as port:
         yield AirflowServer(AirflowHome(Path(), "", port=port, password=password), Watch(), password)
 
@@ -87,7 +87,7 @@ def leave_pod(space: Namespace, name: str, labels: dict[str, str]) -> None:
         "spec": {"restartPolicy": "Never", "containers": [done]},
     }
     space.kubectl("apply", "--filename", "-", stdin=json.dumps(pod))
-    space.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{name}", "--timeout=120s")
+    space.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{name}", "--timeout=600s")
 
 
 def end(run: Run) -> str:

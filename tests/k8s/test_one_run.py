@@ -155,7 +155,7 @@ def test_helm_test_looks_into_a_savepoint_and_rescales_it_with_an_executor(space
         f"test.target={target}",
     )
     assert done.returncode == 0, done.stderr
-    done = helm("test", "rescale-wrong", "--namespace", space.name, "--timeout", "300s")
+    done = helm("test", "rescale-wrong", "--namespace", space.name, "--timeout", "600s")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("Phase:          Succeeded") == 2
     assert open_store(target).stat(f"{target}/rescale-wrong-2/_metadata") is not None

@@ -22,9 +22,6 @@ from support.needs import need
 from support.s3 import S3Server
 from support.watching import Watch
 
-PARSE_SECONDS = "300"
-"""Time that a busy machine may take to parse a DAG file."""
-
 CONSUMERS = Path(__file__).parents[1] / "whole_airflow" / "consumers"
 """Folder of DAGs that are scheduled on assets of published results."""
 
@@ -34,9 +31,6 @@ _OPTIONS = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
     "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "20",
-    # A DAG file whose first parse takes too long is not parsed again for an hour (`AirflowHome`).
-    "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": PARSE_SECONDS,
-    "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": PARSE_SECONDS,
     # A DAG that is parsed anew is that at once, and not after half a minute.
     "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
     "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(

@@ -27,7 +27,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_s
 
 from rescale.airflow.required_approval import plan_to_execute
 from rescale.airflow.steps.pods import StepPod, error_of, exit_code
-from rescale.demo.airflow_home import DAG_ID, dag_folder
+from rescale.demo.airflow_home import DAG_ID, PARSING, dag_folder
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
@@ -48,10 +48,12 @@ print(json.dumps({name: [type(task).__name__, sorted(task.upstream_task_ids)] fo
 
 @pytest.mark.slow
 def test_where_a_pod_is_described_the_steps_are_pods_and_all_else_is_as_before(tmp_path: Path) -> None:
+    home = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+
     def tasks(**environment: str) -> dict[str, Any]:
         answer = subprocess.run(
             [sys.executable, "-c", _PARSE, str(dag_folder()), DAG_ID],
-            env={**os.environ, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", **environment},
+            env={**os.environ, **home, **PARSING, **environment},
             capture_output=True,
             text=True,
             check=True,
