@@ -196,8 +196,9 @@ def test_a_store_that_stays_silent_is_given_up(
 ) -> None:
     """Two attempts in place of eight. By the clock each takes all of its time, of which this process waits a part."""
     before = REQUESTS.by_kind
-    clock = SimpleNamespace(monotonic=lambda: READ_SECONDS * (REQUESTS.by_kind - before).total())
-    monkeypatch.setattr("rescale.storage.s3.s3_client.time", clock)
+    clock = SimpleNamespace(monotonic=lambda: READ_SECONDS * (REQUESTS.by_kind - before).total(), sleep=lambda _: None)
+    for module in ("s3_client", "object_reads", "pinned_objects"):
+        monkeypatch.setattr(f"rescale.storage.s3.{module}.time", clock)
     monkeypatch.setattr("rescale.storage.s3.s3_client.READ_SECONDS", READ_SECONDS / 100)
     server.answers = [SILENCE]
     with pytest.raises(StoreError):
