@@ -195,9 +195,12 @@ ROCKSDB = {
 }
 HEAP_TIMERS = {**ROCKSDB, "state.backend.rocksdb.timer-service.factory": "HEAP"}
 CHECKPOINTS = {"execution.checkpointing.interval": "1s"}
-ONE_CHECKPOINT = {"execution.checkpointing.interval": "10min"}
-"""For a job that makes a checkpoint when it is asked for one (`take_checkpoint`). Flink keeps the newest one alone, so
-where they come by themselves it may delete what a test reads."""
+ONE_CHECKPOINT = {"execution.checkpointing.interval": "1d"}
+"""For a job that makes a checkpoint when it is asked for one (`take_checkpoint`).
+
+Flink keeps the newest one alone, so one that comes by itself deletes what a test reads. The first of them comes at any
+time of the interval.
+"""
 
 
 def native_options(cluster: SessionCluster, backend: Mapping[str, str]) -> dict[str, str]:
