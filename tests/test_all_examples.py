@@ -20,7 +20,6 @@ def folders() -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("folder", folders())
 def test_properties_hold(folder: str) -> None:
     command = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,18 +14,19 @@ import pytest
 from rescale import mailbox
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
-from rescale.lasting_process import Order
 from rescale.mailbox import Sender, orders_at
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.process import read_result
 from rescale.runstate.claim import claim
+from rescale.runstate.documents import read_document
 from rescale.runstate.places import orders_place
 from rescale.runstate.publication import publish
 from rescale.runstate.step import Step
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError
 from support import snapshots
+from support.airflow_server import wait_for
 from support.pipeline import plan_rescale
 
 SOURCE = snapshots.directory("2-clicks")
@@ -39,11 +40,35 @@ def claimed(target: Path) -> Plan:
 
 def result_of(uri: str) -> None:
     """Wait for a result document; raises its error."""
-    until = time.monotonic() + 120
-    while open_store(uri).stat(uri) is None:
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    wait_for(lambda: open_store(uri).stat(uri), uri, 300)
     read_result(uri)
+
+
+class LongLooks:
+    """Clock of a reader: nearly all of its patience passes between two looks, in which a sender gives a sign of life.
+
+    `end_sender` is called in the last of so many looks.
+    """
+
+    def __init__(self, place: str, looks: int, end_sender: Callable[[], None]) -> None:
+        self.looks, self._last = 0, looks
+        self._uri, self._end_sender = mailbox._sign(place), end_sender
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def sleep(self, _: float) -> None:
+        self.looks += 1
+        if self.looks < self._last:
+            before = self._sign()
+            wait_for(lambda: self._sign() != before, "a sign of life", 300, period=0.01)
+        elif self.looks == self._last:
+            self._end_sender()
+        self._now += 0.9 * mailbox._PATIENCE_SECONDS
+
+    def _sign(self) -> bytes:
+        return b"" if open_store(self._uri).stat(self._uri) is None else read_document(self._uri)
 
 
 def test_a_process_elsewhere_carries_out_orders_and_an_error_ends_its_run_alone(tmp_path: Path) -> None:
@@ -64,19 +89,15 @@ def test_a_process_elsewhere_carries_out_orders_and_an_error_ends_its_run_alone(
 
 
 def test_orders_end_when_the_sender_gives_no_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mailbox, "_SIGN_SECONDS", 0.05)
-    monkeypatch.setattr(mailbox, "_PATIENCE_SECONDS", 0.6)
-    monkeypatch.setattr(mailbox, "_POLL_SECONDS", 0.01)
-    plan, received = claimed(tmp_path / "target"), list[Order]()
-    with Sender(plan.target) as sender:
-        place = sender.place
-        reader = threading.Thread(target=lambda: received.extend(orders_at(place)))
-        reader.start()
+    monkeypatch.setattr(mailbox, "_SIGN_SECONDS", 0.01)
+    plan = claimed(tmp_path / "target")
+    with ExitStack() as stack:
+        sender = stack.enter_context(Sender(plan.target))
         results = [sender.send(plan, proof) for proof in (Proof.RECORDS, Proof.CHANGES)]
-        time.sleep(1.5)
-        assert reader.is_alive(), "the sender lives"
-    reader.join(10)
-    assert not reader.is_alive()
+        clock = LongLooks(sender.place, 10, stack.close)
+        monkeypatch.setattr(mailbox, "time", clock)
+        received = list(orders_at(sender.place))
+    assert 10 < clock.looks < 15, "it goes on as long as the sender lives"
     assert [(order.proof, order.result) for order in received] == [
         (Proof.RECORDS, results[0]),
         (Proof.CHANGES, results[1]),

@@ -13,7 +13,7 @@ import pytest
 from support.edited import relocated
 from support.needs import need
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:

@@ -14,6 +14,7 @@ import os
 import secrets
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from rescale.cli.main import main
 from rescale.execution.tasks.spark import session
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
-from support.s3 import S3Server, free_port, put_files
+from support.s3 import S3Server, closed_port, put_files
 from support.snapshots import directory
 from support.watching import Watch
 
@@ -82,11 +83,18 @@ def test_spark_is_told_no_secret(keys: dict[str, str], monkeypatch: pytest.Monke
     assert not any(secret in seen[0] for secret in keys.values())
 
 
+@pytest.fixture
+def dead_port() -> Iterator[int]:
+    """A port where nobody listens."""
+    with closed_port() as port:
+        yield port
+
+
 def test_an_error_shows_no_secret_that_stands_in_an_address(
-    keys: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    keys: dict[str, str], dead_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     secret = keys["AWS_SECRET_ACCESS_KEY"]
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{secret}@127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{secret}@127.0.0.1:{dead_port}")
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     places = (
         "s3://bucket/save",

@@ -14,11 +14,24 @@ from pathlib import Path
 
 import pytest
 
+from support.airflow_server import wait_for
 from support.needs import need
 from support.slow import slow
 from support.watching import Watch
 
 _LOOPBACK = {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+
+_ENDLESS_STEP = """
+import sys
+if "--plan" in sys.orig_argv:
+    import pathlib, time
+    import rescale.execution.steps as steps
+    def stop(*_):
+        pathlib.Path({begun!r}).touch()
+        time.sleep(1000)
+    steps.reshuffle_keyed_state = stop
+"""
+"""A `sitecustomize.py`: the first step that moves state begins, and does not end."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +54,11 @@ class Running:
         """The output that is left, when it has ended."""
         return self.process.communicate()[0]
 
-    def assert_gone(self) -> None:
+    def assert_gone(self, seconds: float = 20) -> None:
+        """After a while: a process that was killed takes some time to end."""
+        deadline = time.monotonic() + seconds
+        while (self.watch.processes() or list(self.temporary.iterdir())) and time.monotonic() < deadline:
+            time.sleep(0.2)
         assert self.watch.processes() == []
         assert list(self.temporary.iterdir()) == []
 
@@ -52,13 +69,13 @@ def started() -> Iterator[Callable[..., Running]]:
     need("java", "Spark runs on a JVM (17 or newer)")
     with tempfile.TemporaryDirectory(prefix="demo-") as temporary, Watch() as watch:
 
-        def start(*arguments: str) -> Running:
+        def start(*arguments: str, **environment: str) -> Running:
             process = subprocess.Popen(
                 [sys.executable, "-m", "rescale", "demo", *arguments],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                env={**os.environ, **watch.environment, "TMPDIR": temporary},
+                env={**os.environ, **watch.environment, "TMPDIR": temporary, **environment},
             )
             return Running(process, watch, Path(temporary))
 
@@ -69,7 +86,6 @@ def started() -> Iterator[Callable[..., Running]]:
 
 @pytest.mark.gate
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # the first time, 240 MB of jars are fetched
 def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Callable[..., Running]) -> None:
     need("javac", "Flink is driven by Java that is compiled for it (a JDK 17)")
     demo = started("--flink")
@@ -108,14 +124,22 @@ def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started
     ],
 )
 def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
-    started: Callable[..., Running], arguments: tuple[str, ...], moment: str, how: signal.Signals, code: int
+    started: Callable[..., Running],
+    arguments: tuple[str, ...],
+    moment: str,
+    how: signal.Signals,
+    code: int,
+    tmp_path: Path,
 ) -> None:
     """Nor does SIGTERM."""
-    demo = started(*arguments)
-    demo.read_until(moment)
+    begun, hook = tmp_path / "begun", {}
     if moment == "_state: ":
-        while not any("--plan" in line for line in demo.watch.command_lines):
-            time.sleep(0.1)
+        (tmp_path / "sitecustomize.py").write_text(_ENDLESS_STEP.format(begun=str(begun)))
+        hook = {"PYTHONPATH": str(tmp_path)}
+    demo = started(*arguments, **hook)
+    demo.read_until(moment)
+    if hook:
+        wait_for(begun.exists, "the step to begin")
     demo.process.send_signal(how)
     time.sleep(0.2)
     demo.process.send_signal(how)
@@ -134,10 +158,7 @@ def test_one_that_is_killed_leaves_nothing_for_long(started: Callable[..., Runni
     demo.read_until(moment)
     demo.process.kill()
     demo.process.wait()
-    deadline = time.monotonic() + 90
-    while (demo.watch.processes() or list(demo.temporary.iterdir())) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    demo.assert_gone()
+    demo.assert_gone(300)
 
 
 def test_what_the_machine_lacks_is_said_in_a_sentence(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_hundred_terabytes_are_few_tasks_for_many_cores(cores: int) -> None:
 
 
 def test_what_waits_does_so_side_by_side_and_is_given_in_order() -> None:
-    met = Barrier(2, timeout=60)
+    met = Barrier(2, timeout=300)
 
     def work(item: int) -> int:
         if item in (0, 3):

@@ -29,7 +29,7 @@ from support.pipeline import plan_rescale
 from support.resuming import assert_right
 from support.watching import Watch
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 SOURCE = snapshots.directory("2-clicks")
 
@@ -73,7 +73,7 @@ def test_a_step_that_loses_its_driver_is_worth_another_try(
         with pytest.raises(StoreError) as caught:
             run_step(step, places_of(plan).result(step), arguments, environment=environment)
         assert any(where in line for line in fault.calls()), "it was there to be lost"
-        wait_for(lambda: not watch.processes(), "what it had started to end", 60)
+        wait_for(lambda: not watch.processes(), "what it had started to end", 300)
     alone = kind is Kind.KILL_DRIVER
     assert caught.value.what == (
         f"the process of the step '{step}' ended without a result" if alone else "Spark is gone"

@@ -14,7 +14,7 @@ from support.faults import Faults, Kind
 from support.needs import need
 from support.resuming import assert_right
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.gate

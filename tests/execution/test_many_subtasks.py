@@ -28,9 +28,8 @@ from rescale.report.pages.planned import plan_document, plan_text
 from rescale.runstate.removal import discard
 from rescale.snapshot.model import KeyedStream
 from rescale.snapshot.opening import open_snapshot
-from rescale.storage.s3.s3_requests import REQUESTS
 from support.pipeline import execute_without_spark, move
-from support.s3 import S3Server, put_files
+from support.s3 import S3Server, put_files, requests_of
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
 from support.synthetic import database, operator, own_stream, snapshot
 
@@ -88,9 +87,7 @@ def test_three_requests_for_a_file_are_enough_to_look_and_plan(s3: S3Server, tmp
     put_files(Path(written(tmp_path, number)), source)
     request = make_request(source, f"s3://{bucket}/target", ["40"])
     for look in (lambda: inspection(open_snapshot(source)), lambda: prepare(request)):
-        before = REQUESTS.by_kind
-        look()
-        assert number < (REQUESTS.by_kind - before).total() <= 3 * number
+        assert number < requests_of(look).total() <= 3 * number
 
 
 def test_what_is_discarded(folders: Callable[[], Path]) -> None:

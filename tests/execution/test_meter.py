@@ -26,6 +26,7 @@ from rescale.runstate.step import Step
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
+from support.needs import skip_in_any_case
 from support.pipeline import plan_rescale, shared_spark
 from support.s3 import S3Server
 from support.snapshots import directory
@@ -58,6 +59,16 @@ def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callab
     assert (again["stages"], again["records"]) == ([], 0), "what an earlier try did is not done again"
 
 
+@pytest.fixture
+def can_forget() -> None:
+    """Needs a system that lets a process forget how much memory it once had."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError as error:
+        skip_in_any_case(f"a process cannot forget how much memory it once had: {error}")
+
+
+@pytest.mark.usefixtures("can_forget")
 def test_a_step_has_no_memory_of_an_earlier_one(tmp_path: Path) -> None:
     """But what holds both has that of both."""
     result, seen = str(tmp_path / "result.json"), METER.read()
@@ -71,6 +82,7 @@ def test_a_step_has_no_memory_of_an_earlier_one(tmp_path: Path) -> None:
     assert METER.own_since(seen).worst_memory >= much
 
 
+@pytest.mark.usefixtures("can_forget")
 def test_a_task_has_no_memory_of_an_earlier_one_of_its_worker() -> None:
     counted: list[Counted] = []
     total: Any = SimpleNamespace(add=counted.append)
@@ -81,6 +93,7 @@ def test_a_task_has_no_memory_of_an_earlier_one_of_its_worker() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("can_forget")
 def test_nor_has_a_step_of_spark(tmp_path: Path) -> None:
     """Its session, and so its workers, are those of the step before."""
     tasks, figures = shared_spark(), []

@@ -22,7 +22,7 @@ def test_inputs_that_are_kept(name: str) -> None:
     try_out(subject, next(subject.seeds()))  # what is loaded and compiled for the first of all is not for these
     with little_memory():
         for data in inputs:
-            with little_time():
+            with little_time(30):
                 try_out(subject, data)
 
 

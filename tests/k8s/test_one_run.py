@@ -16,7 +16,10 @@ from rescale.storage.store import open_store
 from support.cluster import S3_AUTHORITY, S3_TLS, Namespace, wait_for
 from support.helm import CHART, KUBERNETES_VERSION, PLATFORM, helm
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
+
+KINDS = "serviceaccounts,roles,rolebindings,configmaps,jobs"
+OURS = ("--selector", "app.kubernetes.io/name=rescale")
 
 
 def jobs(space: Namespace, release: str) -> set[str]:
@@ -55,6 +58,15 @@ def served(space: Namespace, pod: str, path: str) -> str:
     return subprocess.run(["kubectl", "get", "--raw", place], capture_output=True, text=True, check=False).stdout
 
 
+@pytest.fixture(scope="module")
+def wrong(space: Namespace, savepoint: str) -> str:
+    """The release of a run whose source is not there."""
+    release = "rescale-wrong"
+    run = {"source": f"{savepoint}-that-is-not-there", "target": f"{savepoint}-never"}
+    space.install(release, *words_of(run))
+    return release
+
+
 def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     space: Namespace, savepoint: str, flink_for_clusters: Flink, tmp_path: Path
 ) -> None:
@@ -90,10 +102,8 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     wait_for(lambda: not space.pods("driver") and not space.pods("executor"), "pods to be gone")
 
 
-def test_what_another_try_cannot_mend_is_tried_once(space: Namespace, savepoint: str) -> None:
-    run = {"source": f"{savepoint}-that-is-not-there", "target": f"{savepoint}-never"}
-    space.install("rescale-wrong", *words_of(run))
-    assert wait_for(lambda: ended(space), "the end of the Job") == {
+def test_what_another_try_cannot_mend_is_tried_once(space: Namespace, wrong: str) -> None:
+    assert wait_for(lambda: ended(space, wrong), "the end of the Job") == {
         "FailureTarget": "PodFailurePolicy",
         "Failed": "PodFailurePolicy",
     }
@@ -140,11 +150,13 @@ def test_the_api_server_takes_all_that_platforms_ask_for(space: Namespace) -> No
         assert f"{kind}/clicks-rescale-" in taken
 
 
-def test_helm_test_looks_into_a_savepoint_and_rescales_it_with_an_executor(space: Namespace, savepoint: str) -> None:
+def test_helm_test_looks_into_a_savepoint_and_rescales_it_with_an_executor(
+    space: Namespace, savepoint: str, wrong: str
+) -> None:
     target = f"{savepoint}-helm"
     done = helm(
         "upgrade",
-        "rescale-wrong",
+        wrong,
         str(CHART),
         "--namespace",
         space.name,
@@ -155,14 +167,13 @@ def test_helm_test_looks_into_a_savepoint_and_rescales_it_with_an_executor(space
         f"test.target={target}",
     )
     assert done.returncode == 0, done.stderr
-    done = helm("test", "rescale-wrong", "--namespace", space.name, "--timeout", "300s")
+    done = helm("test", wrong, "--namespace", space.name, "--timeout", "600s")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("Phase:          Succeeded") == 2
-    assert open_store(target).stat(f"{target}/rescale-wrong-2/_metadata") is not None
+    assert open_store(target).stat(f"{target}/{wrong}-2/_metadata") is not None
 
 
-def test_uninstalled_nothing_is_left(space: Namespace) -> None:
-    space.uninstall("rescale-wrong")
-    assert not space.get(
-        "serviceaccounts,roles,rolebindings,configmaps,jobs", "--selector", "app.kubernetes.io/name=rescale"
-    )
+def test_uninstalled_nothing_is_left(space: Namespace, wrong: str) -> None:
+    assert space.get(KINDS, *OURS)
+    space.uninstall(wrong)
+    assert not space.get(KINDS, *OURS)

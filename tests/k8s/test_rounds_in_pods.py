@@ -28,7 +28,7 @@ from support.cluster import Namespace, wait_for
 from support.helm import CHART
 from support.s3 import S3Server
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 RELEASE = "rounds"
 SHAPE: dict[str, Any] = {

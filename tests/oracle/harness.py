@@ -37,7 +37,10 @@ _EXPORTS = ("java.rmi/sun.rmi.registry", "java.security.jgss/sun.security.krb5")
 _OPENS = ("lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent")
 _OPENS_MORE = ("sun.nio.ch", "java.util.concurrent.atomic", "java.util.concurrent.locks")
 
-_START_SECONDS = 120
+PATIENCE_SECONDS = 240
+"""Time for a command, many times what an idle machine needs."""
+
+_START_SECONDS = 300
 _GRACE_SECONDS = 90
 
 
@@ -164,7 +167,11 @@ class Flink:
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0
             )
         self._pending = b""
-        self._read(_START_SECONDS)
+        try:
+            self._read(_START_SECONDS)
+        except BaseException:
+            self._kill()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -182,20 +189,26 @@ class Flink:
         try:
             self._process.wait(timeout=20)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._kill()
         self._process.stdout.close()
         shutil.rmtree(self._work, ignore_errors=True)
 
-    def command(self, name: str, *, timeout: float = 90, **arguments: Any) -> Any:
-        """Runs one command in the JVM. A JVM that does not answer in time is killed."""
+    def _kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def command(self, name: str, *, timeout: float = PATIENCE_SECONDS, **arguments: Any) -> Any:
+        """Runs one command in the JVM. A JVM whose answer is not waited for is killed."""
         line = json.dumps({"command": name, "timeout": timeout, **arguments})
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(line.encode() + b"\n")
+            answer = self._read(timeout + _GRACE_SECONDS)
         except BrokenPipeError:
             raise FlinkError(f"Flink {self.version} is gone; its log: {self.log}") from None
-        answer = self._read(timeout + _GRACE_SECONDS)
+        except BaseException:
+            self._kill()  # its late answer would be taken for that of the next command
+            raise
         if "error" in answer:
             raise FlinkError(answer["error"])
         return answer["result"]
@@ -206,7 +219,6 @@ class Flink:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._pending:
                 if not selector.select(timeout):
-                    self._process.kill()
                     raise FlinkError(f"Flink {self.version} did not answer; its log: {self.log}")
                 data = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not data:
@@ -216,7 +228,7 @@ class Flink:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def snapshot(self, job: Job, directory: Path, *kinds: str, timeout: float = 90) -> Path:
+    def snapshot(self, job: Job, directory: Path, *kinds: str, timeout: float = PATIENCE_SECONDS) -> Path:
         """As `snapshots`; returns the last one's directory."""
         return self.snapshots(job, directory, *kinds, timeout=timeout)[-1]
 
@@ -227,7 +239,7 @@ class Flink:
         *kinds: str,
         restored: Path | None = None,
         claim_mode: str = "NO_CLAIM",
-        timeout: float = 90,
+        timeout: float = PATIENCE_SECONDS,
     ) -> list[Path]:
         """Runs the first phase of `job` and takes snapshots of these kinds below `directory`, one after the other.
 
@@ -255,7 +267,7 @@ class Flink:
         *,
         kinds: Sequence[str] = ("canonical",),
         restored: Path | None = None,
-        timeout: float = 90,
+        timeout: float = PATIENCE_SECONDS,
     ) -> Collected:
         """Runs `job`, or the snapshot `restored` as it, until it has emitted so many results; then takes snapshots.
 
@@ -272,7 +284,7 @@ class Flink:
         )
         return Collected(Path(answer["path"]), tuple(answer["results"]))
 
-    def run(self, job: Job, *, timeout: float = 90) -> tuple[str, ...]:
+    def run(self, job: Job, *, timeout: float = PATIENCE_SECONDS) -> tuple[str, ...]:
         """Runs `job`, which ends by itself; returns what it emitted."""
         answer = self.command("run", timeout=timeout, job=job.document())
         return tuple(answer["results"])
@@ -288,7 +300,7 @@ class Flink:
         again: str | None = None,
         keep: Path | None = None,
         shown: int = 20,
-        timeout: float = 240,
+        timeout: float = PATIENCE_SECONDS,
     ) -> Verdict:
         """Restores the snapshot `path` of `source` as `job`, and judges state and results.
 

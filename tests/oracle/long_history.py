@@ -103,7 +103,7 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
     """Plays a history of so many rounds below `home`; returns how many things were compared. Raises where it breaks."""
     first, line, kind = first_job(seed)
     say(f"seed {seed}: {first.scenario}, {first.parallelism} of {first.max_parallelism}; Flink {line}, {kind}")
-    path = flink(line).snapshot(first, home / "0", kind, timeout=240)
+    path = flink(line).snapshot(first, home / "0", kind)
     lived = compared = 0
     for at, drawn in enumerate(rounds(seed, number), 1):
         begun = time.monotonic()
@@ -118,7 +118,7 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
             files=drawn.files,
         )
         execute_without_spark(plan, order=Random(seed + at))
-        verdict = flink(drawn.line).restore(target, _grown(first, lived), drawn.job, timeout=240)
+        verdict = flink(drawn.line).restore(target, _grown(first, lived), drawn.job)
         differ = verdict.number_of_differences  # nothing may be left of few keys for a while
         assert not differ, f"seed {seed}, round {at}: {drawn}: {verdict}"
         compared += sum(verdict.compared.values())
@@ -130,7 +130,6 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
             drawn.kind,
             restored=target,
             claim_mode=drawn.claim_mode,
-            timeout=240,
         )[-1]
         lived += len(runs_on)
         say(f"round {at}: {drawn}; {time.monotonic() - begun:.0f} s")

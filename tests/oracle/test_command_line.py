@@ -24,7 +24,7 @@ LAZY = EVERYTHING.with_(parameters={"seed": 8, "lazy": 1}, backend="rocksdb", co
 def rescale(*arguments: str) -> dict[str, Any]:
     """The answer of a command that must succeed."""
     command = [sys.executable, "-m", "rescale.cli.main", *arguments, "--output", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

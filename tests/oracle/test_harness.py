@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from oracle.distribution import LINES
 from oracle.harness import Flink, FlinkError, Job, Verdict
 from oracle.key_types import FOLDED_KEYS, HASHED_KEYS, UNKNOWN_KEYS, keyed
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.redistribution import StateLayout, redistribute
+from support.needs import need
 from support.slow import slow
 
 EVERYTHING = Job("everything", 4, {"seed": 3}, exceptions={"lists": 3}, max_parallelism=128)
@@ -112,6 +115,16 @@ def test_a_command_out_of_time_leaves_flink_usable(flink_1_20: Flink, tmp_path: 
     with pytest.raises(FlinkError, match="out of time"):
         flink_1_20.snapshot(job, tmp_path, timeout=0.001)
     assert flink_1_20.snapshot(job, tmp_path).is_dir()
+
+
+@pytest.mark.slow
+def test_an_answer_that_nobody_waits_for_is_not_that_of_the_next_command() -> None:
+    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
+    with Flink(LINES["2"]) as flink:
+        with patch("selectors.DefaultSelector.select", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+            flink.command("key_types")
+        with pytest.raises(FlinkError, match="is gone"):
+            flink.key_groups(defaults=[1])
 
 
 def test_a_claimed_snapshot_goes(flink: Flink, tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_the_process_ends_with_4_and_publishes_nothing(flink_1_20: Flink, tmp_pa
     target = tmp_path / "target"
     arguments = ["run", str(source), "--target", str(target), "--max-parallelism", "1000", "--output", "json"]
     done = subprocess.run(
-        [sys.executable, "-m", "rescale.cli.main", *arguments], capture_output=True, text=True, check=False, timeout=240
+        [sys.executable, "-m", "rescale.cli.main", *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == 4, done.stderr
     assert "Traceback" not in done.stderr

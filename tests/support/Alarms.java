@@ -17,7 +17,7 @@ import org.apache.flink.util.Collector;
 public final class Alarms {
     private static final long KEYS = 100;
     private static final long PERIOD_MILLIS = 1_000;
-    private static final long PATIENCE_MILLIS = 15_000;
+    private static final long PATIENCE_MILLIS = 60_000;
 
     public static void main(String[] arguments) throws Exception {
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment();

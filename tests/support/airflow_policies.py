@@ -16,8 +16,8 @@ from unittest.mock import patch
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowFailException
 
-_LINGERING_SECONDS = 60
-_WAITING_SECONDS = 300
+_PAUSE_SECONDS = 900
+"""Time for a test to see a task that waits or lingers, and to end it."""
 
 _ACT = ("take_savepoint", "hand_over")
 
@@ -30,7 +30,7 @@ def task_policy(task: BaseOperator) -> None:
 def _before(context: Context) -> None:
     task_id, run_id = context["ti"].task_id, context["ti"].run_id
     if run_id.startswith(f"waits-{task_id}-") and context["ti"].try_number == 1:
-        time.sleep(_WAITING_SECONDS)
+        time.sleep(_PAUSE_SECONDS)
     if not run_id.startswith(("fails-", "waits-")):
         return
     if task_id not in _ACT:
@@ -44,7 +44,7 @@ def _after(context: Context, _: Any) -> None:
     task = context["ti"]
     lingers = task.run_id.startswith(("lingers-all-", f"lingers-{task.task_id}-"))
     if lingers and task.try_number == 1:
-        time.sleep(_LINGERING_SECONDS)
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _fail_if_asked(context: Context) -> None:

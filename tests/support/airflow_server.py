@@ -20,7 +20,8 @@ from rescale.demo.processes import Process, running
 from rescale.demo.ui import component_commands, component_log
 from support.watching import Watch
 
-PATIENCE_SECONDS = 400
+PATIENCE_SECONDS = 900
+"""Limit for what a run, or the machine that is busy with several, does by itself."""
 
 _ENDED = ("success", "failed")
 _REQUEST_SECONDS = 120
@@ -142,7 +143,7 @@ class AirflowServer:
 
     def run_to(self, target: str) -> Run:
         """The run that was started for a target, by whomever."""
-        return wait_for(lambda: self._run_to(target), f"a run to {target}", 30)
+        return wait_for(lambda: self._run_to(target), f"a run to {target}")
 
     def _run_to(self, target: str) -> Run | None:
         runs = self.api("GET", f"/dags/{DAG_ID}/dagRuns")[1]["dag_runs"]
@@ -234,7 +235,7 @@ class Run:
         """
         log = self.airflow.home.folder / "scheduler.log"
         if log.is_file():
-            wait_for(lambda: self._is_parked(task_id, log), f"the scheduler to notice that {task_id} waits", 120)
+            wait_for(lambda: self._is_parked(task_id, log), f"the scheduler to notice that {task_id} waits")
         else:
             time.sleep(SECONDS_TO_READ)
         status, document = self.try_to_answer(option, task_id)

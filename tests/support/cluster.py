@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from rescale.demo.processes import free_port
 from support import airflow_server
 from support.helm import CHART, Manifest, helm
 from support.needs import need_kubernetes, skip_in_any_case
-from support.s3 import S3Server, free_port
+from support.s3 import S3Server
 
 IMAGES = {"spark": "RESCALE_SPARK_IMAGE", "airflow": "RESCALE_AIRFLOW_IMAGE", "s3": "RESCALE_S3_IMAGE"}
 """Variables with the names of images that the cluster has, or can pull."""
@@ -186,7 +187,7 @@ class Namespace:
             yield local
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait()
 
     @contextmanager
     def claim(self, name: str) -> Iterator[None]:
@@ -205,7 +206,7 @@ class Namespace:
         """Runs a shell's command as root, with the node's /tmp as /host."""
         pod = _ON_THE_NODE.replace("IMAGE", os.environ[IMAGES["s3"]]).replace("COMMAND", command)
         self.kubectl("apply", "--filename", "-", stdin=pod)
-        self.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/on-the-node", "--timeout=60s")
+        self.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/on-the-node", "--timeout=600s")
         self.kubectl("delete", "--filename", "-", stdin=pod)
 
     @contextmanager
@@ -220,7 +221,7 @@ class Namespace:
             self.kubectl("create", "configmap", S3_AUTHORITY, f"--from-file=ca.crt={certificate}")
         server = _S3_SERVER.replace("IMAGE", os.environ[IMAGES["s3"]]).replace("TLS]", f"{json.dumps(_TLS)}]")
         self.kubectl("apply", "--filename", "-", stdin=server)
-        self.kubectl("wait", "--for=condition=Ready", "pod/s3", "--timeout=90s")
+        self.kubectl("wait", "--for=condition=Ready", "pod/s3", "--timeout=600s")
         with self.forward("s3", 5000) as port:
             server = S3Server(f"http://127.0.0.1:{port}")
             keys = [f"--from-literal={name}={server.environment[name]}" for name in server.environment if "KEY" in name]

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rescale.demo.airflow_home import PARSING
+
 _RUN = """
 import json, sys
 from pathlib import Path
@@ -61,6 +63,7 @@ class DagRunner:
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.home / "dags"),
+            **PARSING,
             "PYTHONPATH": os.pathsep.join(sys.path),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }

@@ -58,18 +58,21 @@ class FlinksRocksdb:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait()
         self._process.stdout.close()
 
     def _ask(self, *request: Any) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        pickle.dump(request, self._process.stdin)
-        self._process.stdin.flush()
         try:
+            pickle.dump(request, self._process.stdin)
+            self._process.stdin.flush()
             said, answer = pickle.load(self._process.stdout)
         except EOFError:
-            raise AssertionError(f"RocksDB crashed: exit code {self._process.wait(60)}") from None
+            raise AssertionError(f"RocksDB crashed: exit code {self._process.wait()}") from None
+        except BaseException:
+            self._process.kill()  # its late answer would be taken for that of the next request
+            raise
         if said == "failed":
             raise RocksdbSaysNoError(answer)
         return answer

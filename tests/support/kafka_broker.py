@@ -10,13 +10,15 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 
 from oracle.distribution import kafka_broker
+from rescale.demo.processes import free_ports
 from rescale.flink.kafka.position import TopicPartition
 
 _MAIN = ("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-_START_SECONDS = 120
+_START_SECONDS = 300
 
 
 @contextmanager
@@ -24,7 +26,7 @@ def running_broker() -> Iterator[str]:
     """Its address, `host:port`; what it kept is gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="kafka-"))
     try:
-        port, controller = _free_ports()
+        port, controller = islice(free_ports(), 2)
         properties = folder / "server.properties"
         properties.write_text("\n".join(f"{name}={value}" for name, value in _options(folder, port, controller)))
         java = ["java", *_MAIN, "-cp", os.pathsep.join(map(str, kafka_broker()))]
@@ -70,14 +72,6 @@ def _await(broker: subprocess.Popen[bytes], port: int, log: Path) -> None:
                 return
         time.sleep(0.2)
     raise RuntimeError(f"the Kafka broker does not start:\n{log.read_text()[-4000:]}")
-
-
-def _free_ports() -> tuple[int, int]:
-    """Two that are not the same."""
-    with closing(socket.socket()) as first, closing(socket.socket()) as second:
-        first.bind(("127.0.0.1", 0))
-        second.bind(("127.0.0.1", 0))
-        return int(first.getsockname()[1]), int(second.getsockname()[1])
 
 
 _LONG = "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-shorter-one"

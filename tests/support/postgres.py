@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from rescale.demo.processes import free_port
 from support.needs import skip_for_lack
-from support.s3 import free_port
 
 PASSWORD = "planted-of-the-database"
 

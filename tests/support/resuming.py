@@ -76,7 +76,7 @@ def real_run(arguments: Sequence[str], faults: Faults, home: Path) -> int:
     environment = {**os.environ, **faults.environment(hook)}
     command = [sys.executable, "-c", script, *arguments, "--master", "local[1]"]
     process = subprocess.Popen(command, env=environment, start_new_session=True)
-    return process.wait(timeout=200)
+    return process.wait()
 
 
 def is_there(target: str) -> bool:

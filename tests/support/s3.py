@@ -15,7 +15,8 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,10 @@ from typing import TYPE_CHECKING
 import boto3
 from botocore.config import Config
 
+from rescale.demo.processes import free_port
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3, join
+from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
 from rescale.storage.store import Store, open_store
 from support.bucket_policy import PLACES, SOMEBODY_ELSE
@@ -34,6 +37,8 @@ from support.needs import need
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+_START_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ class S3Server:
     def declare(self, uri: str) -> None:
         """A place that a run, or what is tried alone, may write to though no plan names it."""
         request = urllib.request.Request(f"{self.endpoint}{PLACES}", uri.encode(), method="PUT")
-        urllib.request.urlopen(request, timeout=30).close()
+        urllib.request.urlopen(request, timeout=_START_SECONDS).close()
 
     def take_refused(self) -> list[str]:
         """Return the requests that the policy has refused since the last call."""
@@ -120,10 +125,21 @@ def put_files(folder: Path, uri: str) -> str:
     return uri
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def requests_of(look: Callable[[], object]) -> Counter[str]:
+    """The requests of a look that changes nothing, by operation. It is repeated if a busy server had one repeated."""
+    while True:
+        before, repeated = REQUESTS.by_kind, REQUESTS.tried_again
+        look()
+        if REQUESTS.tried_again == repeated:
+            return REQUESTS.by_kind - before
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port of this machine where nobody listens, nor can as long as the block runs."""
+    with socket.socket() as kept:
+        kept.bind(("127.0.0.1", 0))
+        yield int(kept.getsockname()[1])
 
 
 @contextmanager
@@ -181,19 +197,20 @@ def strict_s3_server(folder: Path, versions: Path | None = None) -> Iterator[S3S
 def _running(process: subprocess.Popen[bytes], server: S3Server) -> Iterator[None]:
     """In the block it answers; with it the process ends."""
     try:
-        _wait_until_it_answers(server.endpoint)
+        _wait_until_it_answers(process, server.endpoint)
         yield
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait()
 
 
-def _wait_until_it_answers(endpoint: str) -> None:
+def _wait_until_it_answers(process: subprocess.Popen[bytes], endpoint: str) -> None:
     """Be it with a refusal: who asks is nobody."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + _START_SECONDS
     while True:
+        assert process.poll() is None, f"the S3 server for {endpoint} ended with exit code {process.returncode}"
         try:
-            with urllib.request.urlopen(endpoint, timeout=5):
+            with urllib.request.urlopen(endpoint, timeout=_START_SECONDS):
                 return
         except urllib.error.HTTPError:
             return

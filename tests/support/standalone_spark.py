@@ -14,7 +14,7 @@ from rescale.demo.processes import free_port, running, wait_until
 from support.needs import need
 
 _HOME = Path(pyspark.__file__).parent
-_SECONDS_TO_START = 180
+_SECONDS_TO_START = 600
 
 
 @dataclass(frozen=True)

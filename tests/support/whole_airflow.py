@@ -10,7 +10,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
 from rescale.demo.ui import components
@@ -19,9 +21,6 @@ from support.airflow_server import AirflowServer
 from support.needs import need
 from support.s3 import S3Server
 from support.watching import Watch
-
-PARSE_SECONDS = "300"
-"""Time that a busy machine may take to parse a DAG file."""
 
 CONSUMERS = Path(__file__).parents[1] / "whole_airflow" / "consumers"
 """Folder of DAGs that are scheduled on assets of published results."""
@@ -32,9 +31,6 @@ _OPTIONS = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
     "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
     "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "20",
-    # A DAG file whose first parse takes too long is not parsed again for an hour (`AirflowHome`).
-    "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": PARSE_SECONDS,
-    "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": PARSE_SECONDS,
     # A DAG that is parsed anew is that at once, and not after half a minute.
     "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
     "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(
@@ -50,25 +46,33 @@ _OPTIONS = {
 ROLES = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
 """Roles of the users beside the administrator."""
 
+_IN_HALF_A_DAY = datetime.now(ZoneInfo("Europe/Berlin")) + timedelta(hours=12)
+
+OPENS = f"0 5 1 {(_IN_HALF_A_DAY.month + 5) % 12 + 1} *"
+"""The schedule of windows: half a year from now, so that only people begin runs of theirs."""
+
+CLOSES = f"{_IN_HALF_A_DAY:%H:%M}"
+"""When windows close: not while a test runs."""
+
 WINDOWS = """
 early:
-  schedule: "0 5 1 1 *"
+  schedule: "{opens}"
   timezone: Europe/Berlin
-  closes: "04:59"
+  closes: "{closes}"
   source: {folder}/savepoints
   target: {folder}/rescaled/{{window}}-{{date}}
   parallelism: 3
 broken:
-  schedule: "0 5 1 1 *"
+  schedule: "{opens}"
   timezone: Europe/Berlin
-  closes: "04:59"
+  closes: "{closes}"
   source: {folder}/savepoints
   target: {folder}/rescaled/{{window}}-{{date}}
   parallelism: 0
 clicks-out: &out
-  schedule: "0 5 1 1 *"
+  schedule: "{opens}"
   timezone: Europe/Berlin
-  closes: "04:59"
+  closes: "{closes}"
   flink: session
   job: clicks
   savepoints: s3://windows/savepoints
@@ -125,7 +129,7 @@ def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
     }
     with tempfile.TemporaryDirectory(prefix="airflow-") as folder, Watch() as watch:
         windows = Path(folder) / "windows.yaml"
-        windows.write_text(WINDOWS.format(folder=folder, connection=CONNECTION_ID))
+        windows.write_text(WINDOWS.format(folder=folder, connection=CONNECTION_ID, opens=OPENS, closes=CLOSES))
         variables = {
             **_OPTIONS,
             **watch.environment,

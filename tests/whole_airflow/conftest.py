@@ -18,6 +18,14 @@ from support.session_cluster import SessionCluster, session_cluster
 from support.snapshots import directory
 from support.whole_airflow import airflow_server
 
+_TEST_SECONDS = 1800
+"""Limit of a test that has none of its own: it may start all that is here, and wait for several runs."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.get_closest_marker("timeout") is None:
+        item.add_marker(pytest.mark.timeout(_TEST_SECONDS))
+
 
 @pytest.fixture(scope="package")
 def airflow(s3: S3Server) -> Iterator[AirflowServer]:

@@ -14,8 +14,6 @@ from rescale.demo.airflow_home import USER
 from support.airflow_server import AirflowServer, Run, request
 from support.snapshots import directory
 
-pytestmark = pytest.mark.timeout(600)
-
 _MOVING = ("reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish", "announce")
 
 Asked = tuple[Run, Path]

@@ -25,7 +25,7 @@ from support.needs import need
 from support.open_fields import OPEN_FIELDS
 from support.snapshots import FIXTURES, directory
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -78,14 +78,14 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
     assert sentence == "Invalid input for param source: 'savepoint' does not match '^ *(/|file:/|s3://|s3a://|s3p://)'"
     pages.fill(source=uploaded("2-clicks"))
     pages.trigger()
-    wait_for(lambda: "parallelism" in pages.refusal(), "the next sentence", 30)
+    wait_for(lambda: "parallelism" in pages.refusal(), "the next sentence")
     sentence = pages.refusal().splitlines()[1]
     assert sentence == "Invalid input for param parallelism: '0' does not match '^ *([1-9][0-9]{0,4})? *$'"
     for text in ("abc", "7e2"):
         pages.fill(parallelism=text)
         pages.trigger()
         sentence = f"Invalid input for param parallelism: '{text}' does not match"
-        wait_for(lambda sentence_of_field=sentence: sentence_of_field in pages.refusal(), "the next sentence", 30)
+        wait_for(lambda sentence_of_field=sentence: sentence_of_field in pages.refusal(), "the next sentence")
     pages.fill(parallelism=" 3 ")
     pages.trigger()
     run_id = pages.wait_for_the_run()
@@ -114,7 +114,7 @@ def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp
     pages.wait_for_state("Failed", PATIENCE_SECONDS)
     assert run.end() == "failed"
     assert run.states()["reshuffle_keyed_state"] == "failed"
-    wait_for(lambda: not steps(), "its end", 60)
+    wait_for(lambda: not steps(), "its end")
     assert not Path(target, "_metadata").exists()
 
 

@@ -11,8 +11,6 @@ from rescale.demo.airflow_home import DAG_ID
 from support.airflow_server import AirflowServer, request
 from support.snapshots import directory
 
-pytestmark = pytest.mark.timeout(900)
-
 
 @pytest.mark.slow
 def test_a_plan_alone_writes_nothing(airflow: AirflowServer, tmp_path: Path) -> None:

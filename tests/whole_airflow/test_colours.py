@@ -11,7 +11,7 @@ from rescale.demo.airflow_home import DAG_ID
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.snapshots import directory
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 _NOBODY = "http://127.0.0.1:9"
 

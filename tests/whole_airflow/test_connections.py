@@ -10,8 +10,6 @@ from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, request
 from support.s3 import S3Server
 
-pytestmark = pytest.mark.timeout(900)
-
 
 def test_both_types_are_offered(airflow: AirflowServer) -> None:
     for kind in ("aws", "http"):

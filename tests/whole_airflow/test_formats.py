@@ -12,7 +12,7 @@ from rescale.snapshot.opening import open_snapshot
 from support.airflow_server import AirflowServer, request
 from support.snapshots import directory
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from support.slow_flink import JOB, SlowFlink, slow_flink
 from support.snapshots import directory
 from support.whole_airflow import airflow_server
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 IMPATIENCE = {
     "AIRFLOW__DATABASE__MAX_DB_RETRIES": "1",
@@ -74,7 +74,7 @@ def test_runs_that_lose_the_database_go_on(
     wait_for(lambda: Path(f"{moving}.rescale/result-{Step.RESHUFFLE}.json").exists(), "the first state to be moved")
 
     database.stop()
-    wait_for(lambda: airflow.ended() >= STORED, "all to give up", 120)
+    wait_for(lambda: airflow.ended() >= STORED, "all to give up")
     assert not (moving / "_metadata").exists()
     flink.savepoint = source
     database.start()

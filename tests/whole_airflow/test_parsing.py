@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from rescale.demo.airflow_home import DAG_ID, dag_folder
-from support.whole_airflow import PARSE_SECONDS
+from rescale.demo.airflow_home import DAG_ID, PARSING, dag_folder
 
 _HEAVY = ("pyspark", "numba", "numpy", "pyarrow", "boto3", "botocore", "jinja2", "kubernetes", "tabulate")
 
@@ -57,7 +56,7 @@ def parsed(folder: Path, home: Path) -> dict[str, Any]:
             **os.environ,
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": PARSE_SECONDS,
+            **PARSING,
         },
         capture_output=True,
         text=True,

@@ -13,7 +13,7 @@ from support.airflow_server import AirflowServer, Run, request
 from support.snapshots import directory
 from support.whole_airflow import platform_with
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 MOVING = ("reshuffle_keyed_state", "redistribute_operator_state")
 

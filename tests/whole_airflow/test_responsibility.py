@@ -17,8 +17,6 @@ from support.session_cluster import SessionCluster
 from support.snapshots import directory
 from support.whole_airflow import ROLES, platform_with
 
-pytestmark = pytest.mark.timeout(900)
-
 SETTINGS = """
 tasks: {{owner: platform, priority_weight: 7, timeout_minutes: 60}}
 tags: [team]
@@ -133,7 +131,7 @@ def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServ
     run.by("grace").answer("Reject")
     assert run.end() == "failed"
     assert "rejected by grace" in run.log_text("rejected")
-    wait_for(lambda: f"failed {run.run_id}" in notices(platform), "the notifier", 60)
+    wait_for(lambda: f"failed {run.run_id}" in notices(platform), "the notifier")
 
 
 @pytest.mark.slow
@@ -149,7 +147,7 @@ def test_who_asked_to_be_told_hears_of_a_job_that_went_back(
     run.by("grace").answer("Reject")
     assert run.end() == "failed", run.states()
     assert run.states()["go_back"] == "success"
-    wait_for(lambda: f"back {run.run_id}" in notices(platform), "the notifier", 60)
+    wait_for(lambda: f"back {run.run_id}" in notices(platform), "the notifier")
 
 
 @pytest.mark.slow
@@ -157,7 +155,7 @@ def test_before_its_time_is_over_a_plan_that_nobody_answered_is_called_to_mind_o
     platform: AirflowServer, tmp_path: Path
 ) -> None:
     run = asked(platform, tmp_path / "rescaled", approval_minutes=10)
-    wait_for(lambda: f"expiring {run.run_id}" in notices(platform), "the notifier", 120)
+    wait_for(lambda: f"expiring {run.run_id}" in notices(platform), "the notifier")
     question = run.question()
     assert "Without an answer by" in question["body"]
     run.by("grace").answer("Approve")

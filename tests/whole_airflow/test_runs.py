@@ -22,8 +22,6 @@ from support.slow import slow_but
 from support.snapshots import directory
 from support.whole_airflow import IN_AN_ADDRESS
 
-pytestmark = pytest.mark.timeout(600)
-
 TASKS = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
 """Tasks that do something in every run."""
 
@@ -279,7 +277,7 @@ def test_a_run_that_is_cancelled_leaves_no_process(airflow: AirflowServer, tmp_p
     run = airflow.trigger(**request(str(source), str(target), parallelism=2, max_parallelism=1000))
     wait_for(lambda: len(steps()) > 2, "Spark to be there")
     run.cancel()
-    wait_for(lambda: not steps(), "Spark to be gone", 60)
+    wait_for(lambda: not steps(), "Spark to be gone")
     assert run.end() == "failed"
     assert run.task("reshuffle_keyed_state")["state"] == "failed"
     time.sleep(1)

@@ -20,7 +20,7 @@ from rescale.snapshot.opening import open_snapshot
 from support.airflow_server import AirflowServer, Run, request
 from support.snapshots import FIXTURES, directory
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 USERS = 16
 """Users of the job, each with a way."""

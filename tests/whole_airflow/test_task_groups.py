@@ -10,7 +10,7 @@ import pytest
 from support.airflow_server import AirflowServer
 from support.snapshots import directory
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def test_an_approved_group_goes_on_and_each_group_has_a_report(airflow: AirflowServer, tmp_path: Path) -> None:

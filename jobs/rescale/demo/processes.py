@@ -8,6 +8,7 @@ too: with it a process that outlives the demo (`guard`) finds what is left of a 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -31,6 +32,9 @@ _MARK = "RESCALE_DEMO_PROCESS"
 _MARK_OF_ALL = "RESCALE_DEMO"
 _KEEP_ENVIRONMENT = "SPT_NOENV"
 """Variable that keeps the titles which Airflow gives its processes from overwriting their environment."""
+
+_PORTS = range(10_000, 30_000)
+"""Ports that systems give to no outgoing connection: one that is free is so until the server that it is for starts."""
 
 _GRACE_SECONDS = 20
 _LAST_LINES = 15
@@ -83,9 +87,20 @@ def demo_folder() -> Iterator[Path]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of 127.0.0.1 where a server can listen."""
+    return next(free_ports())
+
+
+def free_ports() -> Iterator[int]:
+    """Yield ports of 127.0.0.1 where servers can listen, each once and at random: two processes hardly get the same."""
+    return filter(_is_free, random.SystemRandom().sample(_PORTS, len(_PORTS)))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe, suppress(OSError):
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 @contextmanager

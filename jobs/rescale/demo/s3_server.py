@@ -22,7 +22,7 @@ SOURCE = "s3://savepoints/clicks"
 TARGETS = "s3://rescaled"
 
 _KEY, _SECRET, _REGION = "demo", "demo-secret", "us-east-1"
-_START_SECONDS = 60
+_START_SECONDS = 300
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from rescale.demo.processes import Process, ask_to_end, demo_folder, failure, in
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
 from rescale.storage.locations import join
 
-_START_SECONDS = 180
+_START_SECONDS = 600
 
 
 def demo_ui(say: Callable[[str], None]) -> None:
@@ -114,7 +114,7 @@ def _get(url: str, data: bytes | None = None, authorization: str = "") -> dict[s
     """Return the server's answer to a GET, or with `data` to a POST; empty if there is none, or an error."""
     headers = {"Content-Type": "application/json", "Authorization": authorization}
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=10) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:
             document: dict[str, dict[str, str]] = json.load(answer)
             return document
     except OSError:

@@ -23,8 +23,6 @@ from support.deferring import run_operator
 from support.needs import need
 from support.session_cluster import SessionCluster, session_cluster, wait_until
 
-pytestmark = pytest.mark.timeout(400)
-
 BEFORE = JobBefore("http://flink", "1" * 32, "clicks", Taking.RUN_ON, "/save", 2, Print())
 NATIVE = msgspec.structs.replace(BEFORE, savepoint_format=SavepointFormat.NATIVE)
 

@@ -8,8 +8,6 @@ from rescale.doctor.checks import CheckList, CheckOutcome
 from rescale.doctor.flink_cluster import check_flink
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
-pytestmark = pytest.mark.timeout(300)
-
 RETAINED = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
 UNALIGNED = {"execution.checkpointing.unaligned.enabled": "true"}
 

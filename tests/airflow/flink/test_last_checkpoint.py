@@ -22,14 +22,12 @@ from rescale.snapshot.opening import open_snapshot
 from rescale.text.errors import RequestError, SnapshotError
 from support.deferring import TaskState, run_operator
 from support.pipeline import execute_without_spark, plan_rescale
-from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
+from support.session_cluster import ONE_CHECKPOINT, ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 from support.slow import slow
-
-pytestmark = pytest.mark.timeout(300)
 
 KEPT = {
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
-    "execution.checkpointing.interval": "10min",
+    **ONE_CHECKPOINT,
 }
 
 

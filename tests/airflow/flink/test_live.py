@@ -26,8 +26,6 @@ from support.deferring import run_operator
 from support.live_story import LiveStory
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
-pytestmark = pytest.mark.timeout(300)
-
 KEPT = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
 
 

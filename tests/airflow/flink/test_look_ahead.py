@@ -14,9 +14,7 @@ from rescale.airflow.job_form import job_form
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.text.errors import RequestError
-from support.session_cluster import SessionCluster, has_checkpoint, native_options, wait_until
-
-pytestmark = pytest.mark.timeout(300)
+from support.session_cluster import ONE_CHECKPOINT, SessionCluster, native_options, take_checkpoint
 
 
 def looked(cluster: SessionCluster, job_id: str, target: Path, **values: Any) -> Any:
@@ -32,8 +30,8 @@ def looked(cluster: SessionCluster, job_id: str, target: Path, **values: Any) ->
 def test_a_misspelt_operator_stops_the_run_and_not_the_job(
     cluster: SessionCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job_id = cluster.run(2, options=native_options(cluster, {}))
-    wait_until(lambda: has_checkpoint(cluster, job_id), "a checkpoint")
+    job_id = cluster.run(2, options={**native_options(cluster, {}), **ONE_CHECKPOINT})
+    take_checkpoint(cluster, job_id)
     for misspelt in (
         {"operators": {"count": {"parallelism": 3}}},
         {"drops": ["count"], "require_approval": True},

@@ -25,28 +25,22 @@ from support.deferring import run_operator
 from support.pipeline import execute_without_spark, plan_rescale
 from support.s3 import S3Server
 from support.session_cluster import (
-    CHECKPOINTS,
     HEAP_TIMERS,
     KEYS,
+    ONE_CHECKPOINT,
     ROCKSDB,
     SessionCluster,
-    has_checkpoint,
     native_options,
+    take_checkpoint,
     wait_until,
 )
 
-pytestmark = pytest.mark.timeout(400)
-
 
 def run(cluster: SessionCluster, options: dict[str, str]) -> str:
-    """Starts the job, and waits until every key has its timer and a checkpoint knows of it."""
+    """Starts the job, and waits until every key has its timer."""
     job_id = cluster.run(2, main="Alarms", options=options)
     wait_until(lambda: cluster.heard(job_id) >= 3 * KEYS, "timers to fire")
     return job_id
-
-
-def checkpointed(cluster: SessionCluster, job_id: str) -> None:
-    wait_until(lambda: has_checkpoint(cluster, job_id), "a checkpoint")
 
 
 def why(cluster: SessionCluster, job_id: str, *maximum: str, name: str = "keep") -> str:
@@ -93,9 +87,9 @@ def shapes(cluster: SessionCluster, job_id: str) -> set[tuple[int, int]]:
 def test_timers_in_rocksdb_come_along_to_the_new_shape_and_back(
     cluster: SessionCluster, tmp_path: Path, maximum: tuple[str, ...]
 ) -> None:
-    options = native_options(cluster, ROCKSDB)
+    options = {**native_options(cluster, ROCKSDB), **ONE_CHECKPOINT}
     job_id = run(cluster, options)
-    checkpointed(cluster, job_id)
+    take_checkpoint(cluster, job_id)
     clause = why(cluster, job_id, *maximum)
     assert re.match(
         r"EmbeddedRocksDBStateBackend has no timers on the heap, those of .* are in RocksDB, as .*chk-", clause
@@ -113,8 +107,8 @@ def test_timers_in_rocksdb_come_along_to_the_new_shape_and_back(
 
 @pytest.mark.slow
 def test_timers_on_the_heap_are_refused_while_the_job_runs(cluster: SessionCluster) -> None:
-    job_id = run(cluster, native_options(cluster, HEAP_TIMERS))
-    checkpointed(cluster, job_id)
+    job_id = run(cluster, {**native_options(cluster, HEAP_TIMERS), **ONE_CHECKPOINT})
+    take_checkpoint(cluster, job_id)
     with pytest.raises(RequestError, match="would lose timers of this job, which keeps them on the heap") as caught:
         why(cluster, job_id)
     assert "canonical" in str(caught.value.advice)
@@ -123,7 +117,7 @@ def test_timers_on_the_heap_are_refused_while_the_job_runs(cluster: SessionClust
 
 @pytest.mark.slow
 def test_a_native_savepoint_without_timers_on_the_heap_loses_them(cluster: SessionCluster) -> None:
-    options = native_options(cluster, HEAP_TIMERS)
+    options = {**native_options(cluster, HEAP_TIMERS), **ONE_CHECKPOINT}
     run(cluster, options)
     before = look(cluster, options)
     old = back(before, take(before, "lost"), "lost")["job"]
@@ -141,10 +135,10 @@ def test_a_native_savepoint_without_timers_on_the_heap_loses_them(cluster: Sessi
 def test_state_of_the_hashmap_backend_comes_along_to_the_new_shape(
     cluster: SessionCluster, tmp_path: Path, maximum: int
 ) -> None:
-    options = native_options(cluster, {})
+    options = {**native_options(cluster, {}), **ONE_CHECKPOINT}
     job_id = run(cluster, options)
     assert why(cluster, job_id, "128") == "HashMapStateBackend writes timers like all other state"
-    checkpointed(cluster, job_id)
+    take_checkpoint(cluster, job_id)
     for max_parallelism, name in ((["256"], "keep"), ([], "canonical"), ([], "rocksdb")):
         assert "and its records can be read, as " in why(cluster, job_id, *max_parallelism, name=name)
     before = look(cluster, options)
@@ -160,8 +154,8 @@ def test_without_a_checkpoint_that_can_be_read_nobody_can_tell(cluster: SessionC
     with pytest.raises(RequestError, match="it is unknown") as caught:
         why(cluster, none)
     assert caught.value.found == "the job has made no checkpoint since it was started"
-    in_memory = cluster.run(2, main="Alarms", options={**ROCKSDB, **CHECKPOINTS})
-    checkpointed(cluster, in_memory)
+    in_memory = cluster.run(2, main="Alarms", options={**ROCKSDB, **ONE_CHECKPOINT})
+    take_checkpoint(cluster, in_memory)
     with pytest.raises(RequestError, match="it is unknown") as caught:
         why(cluster, in_memory)
     assert "cannot be read" in str(caught.value.found)
@@ -171,10 +165,10 @@ def test_without_a_checkpoint_that_can_be_read_nobody_can_tell(cluster: SessionC
 @pytest.mark.slow
 def test_a_checkpoint_in_s3_tells_as_well(cluster: SessionCluster, s3: S3Server) -> None:
     bucket = s3.new_bucket("checkpoints")
-    place = {**CHECKPOINTS, "state.checkpoints.dir": f"s3a://{bucket}/checkpoints"}
+    place = {**ONE_CHECKPOINT, "state.checkpoints.dir": f"s3a://{bucket}/checkpoints"}
     in_rocksdb, on_heap = (run(cluster, {**backend, **place}) for backend in (ROCKSDB, HEAP_TIMERS))
     for job_id in (in_rocksdb, on_heap):
-        checkpointed(cluster, job_id)
+        take_checkpoint(cluster, job_id)
     assert f"are in RocksDB, as s3://{bucket}/checkpoints/{in_rocksdb}/chk-" in why(cluster, in_rocksdb)
     with pytest.raises(RequestError, match="which keeps them on the heap"):
         why(cluster, on_heap)

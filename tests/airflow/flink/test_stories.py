@@ -21,8 +21,6 @@ from support.pipeline import execute_without_spark, plan_rescale
 from support.s3 import S3Server
 from support.session_cluster import SessionCluster, wait_until
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def jar_of(cluster: SessionCluster, *arguments: str) -> RunJar:
     return RunJar(cluster.address, "counts.jar", "Counts", arguments)

@@ -10,7 +10,7 @@ from support.dag_runner import DagRunner
 from support.needs import need
 from support.snapshots import directory
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).parents[3] / "dags" / "examples"
 

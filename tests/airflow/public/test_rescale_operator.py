@@ -18,8 +18,6 @@ from support.needs import need
 from support.pipeline import execute_without_spark
 from support.snapshots import directory
 
-pytestmark = pytest.mark.timeout(900)
-
 DAGS = Path(__file__).parent / "dags" / "groups.py"
 
 

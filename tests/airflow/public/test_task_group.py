@@ -14,8 +14,6 @@ from support.dag_runner import DagRunner
 from support.needs import need
 from support.snapshots import directory
 
-pytestmark = pytest.mark.timeout(900)
-
 DAGS = Path(__file__).parent / "dags" / "groups.py"
 
 FOR_AN_APPROVAL = {"require_approval", "approval_minutes", "drops", "state_drops"}

@@ -192,7 +192,7 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
     arguments = ["--plan", places_of(plan).plan, "--result", str(home / "result.json"), "--master", "local[2]"]
     settings = {"SPARK_CONF_DIR": str(home), "RESCALE_EVENT_LOG": str(events)}
     environment = {**os.environ, **log.environment(hook), **settings, **SECRETS}
-    subprocess.run([sys.executable, "-c", THROUGH_SPARK, *arguments], env=environment, check=True, timeout=200)
+    subprocess.run([sys.executable, "-c", THROUGH_SPARK, *arguments], env=environment, check=True)
     (file,) = events.iterdir()
     assert file.suffix == ".zstd", "by which Spark's history server knows how it is packed"
     return plan, log.calls(), [*map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())]

@@ -112,7 +112,6 @@ def run(source: str, target: Path, folder: Path | None, *options: str) -> tuple[
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
     )
     return done.returncode, json.loads(done.stdout)
 

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from rescale.rocksdb.engine import child, guarded_database, open_database
 from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.engine.scan import StateRows
 from rescale.text.errors import SnapshotError, StoreError
+from support.airflow_server import wait_for
 from support.databases import Rows, Stored, databases, read_file, read_rows
 from support.rocksdb_writer import written
 
@@ -228,8 +229,14 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
         forked = psutil.Process(int(process.stdout.readline()))
         assert forked.ppid() == process.pid
         process.kill()
-    with suppress(psutil.NoSuchProcess):
-        forked.wait(20)
+
+    def has_ended() -> bool:
+        try:
+            return forked.status() == psutil.STATUS_ZOMBIE  # of an init that collects none
+        except psutil.NoSuchProcess:
+            return True
+
+    wait_for(has_ended, "the child to end", 300)
 
 
 def test_an_error_of_ours_comes_as_it_is_and_costs_no_process(new_children: list[child.Child], tmp_path: Path) -> None:

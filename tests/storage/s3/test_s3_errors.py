@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 from io import BytesIO
 
@@ -14,7 +14,7 @@ from rescale.storage.contract import Pin
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.s3.s3_store import S3Store
 from rescale.text.errors import LockedError, RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
-from support.s3 import S3Server, free_port
+from support.s3 import S3Server, closed_port
 
 _URI = "s3://bucket/key"
 _VERBS: dict[str, Callable[[S3Store], object]] = {
@@ -299,22 +299,29 @@ def test_a_name_from_a_damaged_snapshot_is_one_that_is_not_there(store: S3Store)
     assert type(_error_of(lambda: store.read("s3://bucket/\udc80", 0, 1, Pin(1, '"a"')))) is SnapshotError
 
 
-def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def dead_port() -> Iterator[int]:
+    """A port where nobody listens."""
+    with closed_port() as port:
+        yield port
+
+
+def test_no_server(dead_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{dead_port}")
     error = _error_of(lambda: S3Store().stat(_URI))
     assert type(error) is StoreError
     assert "cannot be reached" in error.what
     assert "the endpoint of S3" in (error.advice or "")
 
 
-def test_an_endpoints_password_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoints_password_is_not_told(dead_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
-    for endpoint in (f"http://user:pa@ss@127.0.0.1:{free_port()}", "user:pa@ss", "http://user:pa@ss@[nonsense"):
+    for endpoint in (f"http://user:pa@ss@127.0.0.1:{dead_port}", "user:pa@ss", "http://user:pa@ss@[nonsense"):
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         error = _error_of(lambda: S3Store().stat(_URI))
         shown = f"{error} {error.to_json()}"
@@ -324,10 +331,12 @@ def test_an_endpoints_password_is_not_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("variable", ["AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"])
-def test_a_line_break_behind_a_key_is_said_without_the_key(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_a_line_break_behind_a_key_is_said_without_the_key(
+    dead_port: int, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{dead_port}")
     monkeypatch.setenv(variable, "planted\n")
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     for call in (

@@ -9,7 +9,7 @@ import pytest
 from support.airflow_server import AirflowServer
 from support.session_cluster import SessionCluster
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 
 def test_asynchronous_state_stops_the_run_and_not_the_job(
@@ -25,7 +25,7 @@ def test_asynchronous_state_stops_the_run_and_not_the_job(
         "parallelism": 3,
     }
     run = airflow.trigger_dag("rescale_job", form, dag_run_id=f"asynchronous-{job_id}")
-    assert run.end(600) == "failed"
+    assert run.end() == "failed"
     assert run.states()["look_at_job"] == "failed"
     log = run.log_text("look_at_job")
     assert "Flink cannot take a canonical savepoint of this job" in log

@@ -12,7 +12,7 @@ from support.airflow_server import AirflowServer, Run
 from support.s3 import S3Server
 from support.session_cluster import SessionCluster, wait_until
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 _JOB = "clicks"
 

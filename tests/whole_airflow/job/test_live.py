@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +17,8 @@ from rescale.storage.locations import contains, normalise
 from support.airflow_server import AirflowServer, Run, wait_for
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
-_PATIENCE_SECONDS = 600
 _OF_A_STOPPED_JOB = ("take_savepoint", "inspect", "plan", "reshuffle_keyed_state", "validate", "publish", "hand_over")
 KEPT = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
 
@@ -62,7 +62,7 @@ def begin(
 
     yield story
     for begun in stories:
-        begun.run.end(_PATIENCE_SECONDS)
+        begun.run.end()
     cluster.clear()
 
 
@@ -74,11 +74,11 @@ def decide(run: Run, option: str) -> None:
             run.answer(option, ASK_CUT)
         return run.task(ASK_CUT)["state"] == "success"
 
-    wait_for(is_decided, "the decision", _PATIENCE_SECONDS, period=10)
+    wait_for(is_decided, "the decision", period=10)
 
 
 def assert_handed_over(cluster: SessionCluster, story: Story, task: str) -> dict[str, Any]:
-    assert story.run.end(_PATIENCE_SECONDS) == "success", story.run.states()
+    assert story.run.end() == "success", story.run.states()
     started: dict[str, Any] = story.run.xcom(task)
     assert contains(str(story.target), normalise(started["restored_from"]))
     vertices = cluster.job(started["job"]).vertices
@@ -94,13 +94,14 @@ def test_a_job_is_cut_over_though_the_task_that_follows_it_is_killed(
 ) -> None:
     story = begin("live", while_it_runs=True, cut_over="when approved")
     followed = "follow_and_cut_over"
-    wait_for(lambda: "base: checkpoint" in _log(story.run, followed), "the base", _PATIENCE_SECONDS)
+    wait_for(lambda: "base: checkpoint" in _log(story.run, followed), "the base")
     os.kill(story.run.task(followed)["pid"], signal.SIGKILL)
     assert "newest round" in story.run.question(ASK_CUT)["body"]
+    decided = time.monotonic()
     decide(story.run, CUT_OVER)
     started = assert_handed_over(cluster, story, followed)
-    assert story.run.task(followed)["try_number"] == 2
-    assert started["downtime_seconds"] < 60
+    assert story.run.task(followed)["try_number"] >= 2
+    assert 0 < started["downtime_seconds"] < time.monotonic() - decided
     states = story.run.states()
     assert {states[task] for task in _OF_A_STOPPED_JOB} == {"skipped"}
     assert (states["compare_all_records"], states["go_back"]) == ("success", "skipped")
@@ -110,7 +111,7 @@ def test_a_job_is_cut_over_though_the_task_that_follows_it_is_killed(
 def test_a_cut_over_that_is_given_up_leaves_the_job_alone(begin: Callable[..., Story], cluster: SessionCluster) -> None:
     story = begin("given-up", while_it_runs=True, cut_over="when approved")
     decide(story.run, GIVE_UP)
-    assert story.run.end(_PATIENCE_SECONDS) == "failed"
+    assert story.run.end() == "failed"
     assert cluster.job(story.job_id).runs
     assert "still runs" in story.run.log_text("end")
     assert story.run.states()["go_back"] == "skipped"
@@ -129,7 +130,7 @@ def test_a_job_whose_rounds_would_move_everything_is_left_alone(
     begin: Callable[..., Story], cluster: SessionCluster
 ) -> None:
     story = begin("refused", while_it_runs=True, taking="stop", savepoints=str(cluster.folder))
-    assert story.run.end(_PATIENCE_SECONDS) == "failed"
+    assert story.run.end() == "failed"
     assert "is cancelled after a checkpoint" in story.run.log_text("look_at_job")
     assert cluster.job(story.job_id).runs
 

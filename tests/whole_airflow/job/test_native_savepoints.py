@@ -15,16 +15,15 @@ from support.airflow_server import AirflowServer, Run
 from support.session_cluster import (
     HEAP_TIMERS,
     KEYS,
+    ONE_CHECKPOINT,
     ROCKSDB,
     SessionCluster,
-    has_checkpoint,
     native_options,
+    take_checkpoint,
     wait_until,
 )
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
-
-_PATIENCE_SECONDS = 600
+pytestmark = pytest.mark.slow
 
 
 class Story(NamedTuple):
@@ -46,9 +45,10 @@ def stories(
     targets = tmp_path_factory.mktemp("targets")
 
     def begin(name: str, backend: dict[str, str], **more: Any) -> Story:
-        options = native_options(cluster, backend)
+        options = {**native_options(cluster, backend), **ONE_CHECKPOINT}
         job_id = cluster.run(2, main="Alarms", options=options)
-        wait_until(lambda: cluster.heard(job_id) >= KEYS and has_checkpoint(cluster, job_id), "timers, a checkpoint")
+        wait_until(lambda: cluster.heard(job_id) >= KEYS, "timers to fire")
+        take_checkpoint(cluster, job_id)
         form: dict[str, Any] = {
             "flink": cluster.address,
             "job": job_id,
@@ -73,14 +73,14 @@ def stories(
     }
     yield stories
     for story in stories.values():
-        story.run.end(_PATIENCE_SECONDS)
+        story.run.end()
     cluster.clear()
 
 
 @pytest.fixture
 def ended(stories: dict[str, Story]) -> Callable[[str], tuple[Story, str]]:
     def story(name: str) -> tuple[Story, str]:
-        return stories[name], stories[name].run.end(_PATIENCE_SECONDS)
+        return stories[name], stories[name].run.end()
 
     return story
 

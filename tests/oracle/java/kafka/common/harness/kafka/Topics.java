@@ -25,7 +25,7 @@ final class Topics {
     private static final List<String> NAMES =
             List.of("orders", "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-shorter-one");
 
-    private static final int SEND_MILLISECONDS = 20_000;
+    private static final int SEND_MILLISECONDS = 60_000;
     private static final int MOST_TRIES = 3;
 
     private Topics() {}
