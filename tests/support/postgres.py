@@ -81,5 +81,5 @@ def _programs() -> Path:
     folders = [Path(initdb).parent for initdb in (shutil.which("initdb"),) if initdb]
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not folders:
-        skip_for_lack("there is no PostgreSQL (initdb): Airflow's database is to be taken away")
+        skip_for_lack("there is no PostgreSQL: Airflow's database is to be taken away (apt install postgresql)")
     return folders[-1]
