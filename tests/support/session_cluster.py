@@ -22,6 +22,7 @@ from oracle.harness import jvm_options
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job
+from support.needs import need
 from support.s3 import S3Server, free_port
 
 _JOBS = ("Counts", "Alarms", "Bulk")
@@ -114,6 +115,7 @@ class SessionCluster:
 @contextmanager
 def session_cluster(version: str, s3: S3Server | None = None, memory: str = "400m") -> Iterator[SessionCluster]:
     """A running cluster of a release, each JVM with a heap of `memory`; it ends with the block."""
+    need("javac", "jobs are compiled for real Flink")
     with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
         folder = Path(scratch)
         rest, rpc = free_port(), free_port()
