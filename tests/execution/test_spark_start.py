@@ -28,6 +28,12 @@ Caused by: java.util.concurrent.TimeoutException: the timeout of 10000 ms has be
 """
 
 
+@pytest.fixture(autouse=True)
+def java() -> None:
+    """Spark's start looks for it first."""
+    need("java", "Spark runs on a JVM")
+
+
 def test_what_the_jvm_could_not_do_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: object) -> None:
         raise Py4JError(TOLD)
@@ -83,7 +89,6 @@ def test_so_is_one_of_which_the_jvm_tells_while_it_starts(monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_a_command_says_that_the_master_does_not_answer(tmp_path: Path) -> None:
     """Spark asks for a minute."""
-    need("java", "Spark runs on a JVM")
     arguments = [
         "run",
         snapshots.directory("2-clicks"),
@@ -103,7 +108,6 @@ def test_a_command_says_that_the_master_does_not_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize("when", ["while the JVM starts", "while it works"])
 def test_what_a_killed_spark_leaves_is_known_for_ours_and_goes(when: str, tmp_path: Path) -> None:
     """PySpark has a directory `tmp…` until the JVM has told its port, and the JVM has some as long as it runs."""
-    need("java", "Spark runs on a JVM")
     program = (
         "from rescale.execution.tasks.spark.session import spark_context\n"
         "with spark_context('x', 'local[1]') as spark:\n"
