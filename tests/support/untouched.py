@@ -66,13 +66,13 @@ def untouched(*roots: Path) -> Iterator[Untouched]:
     libc = ctypes.CDLL(None, use_errno=True)
     inotify = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     if inotify < 0:
-        raise OSError(ctypes.get_errno(), "too many watchers: raise fs.inotify.max_user_instances")
+        raise OSError(ctypes.get_errno(), "no more files can be watched", "fs.inotify.max_user_instances")
     try:
         folders = {}
         for folder in (folder for root in roots for folder in (root, *root.rglob("*")) if folder.is_dir()):
             watch = libc.inotify_add_watch(inotify, os.fsencode(folder), sum(_DEEDS))
             if watch < 0:
-                raise OSError(ctypes.get_errno(), "too many watches: raise fs.inotify.max_user_watches", str(folder))
+                raise OSError(ctypes.get_errno(), "no more files can be watched", "fs.inotify.max_user_watches")
             folders[watch] = folder
         yield Untouched(inotify, folders)
     finally:
