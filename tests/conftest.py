@@ -77,8 +77,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=place)
 
 
-def pytest_collection_finish() -> None:
-    """Let the garbage collector look at what tests make, and at nothing that was there before."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch what tests need of Flink, before the first of them and outside of its time limit.
+
+    The garbage collector then looks at what tests make, and at nothing that was there before.
+    """
+    distribution = sys.modules.get("oracle.distribution")  # a test that uses Flink has imported it
+    if distribution and session.items and not session.config.option.collectonly:
+        for _ in distribution.fetch(everything=any(item.get_closest_marker("slow") for item in session.items)):
+            pass  # what is not to be had, a test that needs it will say
     gc.freeze()
     gc.enable()
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:
     """Exit code, document, and what was said beside it."""
-    need("java", "Spark runs on a JVM (17 or newer)")
+    need("java", "Spark runs on a JVM")
     command = [sys.executable, "-m", "rescale.cli.main", *map(str, arguments), "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, json.loads(done.stdout), done.stderr

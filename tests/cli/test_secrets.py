@@ -24,6 +24,7 @@ from rescale.cli.main import main
 from rescale.execution.tasks.spark import session
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
+from support.needs import need
 from support.s3 import S3Server, closed_port, put_files
 from support.snapshots import directory
 from support.watching import Watch
@@ -67,6 +68,7 @@ def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp
 
 def test_spark_is_told_no_secret(keys: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its properties are in its UI, its event log, and the environment of its executors."""
+    need("java", "Spark runs on a JVM")
     seen: list[str] = []
 
     def started(conf: session.SparkConf) -> None:

@@ -8,9 +8,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rescale.cli.version import DISTRIBUTION, version_text
+from support.needs import need
 
 
 def test_a_checkout_names_its_commit(tmp_path: Path) -> None:
+    need("git", "a checkout is made")
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     for command in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message", "first"]):
         subprocess.run([*git, *command], check=True)

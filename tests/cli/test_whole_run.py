@@ -33,7 +33,7 @@ WITHOUT_JAVA = {**{name: value for name, value in os.environ.items() if name != 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A savepoint that is worth a Spark."""
-    need("java", "Spark runs on a JVM (17 or newer)")
+    need("java", "Spark runs on a JVM")
     source = tmp_path_factory.mktemp("large") / "savepoint"
     write_savepoint(source, LITTLE_BYTES + (LITTLE_BYTES >> 3), value_size=10_000)
     yield source

@@ -43,7 +43,7 @@ BEFORE = {
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    need("java", "Spark runs on a JVM (17 or newer)")
+    need("java", "Spark runs on a JVM")
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     planned = plan_rescale(SOURCE, str(tmp_path / "target"), max_parallelism=["1000"])
     claim(planned)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.gate
 def test_a_run_that_loses_an_executor_in_each_stage_publishes(tmp_path: Path) -> None:
-    need("java", "Spark runs on a JVM (17 or newer)")
+    need("java", "Spark runs on a JVM")
     source, target = snapshots.directory("2-clicks"), str(tmp_path / "target")
     stages = {"sorting": f"read {source}/", "writing": f"{target}/", "validating": f"read {target}/"}
     lost = [

@@ -16,6 +16,7 @@ from rescale.execution.tasks.spark import session
 from rescale.storage.scratch import MARKER
 from rescale.text.errors import StoreError
 from support import snapshots
+from support.needs import need
 
 TOLD = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
 : org.apache.spark.SparkException: External scheduler cannot be instantiated
@@ -25,6 +26,12 @@ Caused by: io.fabric8.kubernetes.client.KubernetesClientException: no connection
 Caused by: java.util.concurrent.TimeoutException: the timeout of 10000 ms has been exceeded
 \t... 23 more
 """
+
+
+@pytest.fixture(autouse=True)
+def java() -> None:
+    """Spark's start looks for it first."""
+    need("java", "Spark runs on a JVM")
 
 
 def test_what_the_jvm_could_not_do_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def cluster_s3(space: Namespace) -> Iterator[S3Server]:
 
 @pytest.fixture(scope="package")
 def flink_for_clusters() -> Iterator[Flink]:
-    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
+    need("javac", "real Flink is driven by Java that is compiled for it")
     with Flink(LINES["2"]) as flink:
         yield flink
 

@@ -22,7 +22,7 @@ from rescale.text.errors import RequestError, RescaleError
 from support.deferring import run_operator
 from support.flink_operator import FlinkNamespace, flink_namespace
 from support.helm import CHART, helm
-from support.needs import need, need_kubernetes
+from support.needs import need_kubernetes
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,6 @@ OPTIONS = {MAXIMUM: "128", "state.savepoints.dir": "s3://bucket/savepoints"}
 @pytest.fixture(scope="module")
 def space() -> Iterator[FlinkNamespace]:
     need_kubernetes("FlinkDeployments are patched in it")
-    need("mvn", "the custom resource definition of Flink's Kubernetes operator comes from Maven")
     with flink_namespace() as created:
         yield created
 
@@ -177,7 +176,6 @@ def test_what_cannot_be_patched_is_refused_with_the_reason(
 def test_with_the_charts_role_jobs_are_handed_over_in_the_namespaces_that_it_names_and_nowhere_else(
     space: FlinkNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    need("helm", "the chart is installed")
     space.create_account("airflow-worker")
     named = ["existingAirflow.serviceAccounts[0].name=airflow-worker", f"handover.namespaces={{{space.name}}}"]
     values = [word for value in named for word in ("--set", value)]

@@ -8,20 +8,17 @@ import pytest
 
 from oracle.distribution import LINES
 from oracle.harness import Flink
-from support.needs import need
 from support.slow import slow
 
 
 @pytest.fixture(scope="package")
 def flink_1_20() -> Iterator[Flink]:
-    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     with Flink(LINES["1.20"]) as flink:
         yield flink
 
 
 @pytest.fixture(scope="package")
 def flink_2() -> Iterator[Flink]:
-    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     with Flink(LINES["2"]) as flink:
         yield flink
 

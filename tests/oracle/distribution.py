@@ -6,10 +6,16 @@ Flink 1.x and 2.x spell some classes differently: what differs lies in `java/v1`
 alone has, all else in `java/common`; `java/before_1_19` has what older releases lack. What needs Kafka lies in
 `java/kafka`, divided alike; what connectors of older releases lack, in its `since_1_19`. What needs the State Processor
 API lies in `java/state_processor`.
+
+    PYTHONPATH=jobs:tests python -m oracle.distribution
+
+fetches and compiles what the quick tests need. Otherwise tests do that themselves, before the first of them begins.
 """
 
 from __future__ import annotations
 
+import argparse
+import fcntl
 import hashlib
 import os
 import re
@@ -19,8 +25,13 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+
+from _pytest.outcomes import OutcomeException
+
+from support.needs import need, skip_for_lack
 
 LINES = {"1.20": "1.20.5", "2": "2.3.0"}
 """The releases that stand for the two release lines."""
@@ -38,6 +49,9 @@ _KAFKA_BROKER = "3.9.1"
 
 _SOURCES = Path(__file__).parent / "java"
 _JAR = re.compile(r"(?:^|/)lib/([^/]+\.jar)$")
+
+_absent: set[str] = set()
+"""Names of what could not be fetched; nobody waits for it again."""
 
 
 def cache() -> Path:
@@ -72,8 +86,8 @@ def maven_jar(artifact: str, version: str, folder: str) -> Path:
     jar = home / f"{artifact}-{version}.jar"
     if not jar.is_file():
         wanted = f"org.apache.flink:{artifact}:{version}"
-        options = ("-q", "-B", f"-Dartifact={wanted}", f"-DoutputDirectory={home}", "-Dmdep.overWriteReleases=true")
-        subprocess.run(["mvn", "dependency:copy", *options], check=True, timeout=900)
+        options = (f"-Dartifact={wanted}", f"-DoutputDirectory={home}", "-Dmdep.overWriteReleases=true")
+        _maven(jar.stem, "dependency:copy", *options)
     return jar
 
 
@@ -117,21 +131,33 @@ def _with_dependencies(name: str, *artifacts: str) -> list[Path]:
                 f"<groupId>harness</groupId><artifactId>{name}</artifactId><version>1</version>"
                 f"<dependencies>{dependencies}</dependencies></project>"
             )
-            options = ("-q", "-B", "-f", str(pom), f"-DoutputDirectory={jars}")
-            subprocess.run(["mvn", "dependency:copy-dependencies", *options], check=True, timeout=900)
+            _maven(name, "dependency:copy-dependencies", "-f", str(pom), f"-DoutputDirectory={jars}")
             _settle(jars, home)
     return sorted(home.glob("*.jar"))
 
 
 def _download(version: str, scratch: Path) -> Path:
     wanted = f"apache-flink-libraries=={version}"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(scratch), wanted],
-        check=True,
-        timeout=900,
-    )
+    options = ("--quiet", "--no-deps", "--dest", str(scratch))
+    _fetch(f"Flink {version}", sys.executable, "-m", "pip", "download", *options, wanted)
     (archive,) = (path for path in scratch.iterdir() if path.is_file())
     return archive
+
+
+def _maven(name: str, goal: str, *options: str) -> None:
+    need("mvn", f"{name} comes from Maven")
+    _fetch(name, "mvn", "-q", "-B", goal, *options)
+
+
+def _fetch(name: str, *command: str) -> None:
+    """Run a command that fetches something; a test is skipped if that is not to be had."""
+    if name not in _absent:
+        try:
+            subprocess.run(command, check=True, timeout=900)
+            return
+        except subprocess.SubprocessError:
+            _absent.add(name)
+    skip_for_lack(f"{name} could not be fetched: let this machine reach PyPI and Maven Central")
 
 
 def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
@@ -150,6 +176,7 @@ def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 def classes(version: str) -> Path:
     """The harness' classes for Flink `version`, compiled if the sources have changed."""
+    need("javac", "real Flink is driven by Java that is compiled for it")
     return _compiled(version, _SOURCES, flink_home(version))
 
 
@@ -211,3 +238,58 @@ def _settle(made: Path, home: Path) -> None:
 
 def logging_configuration() -> Path:
     return _SOURCES / "log4j2.properties"
+
+
+def fetch(*, everything: bool, tries: int = 1) -> Iterator[tuple[str, str]]:
+    """Fetch and compile what quick tests need, or all tests that need no cluster; others who do that wait meanwhile.
+
+    Yields the name of each thing, and why it is not to be had, if so.
+    """
+    cache().mkdir(parents=True, exist_ok=True)
+    with (cache() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for name, get in _needed(everything):
+            yield name, _lack(get, tries)
+
+
+def _needed(everything: bool) -> Iterator[tuple[str, Callable[[], object]]]:
+    for line, version in LINES.items():
+        yield f"Flink {version}", partial(flink_home, version)
+        yield f"the harness for Flink {version}", partial(classes, version)
+        yield f"the S3 file system of Flink {version}", partial(s3_file_system, version)
+        if everything:
+            yield f"Kafka's connector for Flink {version}", partial(kafka_classes, version, KAFKA_CONNECTORS[line])
+            released = STATE_PROCESSORS[line]
+            yield f"the State Processor API of Flink {version}", partial(state_processor_classes, version, released)
+    if everything:
+        yield "a Kafka broker", kafka_broker
+        yield "serializers outside of Flink's distribution", partial(serializer_jars, LINES["2"])
+
+
+def _lack(get: Callable[[], object], tries: int) -> str:
+    """Return why something is not to be had after so many tries, as the test that needs it will say; else ""."""
+    lack = ""
+    for number in range(tries):
+        if number:
+            _absent.clear()
+        try:
+            get()
+        except (Exception, OutcomeException) as error:
+            lack = str(error)
+        else:
+            return ""
+    return lack
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fetch and compile what the quick tests need of Flink.")
+    parser.add_argument("--all", action="store_true", help="also what only slow tests need")
+    absent = False
+    for name, lack in fetch(everything=parser.parse_args().all, tries=3):
+        print(f"{name}: {lack or 'there'}", flush=True)
+        absent |= bool(lack)
+    sys.exit(absent)
+
+
+if __name__ == "__main__":
+    main()

@@ -24,28 +24,24 @@ from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offset
 from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.prospects import prospects
 from support.kafka_broker import late_partition, records, running_broker, totals
-from support.needs import need
 from support.pipeline import execute_without_spark, plan_rescale, rescale_snapshot
 from support.slow import gate, slow
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[str]:
-    need("mvn", "a Kafka broker and the connectors come from Maven")
     with running_broker() as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 def kafka_1_20() -> Iterator[Flink]:
-    need("mvn", "a Kafka broker and the connectors come from Maven")
     with Flink(LINES["1.20"], kafka=KAFKA_CONNECTORS["1.20"]) as flink:
         yield flink
 
 
 @pytest.fixture(scope="module")
 def kafka_2() -> Iterator[Flink]:
-    need("mvn", "a Kafka broker and the connectors come from Maven")
     with Flink(LINES["2"], kafka=KAFKA_CONNECTORS["2"]) as flink:
         yield flink
 

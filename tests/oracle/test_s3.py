@@ -11,7 +11,6 @@ from oracle.distribution import LINES
 from oracle.harness import Flink, Job
 from oracle.test_copies import INCREMENTAL
 from support.edited import edit, repointed
-from support.needs import need
 from support.pipeline import execute, plan_rescale, rescale_snapshot
 from support.s3 import S3Server, put_files, somebodys_store
 from support.slow import gate, slow
@@ -21,8 +20,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flink]:
-    need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
-    need("mvn", "Flink's S3 file system comes from Maven")
     with Flink(request.param, s3.flink_options) as flink:
         yield flink
 

@@ -12,14 +12,12 @@ from oracle.harness import Flink
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.snapshot.opening import open_snapshot
 from support.bootstrapping import bootstrapped, expected_lines, read_savepoint, write_savepoint
-from support.needs import need
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import gate, slow
 
 
 @pytest.fixture
 def flink(request: pytest.FixtureRequest) -> Iterator[Flink]:
-    need("mvn", "the State Processor API comes from Maven")
     with Flink(LINES[request.param], processor=STATE_PROCESSORS[request.param]) as flink:
         yield flink
 

@@ -11,7 +11,6 @@ from selenium.webdriver import ActionChains, Chrome, Keys
 
 from rescale.report.report_page import html_report
 from support.browser import browser, shown_as
-from support.needs import need
 from support.reports import plan_of_report, proven
 
 DARK, LIGHT = "rgb(18, 22, 27)", "rgb(255, 255, 255)"
@@ -19,8 +18,6 @@ DARK, LIGHT = "rgb(18, 22, 27)", "rgb(255, 255, 255)"
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Chrome]:
-    need("chromium", "a report is looked at in a browser")
-    need("chromedriver", "a report is looked at in a browser")
     with browser(1280, 1000) as started:
         yield started
 

@@ -21,6 +21,7 @@ from selenium.webdriver.support.expected_conditions import (
 from selenium.webdriver.support.wait import WebDriverWait
 
 from support.airflow_server import SECONDS_TO_READ
+from support.needs import need
 
 _PATIENCE_SECONDS = 180
 
@@ -178,6 +179,8 @@ class Pages:
 @contextmanager
 def browser(width: int, height: int) -> Iterator[Chrome]:
     """Debian's chromium without a window; it has no other network than this machine's."""
+    for program in ("chromium", "chromedriver"):
+        need(program, "pages are looked at in a browser")
     options = ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
     for argument in (

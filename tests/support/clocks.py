@@ -43,7 +43,7 @@ class Clock:
 
 def new_clock(folder: Path) -> Clock:
     """One that is right; what it takes is put into a folder."""
-    need("cc", "a clock is put (Debian: gcc)")
+    need("cc", "a clock is put")
     clock = Clock(folder / "clock")
     clock.file.write_bytes(bytes(8))
     library = clock.file.with_suffix(".so")

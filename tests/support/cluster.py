@@ -15,7 +15,7 @@ from typing import TypeVar
 from rescale.demo.processes import free_port
 from support import airflow_server
 from support.helm import CHART, Manifest, helm
-from support.needs import need_kubernetes, skip_in_any_case
+from support.needs import need, need_kubernetes, skip_in_any_case
 from support.s3 import S3Server
 
 IMAGES = {"spark": "RESCALE_SPARK_IMAGE", "airflow": "RESCALE_AIRFLOW_IMAGE", "s3": "RESCALE_S3_IMAGE"}
@@ -212,6 +212,7 @@ class Namespace:
     @contextmanager
     def s3(self) -> Iterator[S3Server]:
         """An S3 server in the namespace, as this machine sees it; the Secret gives pods access."""
+        need("openssl", "the server has a certificate")
         with tempfile.TemporaryDirectory() as folder:
             key, certificate = f"{folder}/tls.key", f"{folder}/tls.crt"
             arguments = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]

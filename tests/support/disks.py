@@ -71,7 +71,12 @@ def bound(source: Path, path: Path) -> Iterator[None]:
 def _mount(*arguments: str) -> None:
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        skip_in_any_case(f"this test has no disk of its own, for none may be mounted here: {done.stderr.strip()}")
+        skip_in_any_case(f"this test has no disk of its own, for none may be mounted here: {_reason(done)}")
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """The first line of what a command complained about; the next ones say where to look for more."""
+    return done.stderr.strip().partition("\n")[0]
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class Share:
 @contextmanager
 def share_of_a_disk(path: Path) -> Iterator[Share]:
     """With a quota, until the block ends; the test is skipped where nobody may mount a disk."""
-    need("mkfs.btrfs", "a file system with quotas is made (Debian: btrfs-progs)")
+    need("mkfs.btrfs", "a file system with quotas is made")
     with disk_of(256 * MIB, path) as disk:
         image, mounted = disk.path / "image", disk.path / "mounted"
         mounted.mkdir()
@@ -105,7 +110,7 @@ def share_of_a_disk(path: Path) -> Iterator[Share]:
         command = ["mount", "-o", "loop", str(image), str(mounted)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            skip_in_any_case(f"this test has no disk with quotas, for none may be mounted here: {done.stderr.strip()}")
+            skip_in_any_case(f"this test has no disk with quotas, for none may be mounted here: {_reason(done)}")
         try:
             _run("btrfs", "quota", "enable", str(mounted))
             _run("btrfs", "subvolume", "create", str(mounted / "share"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import platform
 import subprocess
 import sys
 import zipfile
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from oracle.distribution import cache, flink_home
+from support.needs import skip_in_any_case
 from support.rocksdb_writer import Writer
 
 _LIBRARY = "librocksdbjni-linux64.so"
@@ -80,6 +82,8 @@ class FlinksRocksdb:
 
 def _library(version: str) -> Path:
     """The library of Flink `version` on this kind of machine, out of its jar."""
+    if platform.machine() != "x86_64":
+        skip_in_any_case("Flink's RocksDB library is that for x86-64, and this machine is another one")
     folder = cache() / "rocksdb" / version
     path = folder / _LIBRARY
     if not path.is_file():

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from support.needs import need
+
 SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 """Options of a JVM that starts fast and lives short; they halve what a program here takes."""
 
@@ -19,6 +21,7 @@ def printed_by(source: Path, *arguments: str, jars: Iterable[Path] = (), given: 
         subprocess.TimeoutExpired: it takes longer than `seconds`.
 
     """
+    need("javac", "a Java program is compiled and run")
     class_path = [] if not (listed := list(jars)) else ["-cp", os.pathsep.join(map(str, listed))]
     command = ["java", *SHORT_LIVED, *class_path, str(source), *arguments]
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=True, timeout=seconds)

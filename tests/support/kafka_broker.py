@@ -16,6 +16,7 @@ from pathlib import Path
 from oracle.distribution import kafka_broker
 from rescale.demo.processes import free_ports
 from rescale.flink.kafka.position import TopicPartition
+from support.needs import need
 
 _MAIN = ("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 _START_SECONDS = 300
@@ -24,6 +25,7 @@ _START_SECONDS = 300
 @contextmanager
 def running_broker() -> Iterator[str]:
     """Its address, `host:port`; what it kept is gone afterwards."""
+    need("java", "Kafka runs on a JVM")
     folder = Path(tempfile.mkdtemp(prefix="kafka-"))
     try:
         port, controller = islice(free_ports(), 2)

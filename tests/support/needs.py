@@ -12,14 +12,35 @@ from typing import NoReturn
 
 import pytest
 
+_JDK = "apt install openjdk-17-jdk-headless"
+
+_INSTALL = {
+    "cc": "apt install gcc",
+    "chromedriver": "apt install chromium-driver",
+    "chromium": "apt install chromium",
+    "git": "apt install git",
+    "gpg": "apt install gpg",
+    "helm": "go install helm.sh/helm/v3/cmd/helm@latest",
+    "helm-docs": "go install github.com/norwoodj/helm-docs/cmd/helm-docs@latest",
+    "java": _JDK,
+    "javac": _JDK,
+    "kubectl": "apt install kubernetes-client",
+    "mkfs.btrfs": "apt install btrfs-progs",
+    "mvn": "apt install maven",
+    "openssl": "apt install openssl",
+    "uv": "pip install uv",
+    "versitygw": "go install github.com/versity/versitygw/cmd/versitygw@latest",
+}
+"""Command that installs a program; `apt` is Debian's."""
+
 
 def need(program: str, what_for: str) -> None:
     """Skip the test if `program` is not on the path; with `RESCALE_NO_SKIPS` set, fail it.
 
-    `what_for` completes the sentence "{program} is not on the path:" and names the package to install, if there is one.
+    `what_for` completes the sentence "{program} is not on the path:", which ends with the command that installs it.
     """
     if not shutil.which(program):
-        skip_for_lack(f"{program} is not on the path: {what_for}")
+        skip_for_lack(f"{program} is not on the path: {what_for} ({_INSTALL[program]})")
 
 
 def skip_for_lack(message: str) -> NoReturn:

@@ -28,7 +28,7 @@ from support.needs import need
 @cache
 def shared_spark() -> SparkTasks:
     """The tasks of one session for the whole test run."""
-    need("java", "Spark runs on a JVM (17 or newer)")
+    need("java", "Spark runs on a JVM")
     session = spark_tasks("rescale tests", "local[2]")
     tasks = session.__enter__()
     atexit.register(session.__exit__, None, None, None)

@@ -84,4 +84,6 @@ def programs() -> Path | None:
 
 
 def _needed_programs() -> Path:
-    return programs() or skip_for_lack("there is no PostgreSQL (initdb): Airflow's database is to be taken away")
+    return programs() or skip_for_lack(
+        "there is no PostgreSQL: Airflow's database is to be taken away (apt install postgresql)"
+    )

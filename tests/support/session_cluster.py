@@ -24,6 +24,7 @@ from rescale.demo.processes import free_ports
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job
+from support.needs import need
 from support.s3 import S3Server
 
 _JOBS = ("Counts", "Alarms", "Bulk")
@@ -119,6 +120,7 @@ class SessionCluster:
 @contextmanager
 def session_cluster(version: str, s3: S3Server | None = None, memory: str = "400m") -> Iterator[SessionCluster]:
     """A running cluster of a release, each JVM with a heap of `memory`; it ends with the block."""
+    need("javac", "jobs are compiled for real Flink")
     with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
         folder = Path(scratch)
         rest, rpc = islice(free_ports(), 2)

@@ -37,7 +37,7 @@ class StandaloneSpark:
 @contextmanager
 def standalone_spark(folder: Path) -> Iterator[StandaloneSpark]:
     """Yield a cluster with one worker of one core, and of memory for one executor of the default size."""
-    need("java", "Spark runs on a JVM (17 or newer)")
+    need("java", "Spark runs on a JVM")
     spark = StandaloneSpark(free_port(), folder / "work")
     environment = {**os.environ, "SPARK_HOME": str(_HOME), "SPARK_LOCAL_IP": "127.0.0.1"}
     logs = {name: folder / f"{name}.log" for name in ("master", "worker")}

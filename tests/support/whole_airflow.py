@@ -119,7 +119,7 @@ def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
 
     `options` are more of Airflow's variables.
     """
-    need("java", "Spark runs on a JVM (17 or newer)")
+    need("java", "Spark runs on a JVM")
     secret = f"planted-{secrets.token_hex(16)}"
     connection = {
         "conn_type": "aws",

@@ -11,7 +11,6 @@ import pytest
 
 from oracle.distribution import LINES
 from support.airflow_server import AirflowServer
-from support.needs import need
 from support.postgres import postgres, programs
 from support.s3 import S3Server, put_files
 from support.session_cluster import SessionCluster, session_cluster
@@ -40,8 +39,6 @@ def airflow(s3: S3Server) -> Iterator[AirflowServer]:
 @pytest.fixture(scope="package")
 def cluster(s3: S3Server) -> Iterator[SessionCluster]:
     """For jobs of a real Flink, which has access to S3."""
-    need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")
-    need("mvn", "Flink's S3 file system comes from Maven")
     with session_cluster(list(LINES.values())[-1], s3) as running:
         yield running
 

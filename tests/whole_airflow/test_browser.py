@@ -21,7 +21,6 @@ from rescale.storage.store import open_store
 from support.airflow_server import PATIENCE_SECONDS, AirflowServer, Run, request, wait_for
 from support.browser import Pages, browser
 from support.edited import relocated
-from support.needs import need
 from support.open_fields import OPEN_FIELDS
 from support.snapshots import FIXTURES, directory
 
@@ -31,8 +30,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def pages(airflow: AirflowServer) -> Iterator[Pages]:
     """The pages of the DAG, to somebody who has logged in."""
-    for program in ("chromium", "chromedriver"):
-        need(program, "Airflow's forms are tried in a browser (Debian: apt install chromium chromium-driver)")
     with browser(1280, 1100) as driver:
         pages = Pages(driver, airflow.home.url, DAG_ID)
         pages.log_in(USER, airflow.home.password)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from oracle.distribution import LINES
-from support.needs import need
 from support.s3 import S3Server
 from support.session_cluster import SessionCluster, session_cluster
 from support.slow import slow_but
@@ -15,8 +14,6 @@ from support.slow import slow_but
 
 @pytest.fixture(scope="package", params=slow_but(lambda line: line == "2", LINES))
 def running(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[SessionCluster]:
-    need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")
-    need("mvn", "Flink's S3 file system comes from Maven")
     with session_cluster(LINES[request.param], s3) as cluster:
         yield cluster
 

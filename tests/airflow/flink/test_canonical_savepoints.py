@@ -20,7 +20,6 @@ from rescale.flink_rest.client import Flink, SavepointFormat, Taking
 from rescale.snapshot.opening import open_snapshot
 from rescale.text.errors import RequestError
 from support.deferring import run_operator
-from support.needs import need
 from support.session_cluster import SessionCluster, session_cluster, wait_until
 
 BEFORE = JobBefore("http://flink", "1" * 32, "clicks", Taking.RUN_ON, "/save", 2, Print())
@@ -82,7 +81,6 @@ def test_what_else_has_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch, be
 
 @pytest.fixture(scope="module")
 def flink_2() -> Iterator[SessionCluster]:
-    need("javac", "the job of these tests is compiled for real Flink (a JDK 17)")
     with session_cluster(LINES["2"]) as cluster:
         yield cluster
 

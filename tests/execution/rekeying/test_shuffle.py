@@ -31,6 +31,7 @@ from rescale.runstate.publication import publish
 from rescale.storage.scratch import scratch_directory
 from rescale.text.errors import IntegrityError, StoreError
 from support.faults import Faults
+from support.needs import need
 from support.pipeline import execute, move, plan_rescale, shared_spark, spark_with_its_own_shuffle
 from support.rekeyed import assert_rekeyed
 from support.slow import slow
@@ -183,6 +184,7 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
 
     The step keeps it where it was told to.
     """
+    need("java", "Spark runs on a JVM")
     home = tmp_path_factory.mktemp("metrics")
     plan = plan_rescale(source, str(home / "target"), ["3"], max_parallelism=["1000"])
     claim(plan)

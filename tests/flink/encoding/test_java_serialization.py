@@ -14,7 +14,6 @@ from rescale.flink.encoding.java_serialization import JavaClass, JavaEnum, JavaO
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.java_programs import printed_by
-from support.needs import need
 
 SOURCE = Path(__file__).with_name("JavaObjects.java")
 BEHIND = b"\xffwhat follows"
@@ -23,7 +22,6 @@ BEHIND = b"\xffwhat follows"
 @pytest.fixture(scope="module")
 def streams() -> dict[str, bytes]:
     """Object streams by name, written by a Java program."""
-    need("java", "a Java program writes the object streams")
     return {name: base64.b64decode(encoded) for name, encoded in map(str.split, printed_by(SOURCE).splitlines())}
 
 

@@ -1,0 +1,59 @@
+"""Jars of Flink that are not to be had: a test that needs them is skipped with a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle import distribution
+
+
+@pytest.fixture
+def fail_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[object]]:
+    """With an empty cache, lets so many commands fail; returns the list of those that are run."""
+
+    def fail(count: int) -> list[object]:
+        commands: list[object] = []
+
+        def run(command: object, **_: Any) -> None:
+            commands.append(command)
+            if len(commands) <= count:
+                raise subprocess.CalledProcessError(1, "pip")
+
+        monkeypatch.setattr(distribution.subprocess, "run", run)
+        return commands
+
+    monkeypatch.setenv("RESCALE_TEST_CACHE", str(tmp_path))
+    monkeypatch.setattr(distribution, "_absent", set())
+    return fail
+
+
+@pytest.mark.parametrize(("no_skips", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)])
+def test_without_a_registry_a_test_says_so_and_asks_once(
+    fail_first: Callable[[int], list[object]],
+    monkeypatch: pytest.MonkeyPatch,
+    no_skips: str,
+    outcome: type[BaseException],
+) -> None:
+    monkeypatch.setenv("RESCALE_NO_SKIPS", no_skips)
+    commands = fail_first(2)
+    for _ in range(2):
+        with pytest.raises(outcome, match="could not be fetched: let this machine reach"):
+            distribution.flink_home("2.3.0")
+    assert len(commands) == 1
+
+
+@pytest.mark.parametrize(("failures", "lack"), [(2, ""), (3, "Flink 2.3.0 could not be fetched")])
+def test_ahead_of_time_it_is_asked_three_times(
+    fail_first: Callable[[int], list[object]], monkeypatch: pytest.MonkeyPatch, failures: int, lack: str
+) -> None:
+    monkeypatch.setattr(distribution, "_needed", lambda _: [("Flink", lambda: distribution._fetch("Flink 2.3.0"))])
+    commands = fail_first(failures)
+    ((name, reason),) = distribution.fetch(everything=False, tries=3)
+    assert (name, len(commands)) == ("Flink", 3)
+    assert reason.startswith(lack)
+    assert bool(reason) == bool(lack)
