@@ -24,7 +24,7 @@ from rescale.airflow.job_form import hand_over_of, job_form, taking_of
 from rescale.airflow.live_form import live_request_of
 from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.settings import settings
-from rescale.airflow.windows.targets import Fault, pattern_fault, targets_fault
+from rescale.airflow.windows.targets import Fault, pattern_fault, placeholder_fault
 from rescale.flink_rest.client import Taking
 from rescale.text.errors import RequestError
 
@@ -132,7 +132,7 @@ def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
     if not wrong and "job" in entry and (error := _refused(_check_hand_over, entry)) is not None:
         wrong["hand-over"] = _wrong(name, "its hand-over", error.expected, error.what)
     yield from wrong.values()
-    if not wrong and (fault := targets_fault(name, entry["target"], entry["schedule"])):
+    if not wrong and (fault := placeholder_fault(entry["target"], entry["schedule"])):
         yield _wrong(name, "target", *fault)
 
 
