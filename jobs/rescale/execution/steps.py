@@ -21,8 +21,8 @@ from rescale.execution.compare.validation.verdict import certificate_of
 from rescale.execution.moving_step import move_streams
 from rescale.execution.step_results import MovedStreams
 from rescale.execution.tasks.protocol import Tasks
-from rescale.flink.keys.formulas import KNOWN
 from rescale.flink.keys.key_function import names_function
+from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof, refuse_files_in_vain

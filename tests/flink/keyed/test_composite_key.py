@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from rescale.flink.keyed.composite_key import CompositeKeys, composite_keys, key_leads
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
-from rescale.flink.keys.formulas import KNOWN
 from rescale.flink.keys.key_function import FunctionHash
+from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 from support.canonical import Record
 from support.composite import TIME_WINDOW, composite_key, in_a_buffer, keyed, length_bytes, timer, timers

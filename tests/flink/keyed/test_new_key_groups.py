@@ -11,7 +11,7 @@ from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
-from rescale.flink.keys.formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.text.errors import IntegrityError
 from support.canonical import Record
 from support.composite import in_a_buffer

@@ -15,7 +15,8 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from rescale.flink.arrays import Bytes, Codes, Longs
-from rescale.flink.keys.formulas import (
+from rescale.flink.keys.java_hash import SUBCLASS, WRONG, key_groups_of_hashes, walk_keys
+from rescale.flink.keys.pojo_formulas import (
     CASE_CLASS,
     FOLDS,
     KNOWN,
@@ -27,7 +28,6 @@ from rescale.flink.keys.formulas import (
     own_classes,
     parse_formula,
 )
-from rescale.flink.keys.java_hash import SUBCLASS, WRONG, key_groups_of_hashes, walk_keys
 from rescale.flink.serializers.program import Program, compile_key_program
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, FixedHash, Product, parts

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
-from rescale.flink.keys.formulas import CASE_CLASS, FOLDS, KNOWN, parse_formula
+from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN, parse_formula
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest

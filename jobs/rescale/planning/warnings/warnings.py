@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rescale.flink.keys.formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.start import common_parallelism
 from rescale.planning.request.operator_shapes import Shape, by_operator
 from rescale.planning.request.request import Request

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.flink.keys.formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import Slot
 from rescale.insight.cluster import Cluster
 from rescale.insight.cluster_estimate import on_paper

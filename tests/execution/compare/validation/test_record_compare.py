@@ -24,7 +24,7 @@ from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
-from rescale.flink.keys.formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, SnapshotError, StoreError, UnsupportedError

@@ -13,7 +13,7 @@ from rescale.execution.compare.validation.record_proof import record_proof
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.keys.formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.runstate.certificate import CertifiedRecords, CertifiedState
 from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError, SnapshotError

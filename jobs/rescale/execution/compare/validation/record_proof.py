@@ -10,7 +10,7 @@ from rescale.execution.compare.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.compare.validation.record_compare import RecordTally
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.blocks.record_digest import StateDigest
-from rescale.flink.keys.formulas import KNOWN
+from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.runstate.certificate import CertifiedRecords, CertifiedState
 from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError, SnapshotError

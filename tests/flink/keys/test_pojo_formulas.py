@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rescale.flink.keys.formulas import (
+from rescale.flink.keys.java_hash import walk_keys
+from rescale.flink.keys.pojo_formulas import (
     MOST_FORMULAS,
     Formula,
     OwnClass,
@@ -18,7 +19,6 @@ from rescale.flink.keys.formulas import (
     own_classes,
     parse_formula,
 )
-from rescale.flink.keys.java_hash import walk_keys
 from rescale.flink.serializers.program import Program, compile_program
 from support.examples import examples
 from support.java_composites import CaseClass, Either, List, Pojo, Row, Tuple
