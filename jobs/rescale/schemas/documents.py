@@ -56,7 +56,7 @@ DOCUMENTS = (
     PublishedDocument("inspect", 1, "rescale inspect", (Inspection,)),
     PublishedDocument("kafka-offsets", 1, "rescale inspect --kafka-offsets json", (tuple[PrintedOffset, ...],)),
     PublishedDocument("match", 1, "rescale match", (MatchDocument,)),
-    PublishedDocument("plan", 1, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
+    PublishedDocument("plan", 2, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
     PublishedDocument("run", 1, "rescale run, and rescale follow --finish", (Outcome,)),
     PublishedDocument("follow", 1, "rescale follow, a document a line", (RoundLine,)),
     PublishedDocument(
