@@ -36,7 +36,7 @@ def _before(context: Context) -> None:
     if task_id not in _ACT:
         _fail_if_asked(context)
     if task_id in ("reshuffle_keyed_state", "redistribute_operator_state", "validate"):
-        patch("rescale.airflow.steps.step_task.run_step", _run_step).start()
+        patch("rescale.process.run_step", _run_step).start()
 
 
 def _after(context: Context, _: Any) -> None:
