@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import validate_coverage
 from rescale.execution.job import run_job
 from rescale.execution.tasks.spark.session import spark_context
 from rescale.text.errors import IntegrityError, RequestError
+from support.airflow_server import wait_for
+from support.watching import has_ended
 
 Captured = pytest.CaptureFixture[str]
 
@@ -91,3 +97,20 @@ def test_words_that_are_at_odds_are_refused(
         validate_coverage.main()
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_what_it_has_started_ends_when_nobody_holds_its_standard_input() -> None:
+    """Also what would not end with it, as a JVM that is about to start."""
+    program = (
+        "import subprocess, time\nfrom rescale.execution.job import end_with_standard_input\n"
+        "print(subprocess.Popen(['sleep', '1000']).pid, flush=True)\n"
+        "end_with_standard_input()\ntime.sleep(1000)\n"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        child = psutil.Process(int(process.stdout.readline()))
+        process.stdin.close()
+        assert process.wait() == -signal.SIGTERM
+    wait_for(lambda: has_ended(child), "the child to end", 300)

@@ -118,6 +118,14 @@ class _Seen:
         return marked
 
 
+def has_ended(process: psutil.Process) -> bool:
+    """Whether a process has, be it that nobody has asked how: the first process of a container may not."""
+    try:
+        return bool(process.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
 def _listened() -> set[str]:
     """The sockets of this machine that listen: who has which costs much more to find out."""
     lines = [line.split() for name in _SOCKETS for line in name.read_text().splitlines()[1:]]

@@ -125,11 +125,16 @@ def _tell(failure: RescaleError | None) -> None:
 
 
 def end_with_standard_input() -> None:
-    """End this process, and with it the JVM that hangs on it, when standard input ends."""
+    """End this process, and the JVM that it has started, when standard input ends."""
     threading.Thread(target=_await_its_end, daemon=True).start()
 
 
 def _await_its_end() -> None:
-    """End this process at the end of standard input: nobody writes to the pipe, so a read returns only then."""
+    """End the process group at the end of standard input: nobody writes to the pipe, so a read returns only then.
+
+    A JVM ends with this process by itself, but not while it starts. Its scratch directory, which another process may
+    remove by then, is where it would tell its port; it fails there, and stays.
+    """
     os.read(0, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
+    leads_a_group = os.getpgrp() == os.getpid()
+    (os.killpg if leads_a_group else os.kill)(os.getpid(), signal.SIGTERM)

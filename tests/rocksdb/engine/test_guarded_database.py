@@ -28,6 +28,7 @@ from rescale.text.errors import SnapshotError, StoreError
 from support.airflow_server import wait_for
 from support.databases import Rows, Stored, databases, read_file, read_rows
 from support.rocksdb_writer import written
+from support.watching import has_ended
 
 NAME = "1.20-rocksdb-changing"
 
@@ -229,14 +230,7 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
         forked = psutil.Process(int(process.stdout.readline()))
         assert forked.ppid() == process.pid
         process.kill()
-
-    def has_ended() -> bool:
-        try:
-            return forked.status() == psutil.STATUS_ZOMBIE  # of an init that collects none
-        except psutil.NoSuchProcess:
-            return True
-
-    wait_for(has_ended, "the child to end", 300)
+    wait_for(lambda: has_ended(forked), "the child to end", 300)
 
 
 def test_an_error_of_ours_comes_as_it_is_and_costs_no_process(new_children: list[child.Child], tmp_path: Path) -> None:
