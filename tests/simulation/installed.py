@@ -68,11 +68,21 @@ def installed() -> Iterator[None]:
     )
     with ExitStack() as ending:
         folder = ending.enter_context(tempfile.TemporaryDirectory(dir=scratch()))
-        settle_in_scratch(Path(folder))
         ending.enter_context(patch.dict(os.environ, {"SPARK_LOCAL_DIRS": folder}))
+        take_own_scratch()
         for context in (*patches, remembered()):
             ending.enter_context(context)
         yield
+
+
+def take_own_scratch() -> None:
+    """Give this process a scratch directory of its own in the present one, which removes it.
+
+    A history looks whether anything changed there, so two processes must not share one.
+    """
+    folder = tempfile.mkdtemp(dir=os.environ["SPARK_LOCAL_DIRS"])
+    settle_in_scratch(Path(folder))
+    os.environ["SPARK_LOCAL_DIRS"] = folder
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from simulation.history import Verdict, play
-from simulation.installed import installed
+from simulation.installed import installed, take_own_scratch
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -48,7 +48,8 @@ def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> It
             if workers == 1:
                 yield from map(work, items)
                 return
-            with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as pool:
+            fork = multiprocessing.get_context("fork")
+            with ProcessPoolExecutor(workers, fork, initializer=take_own_scratch) as pool:
                 yield from pool.map(work, items)
         finally:
             gc.set_threshold(*usual)
