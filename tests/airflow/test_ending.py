@@ -39,7 +39,7 @@ REMARK = "the job was not touched"
 def test_what_an_earlier_task_told_of_its_connection_is_not_told_again(
     planned: dict[str, Any] | None, sentence: str
 ) -> None:
-    """Nor does it stand before what is to be said of the job."""
+    """Its sentence does not precede what is said of the job either."""
     xcoms = {(PLAN, "return_value"): planned}
     instance = SimpleNamespace(
         dag_id="a-dag",

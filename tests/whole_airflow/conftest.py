@@ -1,4 +1,4 @@
-"""One Airflow for all: its four components as processes on this machine, and savepoints and jobs for it to rescale."""
+"""An Airflow that all tests share: its four components as processes, and savepoints and jobs for it to rescale."""
 
 from __future__ import annotations
 

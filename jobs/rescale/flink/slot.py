@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Slot(StrEnum):
-    """One of the four places for state in a subtask (`OperatorSubtaskState`)."""
+    """Place for state in a subtask, one of four (`OperatorSubtaskState`)."""
 
     KEYED = "keyed"
     RAW_KEYED = "rawkeyed"

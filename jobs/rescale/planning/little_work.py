@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LITTLE_BYTES = 128 * 1024 * 1024
-"""One core hashes, moves and compares this much in two to three seconds, or in three times as long if it is compressed:
-about what starting Spark costs."""
+"""Bytes that one core hashes, moves and compares in about the time that Spark takes to start: two to three seconds, or
+three times as long if they are compressed."""
 
 LITTLE_UNITS = 256
-"""A unit may be a file, and in S3 each file takes a tenth of a second, however small it is."""
+"""Units of work that one process does in that time. A unit may be a file, which in S3 takes a tenth of a second."""
 
 
 def is_little(units: Sequence[tuple[int, object]]) -> bool:

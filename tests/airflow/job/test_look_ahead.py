@@ -181,7 +181,7 @@ def messages(caplog: pytest.LogCaptureFixture) -> str:
 
 
 def test_states_that_may_be_registered_late_are_left_to_the_plan(caplog: pytest.LogCaptureFixture) -> None:
-    """One subtask of the rules has a state that another subtask does not have yet."""
+    """A subtask of the rules has a state that another subtask does not have yet."""
     request = asked(["3"], surgery=parse_surgery(state_drops=["rules:event"]))
     assert look("2-heap-checkpoint", request) is False
     assert "warning: rules: no state 'event' in the operator" in caplog.text
