@@ -77,9 +77,13 @@ def postgres() -> Iterator[Postgres]:
 
 
 def programs() -> Path | None:
-    """Return the folder of PostgreSQL's programs, None if there is none: Debian has a folder for each release."""
-    folders = [Path(initdb).parent for initdb in (shutil.which("initdb"),) if initdb]
-    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    """Return the folder of PostgreSQL's programs, None if the path has none.
+
+    Debian has a folder for each release, which is not on the path; `pg_ctlcluster`, which chooses among them, is.
+    """
+    if initdb := shutil.which("initdb"):
+        return Path(initdb).parent
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin")) if shutil.which("pg_ctlcluster") else []
     return folders[-1] if folders else None
 
 
