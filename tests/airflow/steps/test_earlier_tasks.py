@@ -28,7 +28,7 @@ from rescale.airflow.savepoint_tasks import (
     reshuffle,
     validate,
 )
-from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, LOOK, PLAN, PUBLISH, TAKE, XComField
+from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, LOOK, OPEN, PLAN, PUBLISH, TAKE, XComField
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.airflow.windows.window_tasks import close_window
 from rescale.plan.plan import Plan
@@ -133,15 +133,15 @@ def test_a_plan_that_nobody_has_approved_is_not_carried_out(task: Any, rejected:
 def test_what_is_not_published_is_told_to_nobody_and_no_window_remembers_it(plan: Plan) -> None:
     """Where somebody marks `publish` as successful."""
     window, remembered = Asset("a-window"), Mock()
-    close = close_window(None, window).operator.python_callable
+    close = close_window(window).operator.python_callable
     opened = {"target": plan.target, "written": datetime.now(UTC).isoformat(), "closes": "later"}
     events: Any = {RESCALED_SAVEPOINT: SimpleNamespace(), window: SimpleNamespace()}
-    xcoms = {(PLAN, "return_value"): planned(plan)}
+    xcoms = {(PLAN, "return_value"): planned(plan), (OPEN, "return_value"): opened}
     sentence = "nothing was published: the task 'publish' did not finish"
     with pytest.raises(TaskEnded, match=sentence):
         announce.function(planned(plan), params=form(), outlet_events=events)
     with pytest.raises(TaskEnded, match=sentence):
-        close(opened, params=form(), ti=instance(xcoms), asset_state_store=remembered, outlet_events=events)
+        close(params=form(), ti=instance(xcoms), asset_state_store=remembered, outlet_events=events)
     remembered.set.assert_not_called()
     assert [vars(event) for event in events.values()] == [{}, {}]
 
@@ -152,12 +152,13 @@ def test_a_window_does_not_forget_what_is_newer(written: str, plan: Plan, monkey
     monkeypatch.setattr(savepoint_work, "published_plan", lambda _: plan)
     monkeypatch.setattr(savepoint_work, "asset_extra", lambda _: {})
     window = Asset("a-window")
-    close = close_window(None, window).operator.python_callable
+    close = close_window(window).operator.python_callable
     opened = {"target": plan.target, "written": written, "closes": "later"}
     remembered, events = Mock(), {window: SimpleNamespace()}
     remembered.get.return_value = {"written": "2026-11-02T14:00:00+00:00"}
     monkeypatch.setattr(savepoint_work, "events_of", lambda *_: [])
-    close(opened, params=form(), ti=instance({}), asset_state_store=remembered, outlet_events=events)
+    xcoms = {(OPEN, "return_value"): opened}
+    close(params=form(), ti=instance(xcoms), asset_state_store=remembered, outlet_events=events)
     assert remembered.set.called == (written > "2026-11-02T14")
 
 

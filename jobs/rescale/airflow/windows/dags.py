@@ -35,7 +35,7 @@ def window_dag(window: Window) -> DAG:
         else:
             rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes)
             ended = end_task([OPEN, PLAN], then=[ANNOUNCE, CLOSE])
-        closed = close_window(opened, asset)
+        closed = close_window(asset)
         chain(opened, rescale.first)
         chain(rescale.published, closed)
         chain([*rescale.last, closed], ended)

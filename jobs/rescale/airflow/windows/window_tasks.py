@@ -38,11 +38,14 @@ def open_window(window: Window, asset: Asset) -> Any:
     return task(window.name, window.timetable.expression, hours, window.timezone)
 
 
-def close_window(opened: Any, asset: Asset) -> Any:
-    """Return the task that records what was rescaled, and adds the event of the result to the window's asset."""
+def close_window(asset: Asset) -> Any:
+    """Return the task that records what was rescaled, and adds the event of the result to the window's asset.
+
+    Only tasks that hand a result over come directly before it. The first task would count as the success that its
+    trigger rule asks for, also in a run with nothing to do.
+    """
 
     def close(
-        opened: Mapping[str, str] | None,
         params: Any = None,  # noqa: ARG001
         ti: Any = None,
         asset_state_store: Any = None,
@@ -53,7 +56,8 @@ def close_window(opened: Any, asset: Asset) -> Any:
         from rescale.airflow.savepoint_work import asset_extra, events_of, published_plan
 
         extra = asset_extra(published_plan(output_of_any(ti, PLAN, FOLLOW)))
-        done = {name: value for name, value in required_output(OPEN, opened).items() if name != "closes"}
+        opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
+        done = {name: value for name, value in opened.items() if name != "closes"}
         if "written" in done and _is_newer(done, asset_state_store.get(_LAST)):  # false if an older run was cleared
             asset_state_store.set(_LAST, done)
         if extra in events_of(inlet_events, asset):
@@ -63,7 +67,7 @@ def close_window(opened: Any, asset: Asset) -> Any:
 
     title = "Remember what was rescaled"
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS  # one of two tasks hands a job over, and the other skips itself
-    return rescale_task(close, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=rule)(opened)
+    return rescale_task(close, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=rule)()
 
 
 def _open(

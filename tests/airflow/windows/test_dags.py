@@ -1,0 +1,36 @@
+"""Graph of a window's DAG: a run with nothing to do has nothing to remember."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rescale.airflow.windows.dags import window_dag
+from rescale.airflow.windows.window import read_entry
+from rescale.airflow.windows.window_tasks import CLOSE
+
+HOURS = {"schedule": "0 6 * * *", "timezone": "Europe/Berlin", "closes": "07:30", "parallelism": 8}
+OF_SAVEPOINTS = {"source": "/savepoints", "target": "/rescaled/{window}-{date}"}
+OF_A_JOB = {
+    "flink": "session",
+    "job": "clicks",
+    "savepoints": "/savepoints",
+    "target": "/rescaled/{window}-{date}-{time}",
+    "hand_over": "jar",
+    "jar": "counts.jar",
+    "entry_class": "Counts",
+    "taking": "stop",
+}
+
+
+@pytest.mark.parametrize(
+    ("places", "published"),
+    [(OF_SAVEPOINTS, {"publish"}), (OF_A_JOB, {"hand_over", "follow_and_cut_over"})],
+    ids=["savepoints", "job"],
+)
+def test_only_what_hands_a_result_over_lets_a_window_remember_it(places: dict[str, Any], published: set[str]) -> None:
+    """The closing task needs a success before it, and the first task of a run with nothing to do is one."""
+    window, wrong = read_entry("clicks", {**HOURS, **places})
+    assert window is not None, wrong
+    assert window_dag(window).get_task(CLOSE).upstream_task_ids == published
