@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 from rescale.storage import store as stores
 from rescale.storage.files import owned
 from rescale.storage.s3.s3_store import S3Store
+from support.disk_waits import no_waits
 from support.examples import register_profiles
 from support.policed_wire import policed
 from support.s3 import S3Server, s3_server, strict_s3_server
@@ -120,6 +121,13 @@ def sources() -> Iterator[Untouched | None]:
 def knows_no_directories() -> None:
     """Each test begins as a process does, which has written nowhere yet."""
     owned.forget()
+
+
+@pytest.fixture(autouse=True)
+def waits_for_the_disk() -> Iterator[None]:
+    """None, but in folders that override this."""
+    with no_waits():
+        yield
 
 
 @pytest.fixture(autouse=True)

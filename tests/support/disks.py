@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from support.disk_waits import real_waits
 from support.needs import need, skip_in_any_case
 
 MIB = 1 << 20
@@ -40,11 +41,15 @@ class Disk:
 
 @contextmanager
 def disk_of(size: int, path: Path) -> Iterator[Disk]:
-    """A disk of so many bytes, until the block ends; the test is skipped where nobody may mount one."""
+    """A disk of so many bytes, until the block ends; the test is skipped where nobody may mount one.
+
+    Some disks say only when they are waited for that they are full, so this process waits for them.
+    """
     path.mkdir()
     _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path))
     try:
-        yield Disk(path)
+        with real_waits():
+            yield Disk(path)
     finally:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 

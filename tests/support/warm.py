@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Self
 from unittest.mock import patch
@@ -24,6 +25,7 @@ from rescale.plan.proof import Proof
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.step import STEPS_OF_A_RUN, Step
+from support import disk_waits
 from support.faults import Faults, install
 
 PART_SIZE = 1500
@@ -38,7 +40,8 @@ _context.set_forkserver_preload([__name__, "support.warmed_up"])
 
 def rescale(arguments: Sequence[str], faults: Faults, part_size: int = PART_SIZE) -> int:
     """Runs `rescale` with `words` in a process and session of its own; its exit code, negative for a signal."""
-    process = _context.Process(target=_run, args=(list(arguments), faults, part_size, dict(os.environ)))
+    waits = disk_waits.are_real()
+    process = _context.Process(target=_run, args=(list(arguments), faults, part_size, waits, dict(os.environ)))
     with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the first one finds what it imports
         process.start()
     process.join()
@@ -48,7 +51,7 @@ def rescale(arguments: Sequence[str], faults: Faults, part_size: int = PART_SIZE
     return code
 
 
-def _run(arguments: list[str], faults: Faults, part_size: int, environment: dict[str, str]) -> None:
+def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, environment: dict[str, str]) -> None:
     os.setsid()
     os.environ.clear()  # of what there was when the first one began
     os.environ.update(environment)
@@ -57,6 +60,7 @@ def _run(arguments: list[str], faults: Faults, part_size: int, environment: dict
         os.dup2(out.fileno(), 2)
     install(faults)
     with (
+        nullcontext() if waits else disk_waits.no_waits(),
         patch("rescale.planning.planner.PART_SIZE", part_size),
         patch("rescale.execution.rekeying.write_ranges.RANGE_SIZE", RANGE_SIZE),
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),

@@ -1,0 +1,33 @@
+"""Waits for the disk: tests do without, for what they write need not outlive a power failure.
+
+A run waits some twenty times, each of which takes as long as the machine's disk does: often more than all the rest.
+Tests of a disk, and of the calls themselves, have the real ones.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from typing import Any
+from unittest.mock import patch
+
+_fsync = os.fsync
+
+
+def _at_once(descriptor: int) -> None:
+    pass
+
+
+def no_waits() -> AbstractContextManager[Any]:
+    """For as long as the block runs, this process forces nothing to disk."""
+    return patch("os.fsync", _at_once)
+
+
+def real_waits() -> AbstractContextManager[Any]:
+    """For as long as the block runs, this process waits for the disk again."""
+    return patch("os.fsync", _fsync)
+
+
+def are_real() -> bool:
+    """Return whether this process waits for the disk now."""
+    return os.fsync is not _at_once
