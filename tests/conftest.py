@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -40,6 +41,10 @@ TOGETHER = {f"tests/{folder}" for folder in ("whole_airflow", "whole_airflow/job
 APART = {"tests/oracle/test_cases.py"}
 """Takes so long that it may as well start all that again, where there are workers enough."""
 
+AIRFLOW = "tests/whole_airflow"
+ENOUGH_FOR_TWO = 30
+"""Number of tests with a whole Airflow from which a second one is worth its start, for those with jobs of Flink."""
+
 
 class Folder(pytest.Package):
     """A folder of tests, which a fixture of `scope="package"` is there for: it ends with the last of them."""
@@ -56,8 +61,14 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Folder:
 class Together(LoadScopeScheduling):
     """Where several workers share the tests (`-n 2`), a file stays with one, and so does an Airflow, a Flink."""
 
+    @cached_property
+    def _one_airflow(self) -> bool:
+        return sum(nodeid.startswith(AIRFLOW) for nodeid in self.collection or ()) < ENOUGH_FOR_TWO
+
     def _split_scope(self, nodeid: str) -> str:
         file = PurePath(nodeid.partition("::")[0])
+        if self._one_airflow and file.is_relative_to(AIRFLOW):
+            return AIRFLOW
         apart = self.numnodes > 2 and file.as_posix() in APART
         together = file.parent.as_posix() in TOGETHER and not apart
         return str(file.parent if together else file)
