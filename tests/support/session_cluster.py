@@ -118,13 +118,19 @@ class SessionCluster:
 
 
 @contextmanager
-def session_cluster(version: str, s3: S3Server | None = None, memory: str = "400m") -> Iterator[SessionCluster]:
-    """A running cluster of a release, each JVM with a heap of `memory`; it ends with the block."""
+def session_cluster(
+    version: str, s3: S3Server | None = None, memory: str = "400m", **options: str
+) -> Iterator[SessionCluster]:
+    """A running cluster of a release, each JVM with a heap of `memory`; it ends with the block.
+
+    `options` are more of Flink's.
+    """
     need("javac", "jobs are compiled for real Flink")
     with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
         folder = Path(scratch)
         rest, rpc = islice(free_ports(), 2)
-        options = {**_CONFIGURATION, "jobmanager.rpc.port": str(rpc), "rest.port": str(rest), "io.tmp.dirs": scratch}
+        ports = {"jobmanager.rpc.port": str(rpc), "rest.port": str(rest)}
+        options = {**_CONFIGURATION, **ports, "io.tmp.dirs": scratch, **options}
         if s3 is not None:
             options |= s3.flink_options
             plugin = folder / "plugins" / "s3"
@@ -197,6 +203,8 @@ ROCKSDB = {
 }
 HEAP_TIMERS = {**ROCKSDB, "state.backend.rocksdb.timer-service.factory": "HEAP"}
 CHECKPOINTS = {"execution.checkpointing.interval": "1s"}
+RETAINING = {"execution.checkpointing.num-retained": "100"}
+"""Option of a cluster whose jobs make a checkpoint each second, each to be read for longer than that."""
 ONE_CHECKPOINT = {"execution.checkpointing.interval": "1d"}
 """For a job that makes a checkpoint when it is asked for one (`take_checkpoint`).
 

@@ -13,7 +13,7 @@ from oracle.distribution import LINES
 from support.airflow_server import AirflowServer
 from support.postgres import postgres, programs
 from support.s3 import S3Server, put_files
-from support.session_cluster import SessionCluster, session_cluster
+from support.session_cluster import RETAINING, SessionCluster, session_cluster
 from support.snapshots import directory
 from support.whole_airflow import airflow_server
 
@@ -39,7 +39,7 @@ def airflow(s3: S3Server) -> Iterator[AirflowServer]:
 @pytest.fixture(scope="package")
 def cluster(s3: S3Server) -> Iterator[SessionCluster]:
     """For jobs of a real Flink, which has access to S3."""
-    with session_cluster(list(LINES.values())[-1], s3) as running:
+    with session_cluster(list(LINES.values())[-1], s3, **RETAINING) as running:
         yield running
 
 
