@@ -4,12 +4,16 @@ Airflow imports this as `airflow_local_settings`. In the run `fails-T-…` the t
 it has done so, else before it begins. The steps of such runs work in the worker's process, without Spark. In a run
 `waits-T-…` they do so too, and the task T waits at its first try before it begins. In a run `lingers-T-…` the task T,
 at its first try, has done its work a while before it ends; in `lingers-all-…` all do.
+
+A task of `rescale_savepoint` is tried again sooner than users have it. Others wait as long as theirs, so that a test
+sees them wait.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -23,6 +27,8 @@ _ACT = ("take_savepoint", "hand_over")
 
 
 def task_policy(task: BaseOperator) -> None:
+    if task.dag_id == "rescale_savepoint":
+        task.retry_delay = timedelta(seconds=2)
     task._pre_execute_hook = _before
     task._post_execute_hook = _after
 
