@@ -24,6 +24,8 @@ from support.airflow_server import SECONDS_TO_READ
 from support.needs import need
 
 _PATIENCE_SECONDS = 180
+_REQUEST_SECONDS = 600
+"""Limit of a request to the driver, which waits up to five minutes for a page; Selenium gives up after two."""
 
 _PASTE = """
 const clipboardData = new DataTransfer();
@@ -189,6 +191,7 @@ def browser(width: int, height: int) -> Iterator[Chrome]:
     ):
         options.add_argument(f"--{argument}")
     driver = Chrome(options, Service(shutil.which("chromedriver")))
+    driver.command_executor.client_config.timeout = _REQUEST_SECONDS
     try:
         yield driver
     finally:
