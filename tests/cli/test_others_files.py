@@ -225,6 +225,30 @@ def test_what_is_not_ours_beside_a_target_is_refused_and_left_alone(
     assert document["advice"]
 
 
+@pytest.mark.parametrize("put", [shutil.copytree, shutil.move])
+def test_documents_of_another_target_are_not_discarded(
+    ground: Ground, capsys: Captured, put: Callable[[Path, Path], object]
+) -> None:
+    """The marker in them says that Rescale made them, but not here."""
+    assert ground.run(ground.home / "other") == 0
+    capsys.readouterr()
+    put(ground.home / "other.rescale", ground.documents)
+    before = tree(ground.home)
+    code, document = answer(capsys, "discard", str(ground.target))
+    assert (code, document["error"], document["path"]) == (2, "RequestError", str(ground.documents))
+    assert document["found"] == str(ground.home / "other")
+    assert tree(ground.home) == before
+
+
+def test_a_target_is_discarded_by_each_of_its_names(ground: Ground) -> None:
+    (ground.home / "link").symlink_to(ground.home)
+    ground.bind(ground.home, ground.home.parent / "mounted")
+    for names in (ground.home / "link", ground.home.parent / "mounted"):
+        interrupted(ground, ground.target)
+        assert main(["discard", str(names / "target")]) == 0
+        assert not ground.documents.exists()
+
+
 # Target and source
 
 

@@ -45,6 +45,13 @@ def _overlap(snapshot: str, target: str) -> bool:
     return source.contains(place) or place.contains(source)
 
 
+def is_same_place(target: str, other: str) -> bool:
+    """Tell whether two targets are the same directory, whatever links and mounts lead there."""
+    if is_s3(target) or is_s3(other):
+        return target == other
+    return location_of(Path(target)) == location_of(Path(other))
+
+
 def check_territory(plan: Plan) -> None:
     """Raise `RequestError` if the target leads to the source, or the directory beside it is not ours. Writes nothing.
 
