@@ -14,7 +14,9 @@ from rescale.runstate.places import (
     Places,
     beside,
     certificate_place,
+    cut_over_place,
     discarding_place,
+    follower_place,
     is_document,
     is_followers,
     plan_in_name,
@@ -111,7 +113,11 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 
 @dataclass(frozen=True)
 class _Listing:
-    """Files in a target and beside it; `documents` are the documents of runs among the latter."""
+    """Files in a target and beside it; `documents` are the documents of runs among the latter.
+
+    `beside` is without the files of a follower, if the target has one: without its document, nothing shows whose the
+    files in its directories are.
+    """
 
     target: str
     inside: tuple[str, ...]
@@ -130,9 +136,10 @@ class _Listing:
 def _list(target: str) -> _Listing:
     store = open_store(target)
     inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
-    without_follower = tuple(uri for uri in everything if not is_followers(target, uri))
+    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(everything)
+    without_follower = tuple(uri for uri in everything if not (has_follower and is_followers(target, uri)))
     documents = tuple(uri for uri in without_follower if is_document(target, uri))
-    return _Listing(target, inside, without_follower, documents, has_follower=len(everything) > len(without_follower))
+    return _Listing(target, inside, without_follower, documents, has_follower)
 
 
 def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> list[str]:

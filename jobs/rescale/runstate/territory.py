@@ -64,7 +64,7 @@ def check_territory(plan: Plan) -> None:
 
 
 def check_documents(target: str) -> None:
-    """Raise `RequestError` if the directory beside a target, or its directory of unfinished files, is not ours."""
+    """Raise `RequestError` if the directory beside a target, or one in it, is not ours."""
     if is_s3(target):
         return
     with translated(beside(target)):
@@ -80,8 +80,9 @@ def _check_documents(target: str, documents: Path) -> None:
         left = [path.name for path in documents.iterdir()]
         if names or (left and not any(map(_DISTINCTIVE.fullmatch, left))):
             raise owned.not_ours(documents, f"other files, such as {min(names or left)}")
+    for name in owned.FOLDERS:
+        owned.refuse_other_place(documents / name)
     staging = documents / owned.STAGING
-    owned.refuse_other_place(staging)
     if names := _foreign(staging, is_staged):
         raise owned.not_ours(staging, f"other files ({len(names)}), such as {min(names)}")
 
