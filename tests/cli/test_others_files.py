@@ -15,6 +15,7 @@ import pytest
 from rescale.cli.main import main
 from rescale.runstate.claim import claim
 from rescale.storage.files import owned
+from rescale.storage.files.local_store import LocalStore
 from rescale.storage.scratch import ScratchKind
 from rescale.text.errors import RequestError
 from support.commands import Captured, answer
@@ -225,6 +226,75 @@ def test_what_is_not_ours_beside_a_target_is_refused_and_left_alone(
     assert document["advice"]
 
 
+@pytest.mark.parametrize("command", ["run", "discard"])
+@pytest.mark.parametrize("is_mount", [True, False])
+@pytest.mark.parametrize("folder", owned.FOLDERS)
+def test_a_directory_among_the_documents_is_neither_a_link_nor_a_mount(
+    ground: Ground, capsys: Captured, folder: str, *, is_mount: bool, command: str
+) -> None:
+    interrupted(ground, ground.target)
+    (ground.documents / "follower.json").write_text("{}")
+    others, place = ground.savepoint("mine"), ground.documents / folder
+    if is_mount:
+        ground.bind(others, place)
+    else:
+        place.symlink_to(others)
+    before = tree(others), tree(ground.home)
+    arguments = (
+        [str(ground.source), "--target", str(ground.target), *SHAPE] if command == "run" else [str(ground.target)]
+    )
+    code, document = answer(capsys, command, *arguments)
+    assert (tree(others), tree(ground.home)) == before
+    assert (code, document["error"], document["path"]) == (2, "RequestError", str(place))
+
+
+@pytest.mark.parametrize("folder", [owned.PINS, owned.ROUNDS, owned.ORDERS])
+def test_without_a_follower_its_directories_are_somebodys(ground: Ground, capsys: Captured, folder: str) -> None:
+    interrupted(ground, ground.target)
+    notes = ground.folder(f"target.rescale/{folder}", "chk-1/notes.txt") / "chk-1" / "notes.txt"
+    code, document = answer(capsys, "discard", str(ground.target))
+    assert (code, document["left"]) == (0, [str(notes)])
+    assert notes.exists()
+
+
+def test_no_link_below_the_documents_is_followed(ground: Ground) -> None:
+    """A follower writes there, and removes what it needs no longer."""
+    interrupted(ground, ground.target)
+    others, pins = ground.savepoint("mine"), ground.documents / owned.PINS
+    pins.mkdir()
+    (pins / "chk-1").symlink_to(others)
+    before, store = tree(others), LocalStore()
+    with pytest.raises(RequestError):
+        store.put(str(pins / "chk-1" / "_metadata"), b"a pin")
+    with pytest.raises(RequestError):
+        store.delete([str(pins / "chk-1" / "_metadata")])
+    assert tree(others) == before
+
+
+@pytest.mark.parametrize("put", [shutil.copytree, shutil.move])
+def test_documents_of_another_target_are_not_discarded(
+    ground: Ground, capsys: Captured, put: Callable[[Path, Path], object]
+) -> None:
+    """The marker in them says that Rescale made them, but not here."""
+    assert ground.run(ground.home / "other") == 0
+    capsys.readouterr()
+    put(ground.home / "other.rescale", ground.documents)
+    before = tree(ground.home)
+    code, document = answer(capsys, "discard", str(ground.target))
+    assert (code, document["error"], document["path"]) == (2, "RequestError", str(ground.documents))
+    assert document["found"] == str(ground.home / "other")
+    assert tree(ground.home) == before
+
+
+def test_a_target_is_discarded_by_each_of_its_names(ground: Ground) -> None:
+    (ground.home / "link").symlink_to(ground.home)
+    ground.bind(ground.home, ground.home.parent / "mounted")
+    for names in (ground.home / "link", ground.home.parent / "mounted"):
+        interrupted(ground, ground.target)
+        assert main(["discard", str(names / "target")]) == 0
+        assert not ground.documents.exists()
+
+
 # Target and source
 
 
@@ -296,8 +366,6 @@ def test_a_target_that_is_swapped_for_a_link_gets_nothing_of_a_step(
 
 def test_a_target_that_is_swapped_while_it_is_written_gets_nothing_more(ground: Ground) -> None:
     """In one process, between two files."""
-    from rescale.storage.files.local_store import LocalStore
-
     others, store = ground.savepoint("others"), LocalStore()
     store.put(str(ground.target / "a"), b"state")
     before = tree(others)

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rescale.storage.files.owned import BESIDE, PINS, ROUNDS
+from rescale.storage.files.owned import BESIDE, ORDERS, PINS, ROUNDS
 from rescale.storage.locations import contains, join, real
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def rounds_place(target: str) -> str:
 
 def orders_place(target: str) -> str:
     """Return the directory of orders for the process that makes a follower's rounds on another machine."""
-    return join(beside(target), "orders")
+    return join(beside(target), ORDERS)
 
 
 def is_followers(target: str, uri: str) -> bool:

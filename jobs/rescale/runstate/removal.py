@@ -14,7 +14,9 @@ from rescale.runstate.places import (
     Places,
     beside,
     certificate_place,
+    cut_over_place,
     discarding_place,
+    follower_place,
     is_document,
     is_followers,
     plan_in_name,
@@ -29,11 +31,11 @@ from rescale.runstate.states import (
     refuse_unless,
     state_of,
 )
-from rescale.runstate.territory import take_documents
+from rescale.runstate.territory import is_same_place, take_documents
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.text.advice import Advice, command
-from rescale.text.errors import RequestError, StoreError
+from rescale.text.errors import RequestError, SnapshotError, StoreError
 from rescale.text.names import quoted
 
 _NOTE = "the files of plan {} in this target are being discarded\n"
@@ -62,11 +64,12 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     An interrupted discard can be repeated. It puts its note first, and then checks the target again: a run that is
     still active has either put its mark by now, or will see the note and not publish.
 
-    Raises `RequestError` if the target is or may have been published, if nothing shows that the files are ours, or if
-    new files keep appearing.
+    Raises `RequestError` if the target is or may have been published, if the documents are those of another target, if
+    nothing shows that the files are ours, or if new files keep appearing.
     """
     take_documents(target)
     digest = claimed_by(target)
+    _refuse_copied_documents(target, digest)
     plan = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
     state = state_of(target, digest)
     _give_way(state, target)
@@ -87,9 +90,34 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     return Discarded(removed, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed}), target)))
 
 
+def _refuse_copied_documents(target: str, digest: str | None) -> None:
+    """Raise `RequestError` if the claiming plan has another target: somebody has copied or moved its documents here.
+
+    A plan that cannot be read names no target, and is checked where the names of files depend on it.
+    """
+    if digest is None or open_store(target).stat(uri := Places(target, digest).plan) is None:
+        return
+    try:
+        planned = load_plan(uri).target
+    except SnapshotError:
+        return
+    if not is_same_place(planned, target):
+        raise RequestError(
+            "the documents beside the target are those of a run with another target, so somebody has put them here",
+            path=beside(target),
+            expected=f"documents of a run to {target}",
+            found=planned,
+            advice="discard the target that the run was given; if nobody needs this copy, remove it yourself",
+        )
+
+
 @dataclass(frozen=True)
 class _Listing:
-    """Files in a target and beside it; `documents` are the documents of runs among the latter."""
+    """Files in a target and beside it; `documents` are the documents of runs among the latter.
+
+    `beside` is without the files of a follower, if the target has one: without its document, nothing shows whose the
+    files in its directories are.
+    """
 
     target: str
     inside: tuple[str, ...]
@@ -108,9 +136,10 @@ class _Listing:
 def _list(target: str) -> _Listing:
     store = open_store(target)
     inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
-    without_follower = tuple(uri for uri in everything if not is_followers(target, uri))
+    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(everything)
+    without_follower = tuple(uri for uri in everything if not (has_follower and is_followers(target, uri)))
     documents = tuple(uri for uri in without_follower if is_document(target, uri))
-    return _Listing(target, inside, without_follower, documents, has_follower=len(everything) > len(without_follower))
+    return _Listing(target, inside, without_follower, documents, has_follower)
 
 
 def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> list[str]:

@@ -77,7 +77,8 @@ target do the same; if one removes a round too early, the other refuses to conti
 `follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
 The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An
 unpublished finish of an older checkpoint of that job is discarded first, because the job has run on. A follower that is
-active meanwhile sees at the end of its round that its document is gone, and removes the files that it has put since.
+active meanwhile sees at the end of its round that its document is gone, and removes the files that it has put since. If
+it is killed before that, they stay: without follower.json nothing shows whose they are, and `discard` keeps them.
 
 Limits. Between the last check and the request that follows it, a process can be paused for any time. If a publisher is
 paused just there, for as long as a job takes to own the result and to replace it, it puts a `_metadata` whose files are

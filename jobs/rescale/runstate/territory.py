@@ -45,6 +45,13 @@ def _overlap(snapshot: str, target: str) -> bool:
     return source.contains(place) or place.contains(source)
 
 
+def is_same_place(target: str, other: str) -> bool:
+    """Tell whether two targets are the same directory, whatever links and mounts lead there."""
+    if is_s3(target) or is_s3(other):
+        return target == other
+    return location_of(Path(target)) == location_of(Path(other))
+
+
 def check_territory(plan: Plan) -> None:
     """Raise `RequestError` if the target leads to the source, or the directory beside it is not ours. Writes nothing.
 
@@ -57,7 +64,7 @@ def check_territory(plan: Plan) -> None:
 
 
 def check_documents(target: str) -> None:
-    """Raise `RequestError` if the directory beside a target, or its directory of unfinished files, is not ours."""
+    """Raise `RequestError` if the directory beside a target, or one in it, is not ours."""
     if is_s3(target):
         return
     with translated(beside(target)):
@@ -73,8 +80,9 @@ def _check_documents(target: str, documents: Path) -> None:
         left = [path.name for path in documents.iterdir()]
         if names or (left and not any(map(_DISTINCTIVE.fullmatch, left))):
             raise owned.not_ours(documents, f"other files, such as {min(names or left)}")
+    for name in owned.FOLDERS:
+        owned.refuse_other_place(documents / name)
     staging = documents / owned.STAGING
-    owned.refuse_other_place(staging)
     if names := _foreign(staging, is_staged):
         raise owned.not_ours(staging, f"other files ({len(names)}), such as {min(names)}")
 

@@ -107,8 +107,9 @@ class Locator:
             return normalise(path)
         except RequestError as error:
             raise UnsupportedError(
-                f"a handle points to a place that Rescale cannot read: {error.what}",
+                "a handle points to a place that Rescale cannot read",
                 path=self.files[0],
+                expected=error.expected,
                 found=path,
                 advice=Advice(
                     f"copy the files below {quoted(path.rpartition('/')[0])} to a local directory or to S3, and give "

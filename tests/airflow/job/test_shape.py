@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from rescale.airflow.form_advice import DISCARD, word_for_form
 from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.flink.operator_id import operator_id_of_uid
@@ -19,7 +20,7 @@ from rescale.planning.request.result_files import Format
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.runstate.claim import claim
 from rescale.text.errors import RequestError, UnsupportedError
-from support.pipeline import plan_rescale
+from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
 
 SOURCE, VISITS, ALL = operator_id_of_uid("source"), operator_id_of_uid("visits"), "0" * 32
@@ -158,6 +159,16 @@ def test_a_target_that_a_run_has_claimed_is_refused_before_the_job_is_stopped(tm
     target = str(tmp_path / "rescaled")
     free = make_request(str(tmp_path / "savepoint"), target, ["3"])
     _check_places(free)
-    claim(plan_rescale(directory("2-clicks"), target, ["3"]))
-    with pytest.raises(RequestError, match="the target is occupied"):
-        _check_places(free)
+    plan = plan_rescale(directory("2-clicks"), target, ["3"])
+    claim(plan)
+    assert DISCARD in _advice_on(free)
+    execute_without_spark(plan)
+    assert _advice_on(free) == "name another target"  # a published result is never discarded
+
+
+def _advice_on(request: Request) -> str:
+    """Advice to the user of a form about the places of a request that is refused."""
+    with pytest.raises(RequestError, match="the target is occupied") as refused:
+        _check_places(request)
+    word_for_form(refused.value)
+    return refused.value.advice or ""

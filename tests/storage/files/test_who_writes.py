@@ -36,16 +36,21 @@ _FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND"}
 
 
 def changes(source: str) -> Iterator[str]:
-    """The calls in a module that change files, as far as their text tells."""
-    for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
-        if _changes(call):
-            yield f"line {call.lineno}: {ast.unparse(call)}"
+    """The calls in a module that change files, as far as their text tells, and imports that would hide such calls."""
+    for node in ast.walk(ast.parse(source)):
+        if (isinstance(node, ast.Call) and _changes(node)) or (isinstance(node, ast.ImportFrom) and _hides(node)):
+            yield f"line {node.lineno}: {ast.unparse(node)}"
+
+
+def _hides(statement: ast.ImportFrom) -> bool:
+    hidden = {*_MODULES.get(statement.module or "", ()), *_FLAGS, "open", "*"}
+    return statement.module in _MODULES and any(name.name in hidden for name in statement.names)
 
 
 def _changes(call: ast.Call) -> bool:
     function, text = call.func, ast.unparse(call)
     if isinstance(function, ast.Name):
-        return function.id == "open" and _writes(call.args[1:]) and "os.devnull" not in text
+        return function.id == "open" and _writes(_mode(call, 1)) and "os.devnull" not in text
     if not isinstance(function, ast.Attribute):
         return False
     of, name = ast.unparse(function.value), function.attr
@@ -57,7 +62,12 @@ def _changes(call: ast.Call) -> bool:
         return name in _MODULES[of]
     if name == "replace":  # of a path; that of a string has two arguments, and that of a value names them
         return len(call.args) == 1 and not call.keywords
-    return name in _OF_PATHS or (name == "open" and _writes(call.args))
+    return name in _OF_PATHS or (name == "open" and _writes(_mode(call, 0)))
+
+
+def _mode(call: ast.Call, at: int) -> list[ast.expr]:
+    """The mode of a call of `open`, which is its argument of this number or named so, and what follows it."""
+    return [keyword.value for keyword in call.keywords if keyword.arg == "mode"] or call.args[at:]
 
 
 def _writes(arguments: list[ast.expr]) -> bool:
@@ -89,6 +99,10 @@ def test_no_other_module_calls_what_changes_files() -> None:
         "path.replace(other)",
         "path.open('r+b')",
         "open(path, 'w')",
+        "open(path, mode='ab')",
+        "path.open(mode='w')",
+        "from shutil import rmtree",
+        "from os import unlink as gone",
         "Path(place).mkdir(parents=True)",
     ],
 )

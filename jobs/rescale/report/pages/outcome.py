@@ -51,8 +51,8 @@ def outcome_page(document: Outcome) -> Page:
     """Return the page of an outcome: the published result, and how to start the job from it."""
     done = "was published before" if document.already_published else "is published"
     size, exceptions = human_bytes(document.bytes_compared), exceptions_clause(document.surgery)
-    what = "changed since the base" if document.proof == Proof.CHANGES else "of state"
-    lead = f"{document.target} {done}: {size} {what}, all of it accounted for{exceptions}"
+    what = "all that changed since the base" if document.proof == Proof.CHANGES else "all state"
+    lead = f"{document.target} {done}: {what} is accounted for{exceptions}, {size} compared"
     items = [f"certificate: {document.certificate}", f"report: {document.report}"]
     items += _by_files(document)
     items.append(f"start the job: {document.start}")

@@ -76,7 +76,7 @@ def plan_page(document: PlanDocument) -> Page:
     """Return the page of a plan."""
     operators = document.operators
     shown = first(operators, MOST_OPERATORS, lambda operator: (not operator.is_changed, -state_bytes(operator)))
-    moves = f"{counted(len(operators), 'operator')}, {human_bytes(document.bytes_moved)} to move"
+    moves = f"{counted(len(operators), 'operator')}, {human_bytes(document.bytes_moved)} to write"
     blocks: list[Block] = [
         Listed(
             f"plan {document.plan[:8]}: {moves}",

@@ -49,8 +49,8 @@ def verdict(document: ReportDocument) -> list[Block]:
     if error is not None:
         return [Verdict(Standing.REFUSED, error["what"]), *_details(error)]
     if certificate is None:
-        moved = human_bytes(plan.bytes_moved if plan is not None else 0)
-        return [Verdict(Standing.PLANNED, f"{moved} to move; nothing was moved yet")]
+        size = human_bytes(plan.bytes_moved if plan is not None else 0)
+        return [Verdict(Standing.PLANNED, f"{size} to write; nothing is written yet")]
     published = "and the result is published" if document.published else "and nothing is published yet"
     size = human_bytes(certificate.bytes)
     by_files = "by files or checksums of the store where possible, " if certificate.proof == Proof.FILES else ""

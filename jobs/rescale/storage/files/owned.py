@@ -8,6 +8,7 @@ directory that was opened first (`openat(2)` and similar calls), after these che
 * It is where its path led when this process first wrote there: a target that was swapped for a link is not written to.
 * A directory of documents (`<target>.rescale`) is not a link or a mount, and holds a marker, its first file. An empty
   directory may be marked; `mark` is for the documents of releases without markers.
+* The directories in it, such as that of unfinished files, are no links or mounts either, nor is anything below them.
 
 An empty directory is removed if this process made it, or the run whose documents lie beside it.
 
@@ -36,8 +37,11 @@ BESIDE = ".rescale"
 STAGING = "staging"
 """Directory of unfinished files in a directory of documents, whose marker counts for both."""
 
-PINS, ROUNDS = "pins", "rounds"
-"""Directories of a follower in a directory of documents; they are marked by that, with all that lies in them."""
+PINS, ROUNDS, ORDERS = "pins", "rounds", "orders"
+"""Directories of a follower in a directory of documents, whose marker counts for all that lies in them."""
+
+FOLDERS = (STAGING, PINS, ROUNDS, ORDERS)
+"""All directories in a directory of documents."""
 
 OWNER = ".rescale-owner"
 """Marker in a directory of documents."""
@@ -217,11 +221,17 @@ def remove_folder(folder: Path) -> None:
 
 
 def _is_inside(folder: Path) -> bool:
-    """Whether a directory is, or lies in, one that a directory of documents of ours has for files."""
-    return any(
-        path.name in (STAGING, PINS, ROUNDS) and path.parent.name.endswith(BESIDE) and is_marked(path.parent)
-        for path in (folder, *folder.parents)
-    )
+    """Tell whether a directory is, or lies in, one of `FOLDERS` of a marked directory of documents."""
+    return any(is_marked(path.parent) for path in _folders_around(folder))
+
+
+def _is_below_documents(folder: Path) -> bool:
+    """Tell whether a directory is, or lies in, one of `FOLDERS`, going by its name alone."""
+    return any(_folders_around(folder))
+
+
+def _folders_around(folder: Path) -> Iterator[Path]:
+    return (path for path in (folder, *folder.parents) if path.name in FOLDERS and path.parent.name.endswith(BESIDE))
 
 
 def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
@@ -284,7 +294,7 @@ def mark(folder: Path) -> None:
 
 
 def refuse_other_place(folder: Path) -> None:
-    """Raise `RequestError` if a directory of documents, or of unfinished files in one, is a link or a mount."""
+    """Raise `RequestError` if a directory of documents, or one below it, is a link or a mount."""
     try:
         status = folder.lstat()
     except OSError:  # the next call on it fails, and reports why
@@ -358,11 +368,11 @@ def _check(folder: Path, descriptor: int, identity: Identity) -> None:
             advice="find out what changed it, undo that, then run the same command again",
         )
     _refuse_protected(folder, leads_to)
-    if folder.name == STAGING and folder.parent.name.endswith(BESIDE):
+    if _is_below_documents(folder):
         refuse_other_place(folder)
         with opened_folder(folder.parent):
             pass
-    elif folder.name.endswith(BESIDE):
+    if folder.name.endswith(BESIDE):
         _check_marked(folder, descriptor)
     _checked[folder] = identity
 
