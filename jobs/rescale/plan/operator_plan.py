@@ -49,10 +49,6 @@ class OperatorPlan:
         """The rekeyings of records and of timers on the heap, as far as there are any."""
         return tuple(rekeying for rekeying in (self.rekeying, self.heap_timers) if rekeying is not None)
 
-    def rekeying_to(self, kind: type[RekeyedStream]) -> Rekeying | None:
-        """Return the rekeying whose new streams are of this type; None if there is none."""
-        return next((rekeying for rekeying in self.rekeyings if rekeying.stream_type is kind), None)
-
     @cached_property
     def rekeyed(self) -> tuple[RekeyedStream, ...]:
         """New streams of records with new key groups, those of `rekeying` first."""

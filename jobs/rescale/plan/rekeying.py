@@ -29,6 +29,10 @@ class RekeyedSource(NamedTuple):
     timers: Piece | None = None
     heap: Piece | None = None
 
+    def part(self, first: int, behind: int) -> RekeyedSource:
+        """Return the key groups `first` to `behind` (exclusive), counted from the first one."""
+        return self._replace(first_key_group=self.first_key_group + first, groups=self.groups[first:behind])
+
     @property
     def key_groups(self) -> tuple[int, int]:
         """First and last key group."""
@@ -125,10 +129,7 @@ class Rekeying:
 
     @cached_property
     def in_reading_order(self) -> tuple[RecordsOfPlan, ...]:
-        """All sources, in the order in which they are read; the number of a source is its place here.
-
-        Key-group streams, which can be read in parts, come last.
-        """
+        """All sources, in the order in which they are read; key-group streams, which can be read in parts, last."""
         if self.continued is not None:
             return (*self.continued.changes, *self.sources)
         return (*self.databases, *self.changelogs, *self.sources)

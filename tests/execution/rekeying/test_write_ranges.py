@@ -18,7 +18,7 @@ from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
 from rescale.plan.plan import Plan
-from rescale.plan.rekeying import Rekeying
+from rescale.plan.rekeying import RekeyedSource, Rekeying
 from support import snapshots
 from support.pipeline import plan_rescale
 
@@ -119,19 +119,20 @@ def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, mo
     assert [unit.number for unit in units] == list(range(len(units)))
     read = []
     for unit in units:
-        groups = rekeyed(plan)[unit.operator].sources[unit.source].groups[unit.first : unit.last + 1]
-        lengths = [group[1] for group in groups if group is not None]
+        assert isinstance(unit.source, RekeyedSource)
+        lengths = [group[1] for group in unit.source.groups if group is not None]
         assert unit.size == sum(lengths) > 0
         assert unit.size <= size or len(lengths) == 1
-        read += [(unit.operator, unit.source, unit.first + i) for i, group in enumerate(groups) if group is not None]
-    expected = [
-        (i, j, k)
-        for i, rekeying in rekeyed(plan).items()
-        for j, source in enumerate(rekeying.sources)
-        for k, group in enumerate(source.groups)
-        if group is not None
-    ]
+        read += placed(unit.operator, unit.source)
+    sources = [(i, source) for i, rekeying in rekeyed(plan).items() for source in rekeying.sources]
+    expected = [place for i, source in sources for place in placed(i, source)]
     assert read == expected, "in order, which is that of the records in the result"
+
+
+def placed(operator: int, source: RekeyedSource) -> list[tuple[int, int, int, tuple[int, int]]]:
+    """(operator, file, key group, place in the file) of each key group that is not absent."""
+    groups = enumerate(source.groups, source.first_key_group)
+    return [(operator, source.file, key_group, place) for key_group, place in groups if place is not None]
 
 
 @pytest.mark.parametrize("size", [5000, 1 << 40])

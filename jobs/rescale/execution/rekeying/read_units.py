@@ -1,11 +1,11 @@
-"""Units of reading: runs of the sources' key groups that a task reads at once."""
+"""Units of reading: sources, or runs of their key groups, that a task reads at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rescale.plan.rekeying import RekeyedSource, Rekeying
+from rescale.plan.rekeying import RecordsOfPlan, RekeyedSource, Rekeying
 from rescale.planning.task_sizes import UNIT_SIZE
 
 _RATE_OF_CHANGES = 4
@@ -13,17 +13,15 @@ _RATE_OF_CHANGES = 4
 
 
 class ReadUnit(NamedTuple):
-    """The key groups `first` to `last` of one source of an operator; `number` is the unit's place among all units.
+    """A source of operator number `operator`, or the part of it that a task reads; `number` is its place among all.
 
-    `source` is a number of `Rekeying.in_reading_order`. Only key-group streams are read in parts. `size` has the bytes
-    to be read, and `weight` the bytes of usual state that cost as much work.
+    Only key-group streams are read in parts. `size` has the bytes to be read, and `weight` the bytes of usual state
+    that cost as much work.
     """
 
     number: int
     operator: int
-    source: int
-    first: int
-    last: int
+    source: RecordsOfPlan
     size: int
     weight: int
 
@@ -35,29 +33,28 @@ def read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
     """
     units: list[ReadUnit] = []
     for number, rekeying in rekeyings.items():
-        for source, first, last, size in _runs(rekeying):
+        for source, size in _parts(rekeying):
             weight = size if rekeying.continued is None else size // _RATE_OF_CHANGES
-            units.append(ReadUnit(len(units), number, source, first, last, size, weight))
+            units.append(ReadUnit(len(units), number, source, size, weight))
     return units
 
 
-def _runs(rekeying: Rekeying) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number of the source, first and last key group, bytes) of each unit."""
-    for number, source in enumerate(rekeying.in_reading_order):
+def _parts(rekeying: Rekeying) -> Iterator[tuple[RecordsOfPlan, int]]:
+    """Yield the parts of all sources that are read at once, and the bytes of each."""
+    for source in rekeying.in_reading_order:
         if isinstance(source, RekeyedSource):
-            for first, last, size in _parts(source):
-                yield number, first, last, size
+            yield from _runs(source)
         else:
-            yield number, *source.key_groups, source.size
+            yield source._replace(key_group_sizes=()), source.size
 
 
-def _parts(source: RekeyedSource) -> Iterator[tuple[int, int, int]]:
-    """Yield (first, last, bytes) of runs of a stream's key groups, which are numbered from its first one."""
+def _runs(source: RekeyedSource) -> Iterator[tuple[RekeyedSource, int]]:
+    """Yield runs of a stream's key groups, and the bytes of each."""
     first = size = 0
     for i, length in enumerate(source.key_group_sizes):
         if size and size + length > UNIT_SIZE:
-            yield first, i - 1, size
+            yield source.part(first, i), size
             first, size = i, 0
         size += length
     if size:
-        yield first, len(source.groups) - 1, size
+        yield source.part(first, len(source.groups)), size

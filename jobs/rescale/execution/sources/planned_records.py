@@ -25,12 +25,11 @@ from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, understoo
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.plan.continuation import ChangedDatabase, ChangedSide
-from rescale.plan.new_streams import RekeyedHeapGroups
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.pieces import Piece, extent_of
 from rescale.plan.plan import Plan
-from rescale.plan.rekeying import RekeyedChangelog, RekeyedDatabase, RekeyedSource, Rekeying
+from rescale.plan.rekeying import RecordsOfPlan, RekeyedChangelog, RekeyedDatabase, RekeyedSource, Rekeying
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ChangeSet
 from rescale.text.errors import IntegrityError
@@ -50,12 +49,9 @@ class RekeyedOperator:
     number_of_states: int
     key_groups: NewKeyGroups
 
-    def source(self, number: int, first: int, last: int) -> tuple[RecordSource, Longs]:
-        """Return source `number` of `Rekeying.in_reading_order`, and the new ids of its states.
-
-        Of a key-group stream, the source has the key groups `first` to `last`, numbered from the stream's first one.
-        """
-        match self.rekeying.in_reading_order[number]:
+    def source(self, records: RecordsOfPlan) -> tuple[RecordSource, Longs]:
+        """Return the source of a plan's records, and the new ids of its states."""
+        match records:
             case ChangedDatabase() as changed:
                 passed = tuple((file.state, extent_of(file.piece)) for file in changed.passed)
                 changes = ChangePlace(self._side(changed.before), self._side(changed.after), changed.key_groups, passed)
@@ -67,19 +63,18 @@ class RekeyedOperator:
                 header = read_header(self.plan, changelog.header)
                 return self._source(self._changelog(changelog), header), self.new_ids(changelog.ids)
             case RekeyedSource() as stream:
-                return self._stream(stream, first, last), self.new_ids(stream.ids)
+                return self._stream(stream), self.new_ids(stream.ids)
 
-    def _stream(self, stream: RekeyedSource, first: int, last: int) -> RecordSource:
+    def _stream(self, stream: RekeyedSource) -> RecordSource:
         groups = tuple(
-            (stream.first_key_group + i, Extent(stream.file, *group))
-            for i, group in enumerate(stream.groups[first : last + 1], first)
+            (key_group, Extent(stream.file, *group))
+            for key_group, group in enumerate(stream.groups, stream.first_key_group)
             if group is not None
         )
         if stream.timers is not None:
             return self._source(TimerPlace(groups), read_header(self.plan, stream.timers))
         if stream.heap is not None:
-            place = HeapPlace(groups, whole_entries=self.rekeying.stream_type is RekeyedHeapGroups)
-            return self._source(place, read_header(self.plan, stream.heap))
+            return self._source(HeapPlace(groups), read_header(self.plan, stream.heap))
         number_of_states = None if self.header is None else len(self.new_ids(stream.ids))
         return self._source(GroupPlace(self.rekeying.compressed, groups), None, number_of_states)
 
@@ -136,9 +131,18 @@ def rekeyed_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> 
         operator,
         rekeying,
         header,
-        MOST_UNKNOWN_STATES if header is None else len(header.states),
+        _count(header),
         NewKeyGroups(keys, operator.max_parallelism, operator.new_max_parallelism),
     )
+
+
+def number_of_states(plan: Plan, rekeying: Rekeying) -> int:
+    """Return the number of states of rekeyed records; a bound if their header is not understood."""
+    return _count(read_header(plan, rekeying.header))
+
+
+def _count(header: KeyedHeader | None) -> int:
+    return MOST_UNKNOWN_STATES if header is None else len(header.states)
 
 
 def read_header(plan: Plan, piece: Piece) -> KeyedHeader | None:

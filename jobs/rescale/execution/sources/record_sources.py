@@ -66,10 +66,9 @@ class TimerPlace(NamedTuple):
 
 
 class HeapPlace(NamedTuple):
-    """Key groups of one stream in heap framing, end to end; with `whole_entries`, each entry is one record."""
+    """Key groups of one stream in heap framing, end to end."""
 
     groups: tuple[tuple[int, Extent], ...]
-    whole_entries: bool = False
 
     @property
     def size(self) -> int:
@@ -154,15 +153,17 @@ class _Counted:
 class SourceReader:
     """Reads sources of the snapshot with these `files`; `UnsupportedError` where the records' boundaries are unknown.
 
-    Sources are read one after the other, with the same buffers. Batches have `times` the usual size.
+    Sources are read one after the other, with the same buffers. Batches have `times` the usual size. With
+    `whole_entries`, an entry of heap state is one record, as in the heap's own format.
     """
 
-    def __init__(self, files: SnapshotFiles, *, times: int = 1) -> None:
+    def __init__(self, files: SnapshotFiles, *, times: int = 1, whole_entries: bool = False) -> None:
         self._files = files
         self._times = times
+        self._whole_entries = whole_entries
         self._groups: tuple[tuple[int, int | None], RecordReader] | None = None
         self._timers: tuple[tuple[int, KeyedHeader], TimerReader] | None = None
-        self._heap: tuple[tuple[int, KeyedHeader, bool], HeapReader] | None = None
+        self._heap: tuple[tuple[int, KeyedHeader], HeapReader] | None = None
 
     def batches(self, source: RecordSource) -> RecordBatches:
         """Return the batches of a source, to be read before the next source's."""
@@ -176,9 +177,8 @@ class SourceReader:
                 return self._rows(source, files, key_groups)
             case TimerPlace(groups):
                 return BlockRecords(self._timer_reader(source), self._files, groups)
-            case HeapPlace(groups, whole_entries):
-                reader = self._heap_reader(source, whole_entries=whole_entries)
-                return BlockRecords(reader, self._files, groups)
+            case HeapPlace(groups):
+                return BlockRecords(self._heap_reader(source), self._files, groups)
             case ChangelogPlace(base, changes, key_groups, _):
                 header = understood(source.header)
                 parts = partial(self._base_parts, base, header)
@@ -243,10 +243,10 @@ class SourceReader:
             self._timers = made_for, TimerReader(made_for[1], source.max_parallelism, times=self._times)
         return self._timers[1]
 
-    def _heap_reader(self, source: RecordSource, *, whole_entries: bool) -> HeapReader:
-        made_for = (source.max_parallelism, understood(source.header), whole_entries)
+    def _heap_reader(self, source: RecordSource) -> HeapReader:
+        made_for = (source.max_parallelism, understood(source.header))
         if self._heap is None or self._heap[0] != made_for:
-            reader = HeapReader(made_for[1], made_for[0], times=self._times, whole_entries=whole_entries)
+            reader = HeapReader(made_for[1], made_for[0], times=self._times, whole_entries=self._whole_entries)
             self._heap = made_for, reader
         return self._heap[1]
 

@@ -29,6 +29,7 @@ from rescale.plan.new_streams import META_STREAM, RekeyedRows
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.plan import Plan
+from rescale.plan.rekeying import Rekeying
 from rescale.planning.streams.inline import InlineBudget
 from rescale.rocksdb.assembly.continued_database import continued_manifest
 from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
@@ -74,10 +75,10 @@ class WrittenRows(NamedTuple):
 class RowsWriter:
     plan: Plan
 
-    stream_type = RekeyedRows
     order = RecordOrder.KEY
+    whole_entries = False
 
-    def range_size(self, operator: OperatorPlan, good: int) -> int:  # noqa: ARG002
+    def range_size(self, rekeying: Rekeying, good: int) -> int:  # noqa: ARG002
         return TABLE_BYTES
 
     def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
