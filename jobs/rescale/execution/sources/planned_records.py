@@ -7,31 +7,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rescale.execution.sources.change_records import ChangePlace, ChangeSide
-from rescale.execution.sources.record_sources import (
-    ChangelogPlace,
-    DatabasePlace,
-    GroupPlace,
-    HeapPlace,
-    RecordPlace,
-    RecordSource,
-    TimerPlace,
-)
-from rescale.execution.sources.spans import group_runs
+from rescale.execution.sources.record_sources import RecordPlace, RecordSource
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, understood
+from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.plan.continuation import ChangedDatabase, ChangedSide
+from rescale.plan.new_streams import SourceFiles
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.pieces import Piece, extent_of
 from rescale.plan.plan import Plan
-from rescale.plan.rekeying import RecordsOfPlan, RekeyedChangelog, RekeyedDatabase, RekeyedSource, Rekeying
-from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import ChangeSet
+from rescale.plan.rekeying import (
+    MaterialisedGroups,
+    RecordsOfPlan,
+    RekeyedChangelog,
+    RekeyedDatabase,
+    RekeyedSource,
+    Rekeying,
+)
+from rescale.snapshot.model import ChangeSet, DatabaseFile
+from rescale.snapshot.places import ChangelogPlace, ChangePlace, ChangeSide, DatabasePlace, PassedFile, StreamPlace
 from rescale.text.errors import IntegrityError
 
 
@@ -53,67 +52,55 @@ class RekeyedOperator:
         """Return the source of a plan's records, and the new ids of its states."""
         match records:
             case ChangedDatabase() as changed:
-                passed = tuple((file.state, extent_of(file.piece)) for file in changed.passed)
-                changes = ChangePlace(self._side(changed.before), self._side(changed.after), changed.key_groups, passed)
-                return self._source(changes, self.header), self.new_ids(None)
+                passed = tuple(PassedFile(file.state, file.name, extent_of(file.piece)) for file in changed.passed)
+                sides = (self._side(changed.before), self._side(changed.after))
+                return self._source(ChangePlace(self.header, changed.key_groups, *sides, passed)), self.new_ids(None)
             case RekeyedDatabase() as database:
-                place = DatabasePlace(_extents(database.files), database.key_groups)
-                return self._source(place, read_header(self.plan, database.header)), self.new_ids(database.ids)
+                header = read_header(self.plan, database.header)
+                place = DatabasePlace(header, database.key_groups, _files(database.files))
+                return self._source(place), self.new_ids(database.ids)
             case RekeyedChangelog() as changelog:
-                header = read_header(self.plan, changelog.header)
-                return self._source(self._changelog(changelog), header), self.new_ids(changelog.ids)
+                return self._source(self._changelog(changelog)), self.new_ids(changelog.ids)
             case RekeyedSource() as stream:
                 return self._stream(stream), self.new_ids(stream.ids)
 
     def _stream(self, stream: RekeyedSource) -> RecordSource:
-        groups = tuple(
-            (key_group, Extent(stream.file, *group))
-            for key_group, group in enumerate(stream.groups, stream.first_key_group)
-            if group is not None
-        )
+        header, framing, compressed = None, Framing.CANONICAL, self.rekeying.compressed
         if stream.timers is not None:
-            return self._source(TimerPlace(groups), read_header(self.plan, stream.timers))
+            header, framing, compressed = read_header(self.plan, stream.timers), Framing.RAW, False
         if stream.heap is not None:
-            return self._source(HeapPlace(groups), read_header(self.plan, stream.heap))
-        number_of_states = None if self.header is None else len(self.new_ids(stream.ids))
-        return self._source(GroupPlace(self.rekeying.compressed, groups), None, number_of_states)
+            header, framing, compressed = read_header(self.plan, stream.heap), Framing.HEAP, False
+        place = StreamPlace(header, stream.file, framing, compressed, stream.first_key_group, stream.groups)
+        return self._source(place, None if self.header is None else len(self.new_ids(stream.ids)))
 
-    def _source(
-        self, place: RecordPlace, header: KeyedHeader | None, number_of_states: int | None = None
-    ) -> RecordSource:
-        return RecordSource(place, self.operator.max_parallelism, number_of_states, header)
+    def _source(self, place: RecordPlace, number_of_states: int | None = None) -> RecordSource:
+        return RecordSource(place, self.operator.max_parallelism, number_of_states)
 
-    def _side(self, side: ChangedSide | None) -> ChangeSide | None:
-        if side is None:
-            return None
-        states = tuple(state.name for state in understood(read_header(self.plan, side.files.header)).states)
-        return ChangeSide(_extents(side.files.files), states, frozenset(side.own))
+    def _side(self, side: ChangedSide | None) -> ChangeSide[KeyedHeader | None] | None:
+        return ChangeSide(self._database(side.files), side.own) if side is not None else None
 
-    def _changelog(self, changelog: RekeyedChangelog) -> ChangelogPlace:
-        base: list[RecordSource] = []
-        for stream in changelog.streams:
-            groups = (
-                (key_group, Extent(stream.file, *group))
-                for key_group, group in enumerate(stream.groups, stream.first_key_group)
-                if group is not None
-            )
-            header = understood(read_header(self.plan, stream.header))
-            for run in group_runs(groups):
-                place = HeapPlace(tuple(run)) if stream.heap else GroupPlace(header.compressed, tuple(run))
-                base.append(self._source(place, header, len(header.states)))
-        for database in changelog.databases:
-            header = understood(read_header(self.plan, database.header))
-            base.append(self._source(DatabasePlace(_extents(database.files), database.key_groups), header))
+    def _database(self, database: SourceFiles) -> DatabasePlace[KeyedHeader | None]:
+        return DatabasePlace(read_header(self.plan, database.header), database.key_groups, _files(database.files))
+
+    def _changelog(self, changelog: RekeyedChangelog) -> ChangelogPlace[KeyedHeader | None]:
+        streams = tuple(self._materialised(stream) for stream in changelog.streams)
+        databases = tuple(self._database(database) for database in changelog.databases)
         changes = tuple(ChangeSet(extent_of(change_set.file), change_set.offset) for change_set in changelog.changes)
-        return ChangelogPlace(tuple(base), changes, changelog.key_groups, changelog.log_size)
+        header = read_header(self.plan, changelog.header)
+        return ChangelogPlace(header, changelog.key_groups, (*streams, *databases), changes, changelog.log_size)
+
+    def _materialised(self, stream: MaterialisedGroups) -> StreamPlace[KeyedHeader | None]:
+        header = understood(read_header(self.plan, stream.header))
+        framing = Framing.HEAP if stream.heap else Framing.CANONICAL
+        return StreamPlace(header, stream.file, framing, header.compressed, stream.first_key_group, stream.groups)
 
     def new_ids(self, ids: int | None) -> Longs:
         """Return the new state ids by the state id of a source, from the table with the number `ids`."""
         return np.array(range(self.number_of_states) if ids is None else self.operator.id_tables[ids], np.int64)
 
 
-def _extents(files: Sequence[tuple[str, Piece]]) -> tuple[tuple[str, Extent], ...]:
-    return tuple((name, extent_of(piece)) for name, piece in files)
+def _files(files: Sequence[tuple[str, Piece]]) -> tuple[DatabaseFile, ...]:
+    return tuple(DatabaseFile(name, extent_of(piece)) for name, piece in files)
 
 
 def rekeyed_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> RekeyedOperator:
