@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,26 +10,16 @@ from rescale.execution.sources.record_sources import RecordPlace, RecordSource
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES
 from rescale.flink.keyed.composite_key import composite_keys
-from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, understood
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.serializers.snapshot import UnknownSerializer
-from rescale.plan.continuation import ChangedDatabase, ChangedSide
-from rescale.plan.new_streams import SourceFiles
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
-from rescale.plan.pieces import Piece, extent_of
+from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
-from rescale.plan.rekeying import (
-    MaterialisedGroups,
-    RecordsOfPlan,
-    RekeyedChangelog,
-    RekeyedDatabase,
-    RekeyedSource,
-    Rekeying,
-)
-from rescale.snapshot.model import ChangeSet, DatabaseFile
-from rescale.snapshot.places import ChangelogPlace, ChangePlace, ChangeSide, DatabasePlace, PassedFile, StreamPlace
+from rescale.plan.rekeying import PlannedSource, Rekeying
+from rescale.snapshot.places import StreamPlace
 from rescale.text.errors import IntegrityError
 
 
@@ -48,59 +37,24 @@ class RekeyedOperator:
     number_of_states: int
     key_groups: NewKeyGroups
 
-    def source(self, records: RecordsOfPlan) -> tuple[RecordSource, Longs]:
-        """Return the source of a plan's records, and the new ids of its states."""
-        match records:
-            case ChangedDatabase() as changed:
-                passed = tuple(PassedFile(file.state, file.name, extent_of(file.piece)) for file in changed.passed)
-                sides = (self._side(changed.before), self._side(changed.after))
-                return self._source(ChangePlace(self.header, changed.key_groups, *sides, passed)), self.new_ids(None)
-            case RekeyedDatabase() as database:
-                header = read_header(self.plan, database.header)
-                place = DatabasePlace(header, database.key_groups, _files(database.files))
-                return self._source(place), self.new_ids(database.ids)
-            case RekeyedChangelog() as changelog:
-                return self._source(self._changelog(changelog)), self.new_ids(changelog.ids)
-            case RekeyedSource() as stream:
-                return self._stream(stream), self.new_ids(stream.ids)
+    def source(self, planned: PlannedSource) -> tuple[RecordSource, Longs]:
+        """Return a planned source with the headers that its reader needs, and the new ids of its states."""
+        new_ids = self.new_ids(planned.ids)
+        number_of_states = None if self.header is None else len(new_ids)
+        place: RecordPlace
+        match planned.place:
+            case StreamPlace(framing=Framing.CANONICAL) as canonical:
+                place = canonical.with_headers(lambda _: None)
+            case other:
+                place = other.with_headers(self._header)
+        return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
 
-    def _stream(self, stream: RekeyedSource) -> RecordSource:
-        header, framing, compressed = None, Framing.CANONICAL, self.rekeying.compressed
-        if stream.timers is not None:
-            header, framing, compressed = read_header(self.plan, stream.timers), Framing.RAW, False
-        if stream.heap is not None:
-            header, framing, compressed = read_header(self.plan, stream.heap), Framing.HEAP, False
-        place = StreamPlace(header, stream.file, framing, compressed, stream.first_key_group, stream.groups)
-        return self._source(place, None if self.header is None else len(self.new_ids(stream.ids)))
-
-    def _source(self, place: RecordPlace, number_of_states: int | None = None) -> RecordSource:
-        return RecordSource(place, self.operator.max_parallelism, number_of_states)
-
-    def _side(self, side: ChangedSide | None) -> ChangeSide[KeyedHeader | None] | None:
-        return ChangeSide(self._database(side.files), side.own) if side is not None else None
-
-    def _database(self, database: SourceFiles) -> DatabasePlace[KeyedHeader | None]:
-        return DatabasePlace(read_header(self.plan, database.header), database.key_groups, _files(database.files))
-
-    def _changelog(self, changelog: RekeyedChangelog) -> ChangelogPlace[KeyedHeader | None]:
-        streams = tuple(self._materialised(stream) for stream in changelog.streams)
-        databases = tuple(self._database(database) for database in changelog.databases)
-        changes = tuple(ChangeSet(extent_of(change_set.file), change_set.offset) for change_set in changelog.changes)
-        header = read_header(self.plan, changelog.header)
-        return ChangelogPlace(header, changelog.key_groups, (*streams, *databases), changes, changelog.log_size)
-
-    def _materialised(self, stream: MaterialisedGroups) -> StreamPlace[KeyedHeader | None]:
-        header = understood(read_header(self.plan, stream.header))
-        framing = Framing.HEAP if stream.heap else Framing.CANONICAL
-        return StreamPlace(header, stream.file, framing, header.compressed, stream.first_key_group, stream.groups)
+    def _header(self, piece: Piece) -> KeyedHeader | None:
+        return self.header if piece == self.rekeying.header else read_header(self.plan, piece)
 
     def new_ids(self, ids: int | None) -> Longs:
         """Return the new state ids by the state id of a source, from the table with the number `ids`."""
         return np.array(range(self.number_of_states) if ids is None else self.operator.id_tables[ids], np.int64)
-
-
-def _files(files: Sequence[tuple[str, Piece]]) -> tuple[DatabaseFile, ...]:
-    return tuple(DatabaseFile(name, extent_of(piece)) for name, piece in files)
 
 
 def rekeyed_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> RekeyedOperator:

@@ -37,7 +37,6 @@ from rescale.flink.keyed.blocks.record_digest import MODULUS, RecordDigester, St
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, understood
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
-from rescale.plan.pieces import extent_of
 from rescale.plan.plan import Plan
 from rescale.runstate.base_result import Base, open_base
 from rescale.runstate.certificate import (
@@ -62,11 +61,7 @@ from rescale.text.errors import IntegrityError, RequestError, RescaleError, Snap
 
 def continued_operators(plan: Plan) -> tuple[int, ...]:
     """The numbers of the operators that continue an earlier result."""
-    return tuple(
-        number
-        for number, operator in enumerate(plan.operators)
-        if operator.rekeying is not None and operator.rekeying.continued is not None
-    )
+    return tuple(number for number, operator in enumerate(plan.operators) if operator.is_continued)
 
 
 def prove_changes(
@@ -249,10 +244,9 @@ class ChangeProof:
         """Return the files of checkpoints in between that the plan has for a directory, by name."""
         rekeying = self.plan.operators[number].rekeying
         assert rekeying is not None
-        assert rekeying.continued is not None
         return {
-            file.name: extent_of(file.piece)._replace(file=files.others + extent_of(file.piece).file)
-            for change in rekeying.continued.changes
+            file.name: file.extent._replace(file=files.others + file.extent.file)
+            for change in rekeying.changes
             if change.key_groups == (key_groups.first, key_groups.last)
             for file in change.passed
         }

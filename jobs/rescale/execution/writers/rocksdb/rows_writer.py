@@ -157,7 +157,7 @@ class RowsWriter:
         if base is None:
             manifest = manifest_of(new, stream.created)
         else:
-            manifest = continued_manifest(base_manifest(self.plan, base), new, base.place, stream.created)
+            manifest = continued_manifest(base_manifest(self.plan, base), new, base.changes, stream.created)
         tables = [state_table for state_tables in by_state.values() for state_table in state_tables]
         small = {
             META_STREAM: read_piece(self.plan, stream.header)[1],
@@ -200,7 +200,7 @@ class RowsWriter:
     def _expected_size(self, stream: StreamToWrite) -> int:
         """Return the bytes of a stream's files, approximate for a small stream."""
         base = base_of(self.plan.operators[stream.operator], stream.number)
-        return _new_bytes(stream) + (base.files.size if base is not None else 0)
+        return _new_bytes(stream) + (base.database.size if base is not None else 0)
 
 
 def _new_bytes(stream: StreamToWrite) -> int:
