@@ -7,20 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.sources import log_windows
 from rescale.execution.sources.changelog_records import ChangelogRecords
-from rescale.execution.sources.record_sources import ChangelogPlace, SourceReader, sources_of
+from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
-from rescale.flink.key_groups import key_group_of_hash
+from rescale.flink.key_groups import KeyGroupRange, key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ChangeSet, Snapshot
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.places import ChangelogPlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 from support import edited, snapshots
@@ -129,7 +131,7 @@ def test_a_header_that_is_read_otherwise_the_second_time(name: str) -> None:
     assert part.header is not None
     first, *others = part.header.states
     misread = replace(part.header, states=(replace(first, name="coufts"), *others))
-    place = source.place._replace(base=(part._replace(header=misread), *source.place.base[1:]))
+    place = structs.replace(source.place, base=(structs.replace(part, header=misread), *source.place.base[1:]))
     with pytest.raises(SnapshotError, match="that the changelog's header does not have") as caught:
         list(SourceReader(snapshot.contents).batches(source._replace(place=place)))
     assert caught.value.state == "coufts"
@@ -209,7 +211,7 @@ def test_a_log_that_only_the_job_can_replay_is_named(number: int, tmp_path: Path
     listed = ChangeSet(Extent(1, 0, log.stat().st_size), None)
     files = SnapshotFiles((("/source/_metadata", None), (str(log), None)))
     records = ChangelogRecords(
-        header, 128, files, [listed], (0, 127), lambda windows: [(iter([before]) for _ in windows)]
+        header, 128, files, [listed], KeyGroupRange(0, 127), lambda windows: [(iter([before]) for _ in windows)]
     )
     with pytest.raises(UnsupportedError, match="the job's own function") as caught:
         list(records)

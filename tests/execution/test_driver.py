@@ -24,7 +24,6 @@ from rescale.execution.tasks.spark.carried_work import CarriedWork
 from rescale.execution.tasks.spark.dispatch import slices_of
 from rescale.execution.writers import receipts as of_parts
 from rescale.execution.writers.canonical import canonical_writer
-from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.canonical.range_parts import WrittenParts
 from rescale.execution.writers.parts import number_of_parts
 from rescale.execution.writers.planned_streams import write_planned_streams
@@ -133,23 +132,16 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonsParts:
         monkeypatch.setattr(f"{module}.begun_in_parts", begun)
         monkeypatch.setattr(f"{module}.open_store", lambda uri: store)  # noqa: ARG005
     monkeypatch.setattr("rescale.execution.writers.parts.open_store", lambda uri: store)  # noqa: ARG005
-    monkeypatch.setattr("rescale.execution.rekeying.rekeying_run.rekeyed_operator", _with_one_state)
+    monkeypatch.setattr("rescale.execution.rekeying.rekeying_run.number_of_states", lambda *_: 1)
     assert canonical_writer.open_store("s3://bucket/any") is store
     return store
-
-
-def _with_one_state(*_: object) -> Any:
-    class OneState:
-        number_of_states = 1
-
-    return OneState
 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_write_ranges(amazon: AmazonsParts) -> None:
     plan = large_plan(100 * TB, 32000, operators=4)
     tasks = SaidTasks(plan)
-    handles = rekey_streams(plan, CanonicalWriter(plan), tasks, {})
+    handles = rekey_streams(plan, (Slot.KEYED,), tasks, {})
     print(len(plan_to_json(plan)), tasks.sent, tasks.received, sum(amazon.completed))
     assert len(handles) == len(amazon.completed) == sum(operator.new_parallelism for operator in plan.operators)
     assert sum(amazon.completed) >= 100 * TB // (33 << 20), "parts of about 32 MiB, the last one somewhat longer"

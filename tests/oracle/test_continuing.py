@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from oracle.cases import ROCKSDB, graph
 from oracle.distribution import LINES
@@ -25,16 +26,17 @@ from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.rocksdb import rows_writer
 from rescale.execution.writers.rocksdb.rows_of_blocks import changes_of_blocks
 from rescale.flink.arrays import Longs
-from rescale.plan.continuation import ChangedSide, Continuation
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
+from rescale.plan.rekeying import Rekeying
 from rescale.rocksdb.assembly.continued_database import ChangesPlace
 from rescale.rocksdb.engine.table_writer import Rows
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.publication import publish
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.places import ChangePlace, ChangeSide
 from rescale.text.errors import IntegrityError
 from support.diffing import diff
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
@@ -98,7 +100,7 @@ def test_rounds_give_what_a_full_run_gives(retaining: Callable[[str], Flink], tm
     for number, source in enumerate(later, 1):
         target, base = tmp_path / str(number), tmp_path / str(number - 1)
         plan = plan_continued(str(source), str(target), str(base), shape, [str(case.maximum)])
-        assert [operator.rekeying.continued is not None for operator in plan.operators if operator.rekeying] == [True]
+        assert [operator.is_continued for operator in plan.operators if operator.rekeying] == [True]
         certificate = execute_with(plan, Proof.CHANGES)
         assert states_of(certificate) == states_of(validate_published(str(source), str(target), Loop(2, None)))
         difference = diff(open_snapshot(str(source)), open_snapshot(str(target)))
@@ -122,37 +124,45 @@ def test_rounds_give_what_a_full_run_gives(retaining: Callable[[str], Flink], tm
     assert verdict.ok, verdict
 
 
-Plant = Callable[[Continuation], Continuation]
+Plant = Callable[[Rekeying], Rekeying]
+Side = ChangeSide[Piece]
 
 
-def without_a_directory(continued: Continuation) -> Continuation:
+def without_a_directory(continued: Rekeying) -> Rekeying:
     """The changes of a subtask are left out."""
-    return continued._replace(changes=continued.changes[1:])
+    return replace(continued, sources=continued.sources[1:])
 
 
-def with_files_taken_for_the_same(continued: Continuation) -> Continuation:
+def with_files_taken_for_the_same(continued: Rekeying) -> Rekeying:
     """As if a name that is used again were the same file: its keys are not read."""
 
-    def side(place: ChangedSide | None) -> ChangedSide | None:
-        return place and place._replace(own=place.own[1:])
+    def fewer(side: Side | None) -> Side | None:
+        return side and side._replace(own=side.own[1:])
 
-    return continued._replace(
-        changes=tuple(
-            change._replace(before=side(change.before), after=side(change.after)) for change in continued.changes
-        )
-    )
+    return with_changes(continued, lambda place: (fewer(place.before), fewer(place.after)))
 
 
-def in_the_wrong_order(continued: Continuation) -> Continuation:
+def in_the_wrong_order(continued: Rekeying) -> Rekeying:
     """The later checkpoint is taken for the earlier one."""
-    changes = tuple(change._replace(before=change.after, after=change.before) for change in continued.changes)
-    return continued._replace(changes=changes)
+    return with_changes(continued, lambda place: (place.after, place.before))
 
 
-def below_the_base(continued: Continuation) -> Continuation:
+def with_changes(
+    continued: Rekeying, sides: Callable[[ChangePlace[Piece]], tuple[Side | None, Side | None]]
+) -> Rekeying:
+    """The same rekeying with other sides of each change."""
+    places = []
+    for place in continued.changes:
+        before, after = sides(place)
+        places.append(structs.replace(place, before=before, after=after))
+    sources = zip(continued.sources, places, strict=True)
+    return replace(continued, sources=tuple(source._replace(place=place) for source, place in sources))
+
+
+def below_the_base(continued: Rekeying) -> Rekeying:
     """Changes are older than the rows that they change."""
-    place = ChangesPlace(level=5, sequence=0)
-    return continued._replace(bases=tuple(base._replace(place=place) for base in continued.bases))
+    changes = ChangesPlace(level=5, sequence=0)
+    return replace(continued, bases=tuple(base._replace(changes=changes) for base in continued.bases))
 
 
 PLANTED = (without_a_directory, with_files_taken_for_the_same, in_the_wrong_order, below_the_base)
@@ -189,8 +199,8 @@ def refuse_to_certify(plan: Plan) -> None:
 def test_what_is_planted_is_found(chain: list[str], tmp_path: Path, plant: Plant) -> None:
     plan = plan_continued(chain[2], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
     operators = tuple(
-        replace(operator, rekeying=replace(operator.rekeying, continued=plant(operator.rekeying.continued)))
-        if operator.rekeying is not None and operator.rekeying.continued is not None
+        replace(operator, rekeying=plant(operator.rekeying))
+        if operator.rekeying is not None and operator.is_continued
         else operator
         for operator in plan.operators
     )
@@ -222,27 +232,23 @@ def test_a_round_that_is_left_out_is_found(chain: list[str], tmp_path: Path) -> 
     renumbered = [places[file.uri] for file in part.files]
     operators = []
     for operator, other in zip(whole.operators, part.operators, strict=True):
-        if operator.rekeying is None or operator.rekeying.continued is None:
+        if operator.rekeying is None or not operator.is_continued:
             operators.append(operator)
             continue
         assert other.rekeying is not None
-        assert other.rekeying.continued is not None
-        changes = tuple(
-            change._replace(before=moved(change.before, renumbered), after=moved(change.after, renumbered))
-            for change in other.rekeying.continued.changes
+        changes = with_changes(
+            other.rekeying, lambda place: (moved(place.before, renumbered), moved(place.after, renumbered))
         )
-        continued = operator.rekeying.continued._replace(changes=changes)
-        operators.append(replace(operator, rekeying=replace(operator.rekeying, continued=continued)))
+        operators.append(replace(operator, rekeying=replace(operator.rekeying, sources=changes.sources)))
     refuse_to_certify(replace(whole, files=files, operators=tuple(operators)))
 
 
-def moved(side: ChangedSide | None, numbers: Sequence[int]) -> ChangedSide | None:
+def moved(side: Side | None, numbers: Sequence[int]) -> Side | None:
     """The same files, numbered otherwise."""
     if side is None:
         return None
 
-    def piece(extent: Piece) -> Piece:
-        return extent if extent.file is None else extent._replace(file=numbers[extent.file])
+    def piece(header: Piece) -> Piece:
+        return header if header.file is None else header._replace(file=numbers[header.file])
 
-    named = tuple((name, piece(extent)) for name, extent in side.files.files)
-    return side._replace(files=side.files._replace(header=piece(side.files.header), files=named))
+    return side._replace(database=side.database.renumbered(numbers).with_headers(piece))

@@ -18,9 +18,12 @@ from rescale.execution.compare.validation.declared_offsets import check_offsets
 from rescale.execution.compare.validation.directories import may_go_by_files
 from rescale.execution.compare.validation.validation import SnapshotPair, compared, open_result, validate_result
 from rescale.execution.compare.validation.verdict import certificate_of
-from rescale.execution.moving_step import move_streams
+from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.step_results import MovedStreams
 from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.writers.canonical.converted import convert_databases
+from rescale.execution.writers.planned_streams import write_planned_streams
+from rescale.execution.writers.rocksdb.compacting import compact_databases
 from rescale.flink.keys.key_function import names_function
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
@@ -37,13 +40,15 @@ from rescale.runstate.certificate import Certificate, certificate_beside, write_
 from rescale.runstate.certified_files import check_files
 from rescale.runstate.places import places_of
 from rescale.runstate.states import KEYED, OPERATOR
+from rescale.runstate.written_handles import WrittenHandles, begin_moving, write_handles
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.moves import Move
 from rescale.snapshot.opening import open_candidate, open_snapshot
 from rescale.snapshot.surgery import Surgery, apply_surgery
-from rescale.storage.locations import is_s3, join
+from rescale.storage.locations import is_s3, join, name
 from rescale.storage.second_look import EITHER, looked_at_again
+from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
 
@@ -253,6 +258,19 @@ def open_pinned(plan: Plan) -> Snapshot:
 
 
 @_nothing_published()
-def _moved(plan: Plan, name: str, slots: tuple[Slot, ...], tasks: Tasks, step: str) -> MovedStreams:
-    written = move_streams(plan, name, slots, tasks, step)
-    return MovedStreams(places_of(plan).written_handles(name), len(written.handles), plan.bytes_of(*slots))
+def _moved(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, says: str) -> MovedStreams:
+    """Move the streams of `slots`, and write their handles under the name `step`; running it again resumes it.
+
+    `says` names the progress.
+    """
+    existing = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
+    written = begin_moving(plan, step, existing)
+    if written is None:
+        handles = write_planned_streams(plan, slots, tasks, says, existing)
+        if Slot.KEYED in slots:
+            handles += compact_databases(plan, tasks)
+            handles += convert_databases(plan, tasks, existing)
+        handles += rekey_streams(plan, slots, tasks, existing)
+        written = WrittenHandles(step, plan.digest, tuple(handles))
+        write_handles(plan, written)
+    return MovedStreams(places_of(plan).written_handles(step), len(written.handles), plan.bytes_of(*slots))

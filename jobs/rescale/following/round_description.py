@@ -17,8 +17,7 @@ def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -
     """
     kind = _kind(plan, before)
     rekeyings = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
-    continuations = [rekeying.continued for rekeying in rekeyings if rekeying.continued is not None]
-    copied = sum(continuation.base_bytes for continuation in continuations)
+    copied = sum(rekeying.base_bytes for rekeying in rekeyings)
     changes = [operator.changes for operator in certificate.operators if operator.changes is not None]
     metadata = open_store(plan.target).stat(join(plan.target, METADATA))
     total = sum(file.size for file in certificate.files) + (metadata.size if metadata else 0)

@@ -10,6 +10,7 @@ from rescale.insight.durations import Rates, rates_of
 from rescale.plan.new_streams import RekeyedKeyGroups, RekeyedRows
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
+from rescale.snapshot.places import StreamPlace
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,10 @@ def _rekeyed(plan: Plan) -> Iterator[RekeyedWork]:
 
 
 def _readable(rekeying: Rekeying) -> list[int]:
-    groups = [group[1] for source in rekeying.sources for group in source.groups if group is not None and group[1]]
-    return groups + [database.size for database in rekeying.databases]
+    """Return the bytes of what can be read on its own."""
+    streams = [source for source in rekeying.sources if isinstance(source.place, StreamPlace)]
+    groups = [size for stream in streams for size in stream.key_group_sizes if size]
+    return groups + [place.size for _, place in rekeying.databases]
 
 
 def _is_cut(rekeying: Rekeying) -> bool:

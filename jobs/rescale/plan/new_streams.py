@@ -26,6 +26,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
 from rescale.flink.slot import Slot
 from rescale.plan.pieces import Piece
+from rescale.snapshot.places import DatabasePlace
 
 META_STREAM = "METADATA"
 """Local name of the stream with a database's header, which is not a file of the database."""
@@ -219,25 +220,13 @@ class RekeyedTimers(_KeyGroupStream, frozen=True, kw_only=True, tag="rekeyed tim
     """Bytes that the plan knows."""
 
 
-class SourceFiles(NamedTuple):
-    """A RocksDB directory of the source: the first and last key group to use, the header, and the files by name."""
-
-    key_groups: tuple[int, int]
-    header: Piece
-    files: tuple[tuple[str, Piece], ...]
-
-    @property
-    def size(self) -> int:
-        return sum(piece.length for _, piece in self.files)
-
-
 class CompactedRows(_Directory, frozen=True, kw_only=True, tag="compacted rows"):
     """A RocksDB directory made of the files of `sources`, about `size` bytes.
 
     RocksDB rewrites the files with rows of other key groups.
     """
 
-    sources: tuple[SourceFiles, ...]
+    sources: tuple[DatabasePlace[Piece], ...]
     size: int
     inline: bool
 

@@ -49,9 +49,10 @@ class OperatorPlan:
         """The rekeyings of records and of timers on the heap, as far as there are any."""
         return tuple(rekeying for rekeying in (self.rekeying, self.heap_timers) if rekeying is not None)
 
-    def rekeying_to(self, kind: type[RekeyedStream]) -> Rekeying | None:
-        """Return the rekeying whose new streams are of this type; None if there is none."""
-        return next((rekeying for rekeying in self.rekeyings if rekeying.stream_type is kind), None)
+    @property
+    def is_continued(self) -> bool:
+        """Whether the new keyed state continues that of an earlier result."""
+        return self.rekeying is not None and bool(self.rekeying.bases)
 
     @cached_property
     def rekeyed(self) -> tuple[RekeyedStream, ...]:
@@ -98,7 +99,7 @@ class OperatorPlan:
         if self.rekeying is None or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
         some_are_left_out = any(LEFT_OUT in table for table in self.id_tables)
-        return not (self.rekeying.sources or self.rekeying.changelogs or some_are_left_out)
+        return len(self.rekeying.databases) == len(self.rekeying.sources) and not some_are_left_out
 
     @cached_property
     def expected_key_groups(self) -> tuple[int, ...]:
@@ -116,10 +117,9 @@ class OperatorPlan:
         """
         sizes = list(self.expected_key_groups)
         for rekeying in self.rekeyings:
-            bases = rekeying.continued.bases if rekeying.continued is not None else ()
-            for stream, base in zip(rekeying.streams, bases, strict=bool(bases)):
+            for stream, base in zip(rekeying.streams, rekeying.bases, strict=bool(rekeying.bases)):
                 for key_group in range(stream.first_key_group, stream.first_key_group + stream.key_groups):
-                    sizes[key_group] += base.files.size // stream.key_groups
+                    sizes[key_group] += base.database.size // stream.key_groups
         return tuple(sizes)
 
     def bytes_of(self, *slots: Slot) -> int:

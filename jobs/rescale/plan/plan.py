@@ -28,7 +28,7 @@ from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.contract import Pin
 from rescale.text.errors import SnapshotError
 
-FORMAT = 14
+FORMAT = 15
 
 
 class SourceFile(NamedTuple):
@@ -110,9 +110,8 @@ class Plan:
     @property
     def bytes_compared(self) -> int:
         """Bytes of files that are read for changed keys, where operators continue an earlier result."""
-        rekeyings = (operator.rekeying for operator in self.operators)
-        continued = (rekeying.continued for rekeying in rekeyings if rekeying is not None)
-        return sum(change.size for continuation in continued if continuation for change in continuation.changes)
+        rekeyings = (rekeying for operator in self.operators for rekeying in operator.rekeyings)
+        return sum(change.size for rekeying in rekeyings for change in rekeying.changes)
 
     def bytes_of(self, *slots: Slot) -> int:
         """Return the bytes of new streams in `slots`, of all operators."""

@@ -5,133 +5,71 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from rescale.flink.slot import Slot
-from rescale.plan.continuation import ChangedDatabase, Continuation
-from rescale.plan.new_streams import RekeyedStream, SourceFiles
+from rescale.plan.continuation import BaseDatabase
+from rescale.plan.new_streams import RekeyedStream
 from rescale.plan.pieces import Piece
+from rescale.snapshot.places import ChangePlace, DatabasePlace, Place, StreamPlace
 
 
-class RekeyedSource(NamedTuple):
-    """Key groups of a source stream, from `first_key_group` on, whose records get new key groups.
+class PlannedSource(NamedTuple):
+    """Records of the source that get new key groups: their place, whose headers are pieces.
 
-    `groups` has (start, length) of each key group in the file, None for an absent one. `ids` is the number of the
-    operator's table that translates state ids, None if they stay. Raw keyed timers are read as states, whose header is
-    `timers`. For key groups in heap framing, `heap` is the stream's header.
+    `ids` is the number of the operator's table that translates state ids, None if they stay. `estimates` are the
+    estimated bytes of each key group; a stream needs none, because its place has them.
     """
 
-    file: int
-    first_key_group: int
-    groups: tuple[tuple[int, int] | None, ...]
+    place: Place[Piece]
     ids: int | None
-    timers: Piece | None = None
-    heap: Piece | None = None
-
-    @property
-    def key_groups(self) -> tuple[int, int]:
-        """First and last key group."""
-        return self.first_key_group, self.first_key_group + len(self.groups) - 1
+    estimates: tuple[int, ...] = ()
 
     @property
     def key_group_sizes(self) -> tuple[int, ...]:
-        """Bytes of each key group."""
-        return tuple(group[1] if group is not None else 0 for group in self.groups)
-
-
-class RekeyedDatabase(NamedTuple):
-    """A RocksDB directory whose rows get new key groups.
-
-    Only rows of `key_groups` (first, last) count. `key_group_sizes` estimates the bytes of each. `ids` is as in
-    `RekeyedSource`.
-    """
-
-    key_groups: tuple[int, int]
-    key_group_sizes: tuple[int, ...]
-    files: tuple[tuple[str, Piece], ...]
-    header: Piece
-    ids: int | None
-
-    @property
-    def size(self) -> int:
-        return sum(piece.length for _, piece in self.files)
-
-
-class MaterialisedGroups(NamedTuple):
-    """Key groups of a stream in the materialised base of a changelog; `heap` says whether they have heap framing."""
-
-    file: int
-    first_key_group: int
-    groups: tuple[tuple[int, int] | None, ...]
-    header: Piece
-    heap: bool
-
-
-class LoggedChanges(NamedTuple):
-    """A change set at `offset` of a file; with None, the piece is a list of changes in `_metadata`."""
-
-    file: Piece
-    offset: int | None
-
-
-class RekeyedChangelog(NamedTuple):
-    """A changelog whose records get new key groups: the materialised base of a subtask, and the changes since.
-
-    `header` describes the state after the changes. `ids` is as in `RekeyedSource`. The bytes of each key group are
-    unknown, so `key_group_sizes` assumes even sizes. `log_size` is the size of the changes in bytes.
-    """
-
-    key_groups: tuple[int, int]
-    key_group_sizes: tuple[int, ...]
-    streams: tuple[MaterialisedGroups, ...]
-    databases: tuple[SourceFiles, ...]
-    changes: tuple[LoggedChanges, ...]
-    log_size: int
-    header: Piece
-    ids: int | None
-
-    @property
-    def size(self) -> int:
-        groups = (group[1] for stream in self.streams for group in stream.groups if group is not None)
-        return self.log_size + sum(groups) + sum(database.size for database in self.databases)
-
-
-RecordsOfPlan = RekeyedSource | RekeyedDatabase | RekeyedChangelog | ChangedDatabase
-"""A source of records in a plan; all types have `key_groups` (first, last) and `key_group_sizes`."""
+        """Bytes of each key group, estimated unless the place is that of a stream."""
+        match self.place:
+            case StreamPlace(groups=groups):
+                return tuple(group[1] if group is not None else 0 for group in groups)
+            case _:
+                return self.estimates
 
 
 @dataclass(frozen=True)
 class Rekeying:
-    """Records of an operator that get new key groups: their sources, and their new `streams`, all of one type.
+    """Records of an operator that get new key groups: their `sources`, and their new `streams`, all of one type.
 
-    The sources are key-group streams (`sources`), `databases` or `changelogs`. Timers on the heap beside a database
-    come from streams. `header` describes the states of each new stream.
+    Sources are in the order in which they are read; streams, which can be read in parts, come last. Timers on the heap
+    beside a database come from streams. `header` describes the states of each new stream.
 
     `key_hash` is the name of the rule that computes a key's hash from its bytes (`choose_key_hashes`); None if it is
     unknown and not needed. `compressed` applies to source and result.
 
-    If an earlier result is `continued`, only changed files are read.
+    If an earlier result is continued, the sources are changes, and `bases` has the directory with which each new stream
+    begins, in order.
     """
 
-    sources: tuple[RekeyedSource, ...]
+    sources: tuple[PlannedSource, ...]
     header: Piece
     compressed: bool
     key_hash: str | None
     streams: tuple[RekeyedStream, ...]
-    databases: tuple[RekeyedDatabase, ...] = ()
-    changelogs: tuple[RekeyedChangelog, ...] = ()
-    continued: Continuation | None = None
+    bases: tuple[BaseDatabase, ...] = ()
 
-    @cached_property
-    def in_reading_order(self) -> tuple[RecordsOfPlan, ...]:
-        """All sources, in the order in which they are read; the number of a source is its place here.
+    @property
+    def databases(self) -> list[tuple[PlannedSource, DatabasePlace[Piece]]]:
+        """The sources that are RocksDB directories, with their places."""
+        return [(source, source.place) for source in self.sources if isinstance(source.place, DatabasePlace)]
 
-        Key-group streams, which can be read in parts, come last.
-        """
-        if self.continued is not None:
-            return (*self.continued.changes, *self.sources)
-        return (*self.databases, *self.changelogs, *self.sources)
+    @property
+    def changes(self) -> list[ChangePlace[Piece]]:
+        """The places of changes since the result that is continued."""
+        return [source.place for source in self.sources if isinstance(source.place, ChangePlace)]
+
+    @property
+    def base_bytes(self) -> int:
+        """Bytes of the files of directories that are continued."""
+        return sum(base.database.size for base in self.bases)
 
     @property
     def stream_type(self) -> type[RekeyedStream]:
@@ -150,8 +88,8 @@ class Rekeying:
 
     def key_group_sizes(self) -> Iterator[tuple[int, int]]:
         """Yield (old key group, bytes) of all sources; those of databases and changelogs are estimated."""
-        for source in self.in_reading_order:
-            yield from enumerate(source.key_group_sizes, source.key_groups[0])
+        for source in self.sources:
+            yield from enumerate(source.key_group_sizes, source.place.key_groups[0])
 
     def expected_key_groups(self, old: int, new: int) -> tuple[int, ...]:
         """Return the estimated bytes of each new key group, if the max parallelism `old` becomes `new`.

@@ -2,7 +2,7 @@
 
 The earlier result, the base, came from another checkpoint of the same job, in the shape that is asked for. The plan of
 a full run is made first; then the rekeying of an operator is replaced by one that reads changed files alone
-(`Continuation`). What is not kept in RocksDB directories that are written row by row is taken whole, as in a full run.
+(`ChangePlace`). What is not kept in RocksDB directories that are written row by row is taken whole, as in a full run.
 """
 
 from __future__ import annotations
@@ -14,18 +14,12 @@ from typing import NamedTuple
 from rescale.flink.keyed.header import LEFT_OUT, understood
 from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.flink.serializers.subclasses import all_put_together
-from rescale.plan.continuation import (
-    BaseDatabase,
-    ChangedDatabase,
-    ChangedSide,
-    Continuation,
-    PassedFile,
-)
-from rescale.plan.new_streams import RekeyedRows, SourceFiles
+from rescale.plan.continuation import BaseDatabase
+from rescale.plan.new_streams import RekeyedRows
 from rescale.plan.operator_plan import OperatorPlan
-from rescale.plan.pieces import Piece
+from rescale.plan.pieces import Piece, piece_of
 from rescale.plan.plan import Plan, SourceFile
-from rescale.plan.rekeying import Rekeying
+from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.assembly.continued_database import place_of_changes
@@ -34,6 +28,7 @@ from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables, tables_in_between
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile, database_place
 from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.advice import Advice, mention
@@ -88,9 +83,9 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
             operators.append(operator)
             continue
         continued = sides.continued()
-        operators.append(replace(operator, rekeying=replace(operator.rekeying, databases=(), continued=continued)))
+        operators.append(replace(operator, rekeying=continued))
         notes.append(sides.note(continued))
-    if all(operator.rekeying is None or operator.rekeying.continued is None for operator in operators):
+    if not any(operator.is_continued for operator in operators):
         label, reason = reasons[0] if reasons else (None, "it has no keyed state in RocksDB directories")
         raise UnsupportedError(
             "no operator of the base can be continued",
@@ -263,7 +258,8 @@ class _Sides:
         for operator, which in ((self.later, "the later"), (self.earlier, "the earlier")):
             if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
                 return f"{which} checkpoint does not keep all of its keyed state in RocksDB directories"
-        if rekeying.sources or any(LEFT_OUT in table for table in self.planned.id_tables):
+        only_databases = len(rekeying.databases) == len(rekeying.sources)
+        if not only_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
             return "its timers become state in the result, and are kept elsewhere in the source"
         if before is None or not _makes_rows(before):
             return "the base does not keep it in RocksDB directories of its own"
@@ -286,21 +282,23 @@ class _Sides:
                 return "the base has no level left for more changes"
         return None
 
-    def continued(self) -> Continuation:
-        """Return the files that may hold changes, and the base's directories in the order of the new streams."""
+    def continued(self) -> Rekeying:
+        """Return a rekeying of the changes alone, with the base's directories in the order of the new streams."""
+        rekeying = self.planned.rekeying
+        assert rekeying is not None
         before = {database.key_groups: database for database in self.earlier.databases}
         after = {database.key_groups: database for database in self.later.databases}
         pairs = [(before.get(own), after.get(own)) for own in sorted(before.keys() | after.keys())]
         tables = side_by_side(lambda pair: self._own_tables(*pair), pairs)
-        changes = [self._changed(*pair, *own) for pair, own in zip(pairs, tables, strict=True)]
-        assert self.planned.rekeying is not None
+        changes = [self._changed(rekeying.header, *pair, *own) for pair, own in zip(pairs, tables, strict=True)]
         bases = {database.key_groups: database for database in self.result.databases}
-        return Continuation(
-            changes=tuple(change for change in changes if change is not None),
-            bases=tuple(self._base(bases[stream.covers]) for stream in self.planned.rekeying.streams),
+        return replace(
+            rekeying,
+            sources=tuple(change for change in changes if change is not None),
+            bases=tuple(self._base(bases[stream.covers]) for stream in rekeying.streams),
         )
 
-    def note(self, continued: Continuation) -> str:
+    def note(self, continued: Rekeying) -> str:
         """Return the plan's sentence about an operator that is continued."""
         read, total = sum(part.size for part in continued.changes), sum(part.size for part in self.later.databases)
         return (
@@ -327,14 +325,19 @@ class _Sides:
         return own_tables(self.base.source, before, self.later_snapshot, after, sizes), kept
 
     def _changed(
-        self, before: Database | None, after: Database | None, tables: OwnTables, kept: Mapping[str, _Kept]
-    ) -> ChangedDatabase | None:
+        self,
+        header: Piece,
+        before: Database | None,
+        after: Database | None,
+        tables: OwnTables,
+        kept: Mapping[str, _Kept],
+    ) -> PlannedSource | None:
         """None if both have the same files and states."""
         if not any(tables) and _states(before) == _states(after):
             return None
-        passed = tuple(PassedFile(state, name, self._piece(kept[name])) for state, name in sorted(tables.passed))
+        passed = tuple(PassedFile(state, name, self._extent(kept[name])) for state, name in sorted(tables.passed))
         old, new = (
-            ChangedSide(_files_of(database, numbers), tuple(sorted(own))) if database is not None else None
+            ChangeSide(_place_of(database, numbers), tuple(sorted(own))) if database is not None else None
             for database, numbers, own in (
                 (before, self.source_numbers, tables.gone),
                 (after, self.later_numbers, tables.added),
@@ -343,17 +346,17 @@ class _Sides:
         either = after or before
         assert either is not None
         own = either.key_groups
-        changed = ChangedDatabase((own.first, own.last), (), old, new, passed)
-        return changed._replace(key_group_sizes=_scaled(either.key_group_sizes, changed.size))
+        place = ChangePlace[Piece](header, (own.first, own.last), old, new, passed)
+        return PlannedSource(place, None, _scaled(either.key_group_sizes, place.size))
 
-    def _piece(self, kept: _Kept) -> Piece:
-        return Piece(self.plan_files.number_of(kept.uri, kept.pin), kept.extent.start, kept.extent.length)
+    def _extent(self, kept: _Kept) -> Extent:
+        return kept.extent._replace(file=self.plan_files.number_of(kept.uri, kept.pin))
 
     def _base(self, database: Database) -> BaseDatabase:
         assert database.source is not None
         place = place_of_changes(database.source.manifest)
         assert place is not None
-        return BaseDatabase(_files_of(database, self.result_numbers), place)
+        return BaseDatabase(_place_of(database, self.result_numbers), place)
 
 
 def _makes_rows(rekeying: Rekeying) -> bool:
@@ -382,13 +385,9 @@ def _states(database: Database | None) -> frozenset[str]:
     )
 
 
-def _files_of(database: Database, numbers: Sequence[int]) -> SourceFiles:
-    def piece(extent: Extent) -> Piece:
-        return Piece(numbers[extent.file], extent.start, extent.length)
-
-    own = database.key_groups
-    files = tuple((file.name, piece(file.extent)) for file in database.files)
-    return SourceFiles((own.first, own.last), piece(database.header_extent), files)
+def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece]:
+    header = database.header_extent
+    return database_place(database, piece_of(header._replace(file=numbers[header.file]))).renumbered(numbers)
 
 
 def _scaled(sizes: Sequence[int], total: int) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,10 @@ from rescale.execution.steps import reshuffle_keyed_state
 from rescale.execution.tasks.in_process import Loop
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.plan.plan import Plan
-from rescale.plan.rekeying import RekeyedSource
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.places import StreamPlace
 from rescale.storage import store as stores
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -151,11 +152,13 @@ def reads(calls: Faults) -> Iterator[tuple[str, int, int]]:
             yield uri, int(start), int(length)
 
 
-def sources_of(plan: Plan) -> list[RekeyedSource]:
-    return [s for operator in plan.operators if operator.rekeying is not None for s in operator.rekeying.sources]
+def sources_of(plan: Plan) -> list[StreamPlace[Any]]:
+    rekeyings = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
+    places = [source.place for rekeying in rekeyings for source in rekeying.sources]
+    return [place for place in places if isinstance(place, StreamPlace)]
 
 
-def groups_of(source: RekeyedSource) -> range:
+def groups_of(source: StreamPlace[Any]) -> range:
     """Where the key groups lie in the file."""
     groups = [group for group in source.groups if group is not None]
     return range(groups[0][0], sum(groups[-1]))

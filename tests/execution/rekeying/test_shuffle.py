@@ -267,4 +267,5 @@ def test_the_workers_read_every_key_group_once(run: Run) -> None:
 def sources_of(plan: Plan) -> list[tuple[Any, Any]]:
     """The sources of records, with their files."""
     rekeyed = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
-    return [(source, plan.files[source.file]) for stream in rekeyed for source in stream.sources]
+    places: list[Any] = [source.place for rekeying in rekeyed for source in rekeying.sources]
+    return [(place, plan.files[place.file]) for place in places]

@@ -18,7 +18,9 @@ from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.key_groups import key_group_range
 from rescale.plan.plan import Plan
-from rescale.plan.rekeying import Rekeying
+from rescale.plan.rekeying import PlannedSource, Rekeying
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.places import StreamPlace
 from support import snapshots
 from support.pipeline import plan_rescale
 
@@ -119,19 +121,20 @@ def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, mo
     assert [unit.number for unit in units] == list(range(len(units)))
     read = []
     for unit in units:
-        groups = rekeyed(plan)[unit.operator].sources[unit.source].groups[unit.first : unit.last + 1]
-        lengths = [group[1] for group in groups if group is not None]
+        assert isinstance(unit.source.place, StreamPlace)
+        lengths = [group[1] for group in unit.source.place.groups if group is not None]
         assert unit.size == sum(lengths) > 0
         assert unit.size <= size or len(lengths) == 1
-        read += [(unit.operator, unit.source, unit.first + i) for i, group in enumerate(groups) if group is not None]
-    expected = [
-        (i, j, k)
-        for i, rekeying in rekeyed(plan).items()
-        for j, source in enumerate(rekeying.sources)
-        for k, group in enumerate(source.groups)
-        if group is not None
-    ]
+        read += placed(unit.operator, unit.source)
+    sources = [(i, source) for i, rekeying in rekeyed(plan).items() for source in rekeying.sources]
+    expected = [place for i, source in sources for place in placed(i, source)]
     assert read == expected, "in order, which is that of the records in the result"
+
+
+def placed(operator: int, source: PlannedSource) -> list[tuple[int, int, Extent]]:
+    """(operator, key group, extent) of each key group that is not absent."""
+    assert isinstance(source.place, StreamPlace)
+    return [(operator, key_group, extent) for key_group, extent in source.place.extents]
 
 
 @pytest.mark.parametrize("size", [5000, 1 << 40])

@@ -15,14 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from oracle.distribution import LINES
 from rescale.execution.sources.change_records import (
-    ChangePlace,
     ChangeReader,
     ChangeRecords,
     Changes,
-    ChangeSide,
     differences,
 )
 from rescale.flink.key_groups import KeyGroupRange
@@ -39,12 +38,16 @@ from rescale.rocksdb.manifest.manifest_writer import write_current, write_manife
 from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
 from rescale.rocksdb.stored_files import CURRENT
 from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import DatabaseFile
+from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError
 from support.assembled import SMALL, STATES, Model, Part, apply, check, check_our_reading, go_on, random_steps
 from support.databases import databases
 from support.flinks_rocksdb import FlinksRocksdb
 from support.slow import slow_but
+
+Side = ChangeSide[KeyedHeader | None]
 
 CREATED = 1_700_000_000
 ALL = KeyGroupRange(0, 127)
@@ -81,22 +84,22 @@ class Checkpoints:
         self.files = SnapshotFiles(tuple(files))
         self._numbers = {uri: number for number, (uri, _) in enumerate(files)}
 
-    def side(self, checkpoint: int, other: int, states: Sequence[str]) -> ChangeSide:
+    def side(self, checkpoint: int, other: int) -> Side:
         here, there = (
             {file.name for file in self._paths[checkpoint_number].glob("*.sst")}
             for checkpoint_number in (checkpoint, other)
         )
         files = tuple(
-            (file.name, Extent(self._numbers[str(file)], 0, file.stat().st_size))
+            DatabaseFile(file.name, Extent(self._numbers[str(file)], 0, file.stat().st_size))
             for file in sorted(self._paths[checkpoint].iterdir())
         )
-        return ChangeSide(files, tuple(states), frozenset(here - there))
+        database = DatabasePlace[KeyedHeader | None](header_of(STATES), (ALL.first, ALL.last), files)
+        return ChangeSide(database, tuple(here - there))
 
-    def place(self, before: int, after: int) -> ChangePlace:
-        sides = (self.side(before, after, STATES), self.side(after, before, STATES))
-        return ChangePlace(*sides, (ALL.first, ALL.last))
+    def place(self, before: int, after: int) -> ChangePlace[KeyedHeader | None]:
+        return change_place(self.side(before, after), self.side(after, before))
 
-    def place_without_compactions(self, before: int, after: int) -> ChangePlace:
+    def place_without_compactions(self, before: int, after: int) -> ChangePlace[KeyedHeader | None]:
         """Leave out files that only compactions have rewritten; checkpoints in between have what passed."""
         earlier, *between, later = (self._paths[number] for number in range(before, after + 1))
         kept = {file.name: file for path in between for file in path.glob("*.sst")}
@@ -106,9 +109,20 @@ class Checkpoints:
         place = self.place(before, after)
         assert place.before is not None
         assert place.after is not None
-        sides = (side._replace(own=side.own - rewritten.files) for side in (place.before, place.after))
-        passed = ((state, Extent(self._numbers[str(kept[name])], 0, sizes[name])) for state, name in rewritten.passed)
-        return ChangePlace(*sides, place.key_groups, tuple(passed))
+        before_side, after_side = (
+            side._replace(own=tuple(set(side.own) - rewritten.files)) for side in (place.before, place.after)
+        )
+        passed = (
+            PassedFile(state, name, Extent(self._numbers[str(kept[name])], 0, sizes[name]))
+            for state, name in rewritten.passed
+        )
+        return structs.replace(place, before=before_side, after=after_side, passed=tuple(passed))
+
+
+def change_place(
+    before: Side | None, after: Side | None, key_groups: tuple[int, int] = (ALL.first, ALL.last)
+) -> ChangePlace[KeyedHeader | None]:
+    return ChangePlace(header_of(STATES), key_groups, before, after)
 
 
 def copied(model: Model) -> Model:
@@ -198,9 +212,9 @@ def test_rounds_over_random_databases(
                 database.write([("flush",), *(("compact", state) for state in STATES)])
             database.write([("checkpoint", path)])
             models.append(copied(model))
-    checkpoints, header = Checkpoints(paths), header_of(STATES)
+    checkpoints = Checkpoints(paths)
     for last in range(1, ROUNDS + 1):
-        reader = ChangeReader(128, checkpoints.files, checkpoints.place_without_compactions(0, last), header)
+        reader = ChangeReader(128, checkpoints.files, checkpoints.place_without_compactions(0, last))
         assert changes_by_state(reader, STATES) == changed(models[0], models[last])
     rows = {state: [Change(key, None, value) for key, value in sorted(models[0][state].items())] for state in STATES}
     tables = {state: tables_of(some, 0, state) for state, some in rows.items()}
@@ -208,7 +222,7 @@ def test_rounds_over_random_databases(
     files = dict(zip(manifest.files, [data for some in tables.values() for _, data in some], strict=True))
     for number in range(1, ROUNDS + 1):
         for place_of in (checkpoints.place, checkpoints.place_without_compactions):
-            reader = ChangeReader(128, checkpoints.files, place_of(number - 1, number), header)
+            reader = ChangeReader(128, checkpoints.files, place_of(number - 1, number))
             changes = changes_by_state(reader, STATES)
             assert changes == changed(models[number - 1], models[number])
         place = place_of_changes(manifest)
@@ -243,17 +257,17 @@ def test_rows_that_were_flushed_and_compacted_in_between_are_changes(library: Fl
             apply(model, some)
             database.write([*([("compact", state)] if number == 2 else []), *some, ("checkpoint", path)])
             models.append(copied(model))
-    checkpoints, header = Checkpoints(paths), header_of(STATES)
+    checkpoints = Checkpoints(paths)
     place = checkpoints.place_without_compactions(0, 2)
     assert len(place.passed) == 1
     assert place.size < checkpoints.place(0, 2).size / 10
     expected = changed(models[0], models[2])
-    assert changes_by_state(ChangeReader(128, checkpoints.files, place, header), STATES) == expected
-    without = ChangeReader(128, checkpoints.files, place._replace(passed=()), header)
+    assert changes_by_state(ChangeReader(128, checkpoints.files, place), STATES) == expected
+    without = ChangeReader(128, checkpoints.files, structs.replace(place, passed=()))
     assert changes_by_state(without, STATES) != expected
-    misnamed = place._replace(passed=tuple((STATES[1], extent) for _, extent in place.passed))
+    misnamed = structs.replace(place, passed=tuple(file._replace(state=STATES[1]) for file in place.passed))
     with pytest.raises(SnapshotError, match="another state"):
-        changes_by_state(ChangeReader(128, checkpoints.files, misnamed, header), STATES)
+        changes_by_state(ChangeReader(128, checkpoints.files, misnamed), STATES)
 
 
 def test_a_state_that_appears_late_and_one_that_is_gone(library: FlinksRocksdb, tmp_path: Path) -> None:
@@ -264,16 +278,16 @@ def test_a_state_that_appears_late_and_one_that_is_gone(library: FlinksRocksdb, 
     apply(model, steps)
     with library.opened(tmp_path / "job", STATES, "") as database:
         database.write([*steps, ("checkpoint", tmp_path / "checkpoint")])
-    checkpoints, header = Checkpoints([tmp_path / "checkpoint"]), header_of(STATES)
-    side = checkpoints.side(0, 0, STATES)
+    checkpoints = Checkpoints([tmp_path / "checkpoint"])
+    side = checkpoints.side(0, 0)
     empty: Model = {state: {} for state in STATES}
     for place, before, after in (
-        (ChangePlace(None, side, (0, 127)), empty, model),
-        (ChangePlace(side, None, (0, 127)), model, empty),
+        (change_place(None, side), empty, model),
+        (change_place(side, None), model, empty),
     ):
-        assert changes_by_state(ChangeReader(128, checkpoints.files, place, header), STATES) == changed(before, after)
+        assert changes_by_state(ChangeReader(128, checkpoints.files, place), STATES) == changed(before, after)
     half = KeyGroupRange(0, 63)
-    rows = changes_by_state(ChangeReader(128, checkpoints.files, ChangePlace(None, side, (0, 63)), header), STATES)
+    rows = changes_by_state(ChangeReader(128, checkpoints.files, change_place(None, side, (0, 63))), STATES)
     assert {change.key[0] in half for some in rows.values() for change in some} == {True}
 
 
@@ -284,7 +298,7 @@ def test_records_say_what_becomes_of_a_key(library: FlinksRocksdb, tmp_path: Pat
         database.write([("put", STATES[0], b"\5a", b"3"), ("delete", STATES[0], b"\5b")])
         database.write([("put", STATES[1], b"\7", b""), ("checkpoint", second)])
     checkpoints = Checkpoints([first, second])
-    reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1), header_of(STATES))
+    reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1))
     seen = [
         (int(state), int(group), bytes(batch.data[start:limit]), bytes(batch.data[limit + 4 : end]))
         for batch in ChangeRecords(reader, 128)
@@ -304,10 +318,10 @@ def test_a_damaged_block_is_an_error_and_not_an_end(library: FlinksRocksdb, tmp_
     table.unlink()
     table.write_bytes(data)
     checkpoints = Checkpoints([tmp_path / "checkpoint"])
-    side = checkpoints.side(0, 0, STATES)._replace(own=frozenset({table.name}))
-    place = ChangePlace(side, side._replace(own=frozenset()), (0, 127))
+    side = checkpoints.side(0, 0)._replace(own=(table.name,))
+    place = change_place(side, side._replace(own=()))
     with pytest.raises(SnapshotError) as caught:
-        changes_by_state(ChangeReader(128, checkpoints.files, place, header_of(STATES)), STATES)
+        changes_by_state(ChangeReader(128, checkpoints.files, place), STATES)
     assert caught.value.path == str(table)
 
 

@@ -1,31 +1,38 @@
-"""Units of reading: runs of the sources' key groups that a task reads at once."""
+"""Units of reading: sources, or runs of their key groups, that a task reads at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rescale.plan.rekeying import RekeyedSource, Rekeying
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.task_sizes import UNIT_SIZE
+from rescale.snapshot.places import ChangePlace, StreamPlace
 
 _RATE_OF_CHANGES = 4
 """How many times as fast changed files are read: most of their rows are compared with each other, and go no further."""
 
 
 class ReadUnit(NamedTuple):
-    """The key groups `first` to `last` of one source of an operator; `number` is the unit's place among all units.
+    """A source of operator number `operator`, or the part of it that a task reads; `number` is its place among all.
 
-    `source` is a number of `Rekeying.in_reading_order`. Only key-group streams are read in parts. `size` has the bytes
-    to be read, and `weight` the bytes of usual state that cost as much work.
+    Only streams are read in parts.
     """
 
     number: int
     operator: int
-    source: int
-    first: int
-    last: int
-    size: int
-    weight: int
+    source: PlannedSource
+
+    @property
+    def size(self) -> int:
+        """Bytes to be read."""
+        return self.source.place.size
+
+    @property
+    def weight(self) -> int:
+        """Bytes of usual state that cost as much work."""
+        return self.size // _RATE_OF_CHANGES if isinstance(self.source.place, ChangePlace) else self.size
 
 
 def read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
@@ -33,31 +40,27 @@ def read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
 
     Every key group with bytes is in one unit. Units have a bounded size unless a single key group is larger.
     """
-    units: list[ReadUnit] = []
-    for number, rekeying in rekeyings.items():
-        for source, first, last, size in _runs(rekeying):
-            weight = size if rekeying.continued is None else size // _RATE_OF_CHANGES
-            units.append(ReadUnit(len(units), number, source, first, last, size, weight))
-    return units
+    parts = ((i, part) for i, rekeying in rekeyings.items() for source in rekeying.sources for part in _parts(source))
+    return [ReadUnit(number, operator, part) for number, (operator, part) in enumerate(parts)]
 
 
-def _runs(rekeying: Rekeying) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number of the source, first and last key group, bytes) of each unit."""
-    for number, source in enumerate(rekeying.in_reading_order):
-        if isinstance(source, RekeyedSource):
-            for first, last, size in _parts(source):
-                yield number, first, last, size
-        else:
-            yield number, *source.key_groups, source.size
+def _parts(source: PlannedSource) -> Iterator[PlannedSource]:
+    """Yield the parts of a source that are read at once."""
+    match source.place:
+        case StreamPlace() as place:
+            for key_groups in _runs(place.first_key_group, source.key_group_sizes):
+                yield source._replace(place=place.part(key_groups))
+        case _:
+            yield source._replace(estimates=())
 
 
-def _parts(source: RekeyedSource) -> Iterator[tuple[int, int, int]]:
-    """Yield (first, last, bytes) of runs of a stream's key groups, which are numbered from its first one."""
-    first = size = 0
-    for i, length in enumerate(source.key_group_sizes):
-        if size and size + length > UNIT_SIZE:
-            yield first, i - 1, size
-            first, size = i, 0
-        size += length
-    if size:
-        yield first, len(source.groups) - 1, size
+def _runs(first: int, sizes: Sequence[int]) -> Iterator[KeyGroupRange]:
+    """Yield runs of key groups from `first` on, whose `sizes` are given in bytes; none without bytes."""
+    filled = 0
+    for key_group, size in enumerate(sizes, first):
+        if filled and filled + size > UNIT_SIZE:
+            yield KeyGroupRange(first, key_group - 1)
+            first, filled = key_group, 0
+        filled += size
+    if filled:
+        yield KeyGroupRange(first, key_group)

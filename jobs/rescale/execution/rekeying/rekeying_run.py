@@ -1,4 +1,4 @@
-"""The whole rekeying of streams, on the driver.
+"""The whole rekeying of streams, on the driver: a pass for each type of stream, which has a writer of its own.
 
 Everything is read and sorted first. Only when the size of every block is known, and every record was in the right key
 group, is anything written.
@@ -17,49 +17,58 @@ from rescale.execution.rekeying.sort_side import SortSide
 from rescale.execution.rekeying.totals import add_up
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.rekeying.write_side import WriteSide
-from rescale.execution.sources.planned_records import rekeyed_operator
+from rescale.execution.sources.planned_records import number_of_states
 from rescale.execution.tasks.protocol import Shuffled, Tasks
+from rescale.execution.writers.by_stream import WRITERS
 from rescale.execution.writers.protocol import KeyedWriter, Result, StreamToWrite, Work, WriteRange
 from rescale.flink.arrays import Longs
+from rescale.flink.slot import Slot
+from rescale.plan.new_streams import RekeyedStream
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.runstate.written_handles import WrittenHandle
 from rescale.text.errors import RescaleError
 
 
-def rekey_streams(
-    plan: Plan, writer: KeyedWriter[Work, Result], tasks: Tasks, there: Mapping[str, int]
-) -> list[WrittenHandle]:
-    """Write the rekeyed streams of the writer's type; return their handles.
+def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, there: Mapping[str, int]) -> list[WrittenHandle]:
+    """Write the rekeyed streams in the slots; return their handles.
 
     Operators whose source is in order are left to `convert_databases`. `there` has the sizes of the target's files by
     name.
     """
-    candidates = (
-        (i, operator.rekeying_to(writer.stream_type))
-        for i, operator in enumerate(plan.operators)
-        if not operator.is_in_order
-    )
-    rekeyings = {i: rekeying for i, rekeying in candidates if rekeying is not None}
-    if not rekeyings:
-        return []
+    by_type: dict[type[RekeyedStream], dict[int, Rekeying]] = defaultdict(dict)
+    for i, operator in enumerate(plan.operators):
+        for rekeying in operator.rekeyings:
+            if rekeying.slot in slots and not operator.is_in_order:
+                by_type[rekeying.stream_type][i] = rekeying
+    passes = [(make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type]
+    return [handle for writer, rekeyings in passes for handle in _rekeyed(plan, rekeyings, writer, tasks, there)]
+
+
+def _rekeyed(
+    plan: Plan,
+    rekeyings: Mapping[int, Rekeying],
+    writer: KeyedWriter[Work, Result],
+    tasks: Tasks,
+    there: Mapping[str, int],
+) -> list[WrittenHandle]:
+    """Write the streams of rekeyings of one type, which are by operator number; return their handles."""
     ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
     units = read_units(rekeyings)
     receipts = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
-        partial(SortSide, plan, rekeyings, ranges, receipts),
+        partial(SortSide, plan, rekeyings, ranges, receipts, writer.whole_entries),
         [(unit.weight, unit) for unit in units],
         receipts + 1,
         progress,
     )
-    planned = {i: rekeyed_operator(plan, plan.operators[i], rekeying) for i, rekeying in rekeyings.items()}
-    states = {i: operator.number_of_states for i, operator in planned.items()}
+    states = {i: number_of_states(plan, rekeying) for i, rekeying in rekeyings.items()}
     shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in states.items()}
     totals = shuffle.read(receipts, partial(add_up, shapes=shapes))
     if isinstance(totals, RescaleError):
         raise totals
-    streams = _streams(rekeyings, totals, ranges)
+    streams = _streams(plan, rekeyings, totals, ranges)
     works = writer.lay_out(streams, there)
     results = _write(plan, writer, shuffle, works, states)
     return writer.finish(tasks, streams, works, results)
@@ -70,9 +79,9 @@ def _write(
     writer: KeyedWriter[Work, Result],
     shuffle: Shuffled,
     works: Sequence[Work],
-    number_of_states: Mapping[int, int],
+    states: Mapping[int, int],
 ) -> list[Result]:
-    """Return the result of each work; `number_of_states` is by the operator's number."""
+    """Return the result of each work; `states` has the number of states by the operator's number."""
     by_partition: dict[int, list[Work]] = defaultdict(list)
     for work in works:
         by_partition[work.range.partition].append(work)
@@ -80,7 +89,7 @@ def _write(
     progress = Progress("write every record under its new key group", sum(due.values()), ByteAction.WRITTEN)
     packed = {partition: pickle.dumps(own) for partition, own in by_partition.items()}
     results = []
-    for result in shuffle.write(due, WriteSide(plan, writer, packed, number_of_states), progress):
+    for result in shuffle.write(due, WriteSide(plan, writer, packed, states), progress):
         if isinstance(result, RescaleError):
             raise result
         results.append(result)
@@ -88,7 +97,7 @@ def _write(
 
 
 def _streams(
-    rekeyings: Mapping[int, Rekeying], totals: Mapping[int, Longs], ranges: Sequence[WriteRange]
+    plan: Plan, rekeyings: Mapping[int, Rekeying], totals: Mapping[int, Longs], ranges: Sequence[WriteRange]
 ) -> list[StreamToWrite]:
     by_stream: dict[tuple[int, int], list[WriteRange]] = defaultdict(list)
     for write_range in ranges:
@@ -102,5 +111,6 @@ def _streams(
             total[stream.covers.first : stream.covers.last + 1],
         )
         for i, total in totals.items()
-        for j, stream in enumerate(rekeyings[i].streams)
+        for j, stream in enumerate(plan.operators[i].rekeyed)
+        if isinstance(stream, rekeyings[i].stream_type)
     ]

@@ -27,13 +27,15 @@ BATCHES = 8
 class SortSide:
     """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
 
-    `receipts` is the partition whose task adds receipts up. `done` is called with the bytes of the source read so far.
+    `receipts` is the partition whose task adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
+    `done` is called with the bytes of the source read so far.
     """
 
     plan: Plan
     rekeyings: Mapping[int, Rekeying]
     ranges: Sequence[WriteRange]
     receipts: int
+    whole_entries: bool
     done: Callable[[int], None]
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
@@ -42,9 +44,9 @@ class SortSide:
             operator = self.plan.operators[number]
             try:
                 planned = rekeyed_operator(self.plan, operator, self.rekeyings[number])
-                sorter = _OperatorSorter(
-                    planned, number, [write_range for write_range in self.ranges if write_range.operator == number]
-                )
+                ranges = [write_range for write_range in self.ranges if write_range.operator == number]
+                reader = SourceReader(self.plan.contents, times=BATCHES, whole_entries=self.whole_entries)
+                sorter = _OperatorSorter(planned, number, ranges, reader)
                 for unit in mine:
                     yield from sorter.rows(unit)
                     self.done(unit.size)
@@ -59,17 +61,19 @@ class SortSide:
 class _OperatorSorter:
     """Sorts units of one operator, whose new streams are split into `ranges`."""
 
-    def __init__(self, planned: RekeyedOperator, number: int, ranges: Sequence[WriteRange]) -> None:
+    def __init__(
+        self, planned: RekeyedOperator, number: int, ranges: Sequence[WriteRange], reader: SourceReader
+    ) -> None:
         self._planned = planned
         self._number = number
         self._sorter = BlockSorter(planned.operator.new_max_parallelism, planned.number_of_states)
         self._partitions = [write_range.partition for write_range in ranges]
         self._borders = np.array([write_range.first * planned.number_of_states for write_range in ranges], np.int64)
-        self._reader = SourceReader(planned.plan.contents, times=BATCHES)
+        self._reader = reader
         self._sizes = np.zeros(self._sorter.slots, np.int64)
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
-        source, new_ids = self._planned.source(unit.source, unit.first, unit.last)
+        source, new_ids = self._planned.source(unit.source)
         some_are_left_out = LEFT_OUT in new_ids
         for batch, batch_records in enumerate(self._reader.batches(source)):
             records = replace(batch_records, states=new_ids[batch_records.states])

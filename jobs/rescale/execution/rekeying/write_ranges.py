@@ -24,7 +24,7 @@ _TASKS_PER_CORE = 2
 
 
 def plan_write_ranges(
-    plan: Plan, rekeyings: Mapping[int, Rekeying], range_size: Callable[[OperatorPlan, int], int | None], cores: int
+    plan: Plan, rekeyings: Mapping[int, Rekeying], range_size: Callable[[Rekeying, int], int | None], cores: int
 ) -> list[WriteRange]:
     """Return the ranges of all streams, in the order of operator and key group; `rekeyings` are by operator number."""
     total = sum(rekeying.bytes for rekeying in rekeyings.values())
@@ -34,7 +34,7 @@ def plan_write_ranges(
     partition, filled = 0, 0
     for number, rekeying in rekeyings.items():
         operator = plan.operators[number]
-        limit = range_size(operator, cut)
+        limit = range_size(rekeying, cut)
         sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
             for first, last, expected in _cuts(operator, subtask, sizes, limit):

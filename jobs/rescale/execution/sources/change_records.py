@@ -29,7 +29,7 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Longs
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.records import Records
-from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.header import KeyedHeader, understood
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine.changed_keys import OwnTable, changed_keys
 from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
@@ -42,38 +42,12 @@ from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable, read_at
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.locate import Extent
+from rescale.snapshot.places import ChangePlace, ChangeSide
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.scratch import scratch_directory
 from rescale.text.errors import SnapshotError
 
 _KEYS_AT_ONCE = 1 << 14
-
-
-class ChangeSide(NamedTuple):
-    """The directory in one checkpoint: its files by name, its states, and the SST files whose keys are read (`own`)."""
-
-    files: tuple[tuple[str, Extent], ...]
-    states: tuple[str, ...]
-    own: frozenset[str]
-
-
-class ChangePlace(NamedTuple):
-    """A directory `before` and `after`, None where it does not exist; both have the same key groups.
-
-    `passed` are SST files, each with its state, that were written and compacted away between the two.
-    """
-
-    before: ChangeSide | None
-    after: ChangeSide | None
-    key_groups: tuple[int, int]
-    passed: tuple[tuple[str, Extent], ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Bytes of the files that are not on both sides."""
-        sides = (side for side in (self.before, self.after) if side is not None)
-        own = sum(extent.length for side in sides for name, extent in side.files if name in side.own)
-        return own + sum(extent.length for _, extent in self.passed)
 
 
 class Changes(NamedTuple):
@@ -87,13 +61,13 @@ class Changes(NamedTuple):
 
 
 class ChangeReader:
-    """Reads the changes of a place; `header` names the states to read, in order."""
+    """Reads the changes of a place, state by state."""
 
-    def __init__(self, max_parallelism: int, files: SnapshotFiles, place: ChangePlace, header: KeyedHeader) -> None:
+    def __init__(self, max_parallelism: int, files: SnapshotFiles, place: ChangePlace[KeyedHeader | None]) -> None:
         self._max_parallelism = max_parallelism
         self._files = files
         self._place = place
-        self._header = header
+        self._header = understood(place.header)
 
     def changes(self) -> Iterator[Changes]:
         """Yield the changes, state by state, in the order of keys, a bounded number of bytes at a time."""
@@ -105,24 +79,25 @@ class ChangeReader:
                     yield from differences(*(side.rows(state.name, state_id, keys) for side in (before, after)))
 
     @contextmanager
-    def _opened(self, side: ChangeSide | None) -> Iterator[_OpenSide]:
+    def _opened(self, side: ChangeSide[KeyedHeader | None] | None) -> Iterator[_OpenSide]:
         if side is None:
             yield _OpenSide(None, frozenset(), self._max_parallelism)
             return
-        files = listed_files(self._files, side.files)
+        files, own = listed_files(self._files, side.database.files), frozenset(side.own)
+        states = understood(side.database.header).names
         with ExitStack() as stack:
-            shared = [name for name, _ in side.files if name.endswith(".sst") and name not in side.own]
+            shared = [file.name for file in files if file.name.endswith(".sst") and file.name not in own]
             directory, parts = stack.enter_context(
                 partly_fetched_database(files, Path(scratch_directory()), in_parts=shared)
             )
             opened = _OpenDatabase(
                 directory,
                 parts,
-                checked_manifest(directory.files, directory.content, side.states),
-                stack.enter_context(guarded_database(directory, side.states)),
-                frozenset(side.states),
+                checked_manifest(directory.files, directory.content, states),
+                stack.enter_context(guarded_database(directory, states)),
+                frozenset(states),
             )
-            yield _OpenSide(opened, side.own, self._max_parallelism)
+            yield _OpenSide(opened, own, self._max_parallelism)
 
     def _changed_keys(self, state: str, before: _OpenSide, after: _OpenSide) -> Iterator[Keys]:
         """Return all keys that may have changed, in order."""
@@ -146,9 +121,9 @@ class ChangeReader:
 
     def _passed_tables(self, state: str) -> Iterator[SstTable]:
         """Yield the SST files of a state that were written and compacted away; `SnapshotError` if one is of another."""
-        for own, extent in self._place.passed:
+        for own, name, extent in self._place.passed:
             if own == state:
-                (file,) = listed_files(self._files, [("", extent)])
+                (file,) = listed_files(self._files, [(name, extent)])
                 table = SstTable(partial(_read_part, self._files, extent), extent.length, file.uri, extent.start)
                 if (other := table.properties.column_family) != state:
                     raise SnapshotError("an SST file is of another state", path=file.uri, state=state, found=other)

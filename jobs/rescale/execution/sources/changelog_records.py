@@ -32,14 +32,14 @@ class ChangelogRecords:
         max_parallelism: int,
         files: SnapshotFiles,
         changes: Sequence[ChangeSet],
-        key_groups: tuple[int, int],
+        key_groups: KeyGroupRange,
         base: BaseParts,
     ) -> None:
         self._header = header
         self._max_parallelism = max_parallelism
         self._files = files
         self._changes = changes
-        self._key_groups = KeyGroupRange(*key_groups)
+        self._key_groups = key_groups
         self._base = base
 
     def __iter__(self) -> Iterator[Records]:

@@ -30,7 +30,7 @@ class DatabaseRecords:
         files: SnapshotFiles,
         named: Sequence[tuple[str, Extent]],
         header: KeyedHeader,
-        key_groups: tuple[int, int],
+        key_groups: KeyGroupRange,
         *,
         times: int,
     ) -> None:
@@ -38,7 +38,7 @@ class DatabaseRecords:
         self._files = files
         self._named = named
         self._header = header
-        self._key_groups = KeyGroupRange(*key_groups)
+        self._key_groups = key_groups
         self._times = times
 
     def __iter__(self) -> Iterator[Records]:

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from rescale.execution.sources.change_records import ChangePlace, ChangeSide
-from rescale.execution.sources.record_sources import (
-    ChangelogPlace,
-    DatabasePlace,
-    GroupPlace,
-    HeapPlace,
-    RecordPlace,
-    RecordSource,
-    TimerPlace,
-)
-from rescale.execution.sources.spans import group_runs
+from rescale.execution.sources.record_sources import RecordPlace, RecordSource
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES
 from rescale.flink.keyed.composite_key import composite_keys
-from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, understood
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.serializers.snapshot import UnknownSerializer
-from rescale.plan.continuation import ChangedDatabase, ChangedSide
-from rescale.plan.new_streams import RekeyedHeapGroups
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
-from rescale.plan.pieces import Piece, extent_of
+from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
-from rescale.plan.rekeying import RekeyedChangelog, RekeyedDatabase, RekeyedSource, Rekeying
-from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import ChangeSet
+from rescale.plan.rekeying import PlannedSource, Rekeying
+from rescale.snapshot.places import StreamPlace
 from rescale.text.errors import IntegrityError
 
 
@@ -50,75 +37,24 @@ class RekeyedOperator:
     number_of_states: int
     key_groups: NewKeyGroups
 
-    def source(self, number: int, first: int, last: int) -> tuple[RecordSource, Longs]:
-        """Return source `number` of `Rekeying.in_reading_order`, and the new ids of its states.
+    def source(self, planned: PlannedSource) -> tuple[RecordSource, Longs]:
+        """Return a planned source with the headers that its reader needs, and the new ids of its states."""
+        new_ids = self.new_ids(planned.ids)
+        number_of_states = None if self.header is None else len(new_ids)
+        place: RecordPlace
+        match planned.place:
+            case StreamPlace(framing=Framing.CANONICAL) as canonical:
+                place = canonical.with_headers(lambda _: None)
+            case other:
+                place = other.with_headers(self._header)
+        return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
 
-        Of a key-group stream, the source has the key groups `first` to `last`, numbered from the stream's first one.
-        """
-        match self.rekeying.in_reading_order[number]:
-            case ChangedDatabase() as changed:
-                passed = tuple((file.state, extent_of(file.piece)) for file in changed.passed)
-                changes = ChangePlace(self._side(changed.before), self._side(changed.after), changed.key_groups, passed)
-                return self._source(changes, self.header), self.new_ids(None)
-            case RekeyedDatabase() as database:
-                place = DatabasePlace(_extents(database.files), database.key_groups)
-                return self._source(place, read_header(self.plan, database.header)), self.new_ids(database.ids)
-            case RekeyedChangelog() as changelog:
-                header = read_header(self.plan, changelog.header)
-                return self._source(self._changelog(changelog), header), self.new_ids(changelog.ids)
-            case RekeyedSource() as stream:
-                return self._stream(stream, first, last), self.new_ids(stream.ids)
-
-    def _stream(self, stream: RekeyedSource, first: int, last: int) -> RecordSource:
-        groups = tuple(
-            (stream.first_key_group + i, Extent(stream.file, *group))
-            for i, group in enumerate(stream.groups[first : last + 1], first)
-            if group is not None
-        )
-        if stream.timers is not None:
-            return self._source(TimerPlace(groups), read_header(self.plan, stream.timers))
-        if stream.heap is not None:
-            place = HeapPlace(groups, whole_entries=self.rekeying.stream_type is RekeyedHeapGroups)
-            return self._source(place, read_header(self.plan, stream.heap))
-        number_of_states = None if self.header is None else len(self.new_ids(stream.ids))
-        return self._source(GroupPlace(self.rekeying.compressed, groups), None, number_of_states)
-
-    def _source(
-        self, place: RecordPlace, header: KeyedHeader | None, number_of_states: int | None = None
-    ) -> RecordSource:
-        return RecordSource(place, self.operator.max_parallelism, number_of_states, header)
-
-    def _side(self, side: ChangedSide | None) -> ChangeSide | None:
-        if side is None:
-            return None
-        states = tuple(state.name for state in understood(read_header(self.plan, side.files.header)).states)
-        return ChangeSide(_extents(side.files.files), states, frozenset(side.own))
-
-    def _changelog(self, changelog: RekeyedChangelog) -> ChangelogPlace:
-        base: list[RecordSource] = []
-        for stream in changelog.streams:
-            groups = (
-                (key_group, Extent(stream.file, *group))
-                for key_group, group in enumerate(stream.groups, stream.first_key_group)
-                if group is not None
-            )
-            header = understood(read_header(self.plan, stream.header))
-            for run in group_runs(groups):
-                place = HeapPlace(tuple(run)) if stream.heap else GroupPlace(header.compressed, tuple(run))
-                base.append(self._source(place, header, len(header.states)))
-        for database in changelog.databases:
-            header = understood(read_header(self.plan, database.header))
-            base.append(self._source(DatabasePlace(_extents(database.files), database.key_groups), header))
-        changes = tuple(ChangeSet(extent_of(change_set.file), change_set.offset) for change_set in changelog.changes)
-        return ChangelogPlace(tuple(base), changes, changelog.key_groups, changelog.log_size)
+    def _header(self, piece: Piece) -> KeyedHeader | None:
+        return self.header if piece == self.rekeying.header else read_header(self.plan, piece)
 
     def new_ids(self, ids: int | None) -> Longs:
         """Return the new state ids by the state id of a source, from the table with the number `ids`."""
         return np.array(range(self.number_of_states) if ids is None else self.operator.id_tables[ids], np.int64)
-
-
-def _extents(files: Sequence[tuple[str, Piece]]) -> tuple[tuple[str, Extent], ...]:
-    return tuple((name, extent_of(piece)) for name, piece in files)
 
 
 def rekeyed_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> RekeyedOperator:
@@ -136,9 +72,18 @@ def rekeyed_operator(plan: Plan, operator: OperatorPlan, rekeying: Rekeying) -> 
         operator,
         rekeying,
         header,
-        MOST_UNKNOWN_STATES if header is None else len(header.states),
+        _count(header),
         NewKeyGroups(keys, operator.max_parallelism, operator.new_max_parallelism),
     )
+
+
+def number_of_states(plan: Plan, rekeying: Rekeying) -> int:
+    """Return the number of states of rekeyed records; a bound if their header is not understood."""
+    return _count(read_header(plan, rekeying.header))
+
+
+def _count(header: KeyedHeader | None) -> int:
+    return MOST_UNKNOWN_STATES if header is None else len(header.states)
 
 
 def read_header(plan: Plan, piece: Piece) -> KeyedHeader | None:

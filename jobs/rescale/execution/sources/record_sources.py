@@ -1,6 +1,6 @@
 """Sources of an operator's records, in parts that a task reads at once, whatever the kind of state.
 
-A *kind* of state has a place class and a class that reads the records there. Only this module chooses between kinds:
+For each kind of place (`snapshot.places`), a class reads the records there. Only this module chooses between kinds:
 callers ask a `SourceReader` for the batches of a `RecordSource`.
 """
 
@@ -9,103 +9,56 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from rescale.execution.meter import METER
 from rescale.execution.sources.block_records import BlockRecords
-from rescale.execution.sources.change_records import ChangePlace, ChangeReader, ChangeRecords
+from rescale.execution.sources.change_records import ChangeReader, ChangeRecords
 from rescale.execution.sources.changelog_records import ChangelogRecords, InWindows, Windows
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
 from rescale.execution.sources.spans import group_runs
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import MOST_UNKNOWN_STATES, RecordReader, Records, framed_size
-from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood
+from rescale.flink.keyed.header import KeyedHeader, understood
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader
-from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Changelog, ChangeSet, Database, KeyedHolder, KeyedStream
+from rescale.snapshot.model import Changelog, Database, KeyedHolder, KeyedStream
+from rescale.snapshot.places import (
+    ChangelogPlace,
+    ChangePlace,
+    DatabasePlace,
+    Place,
+    StreamPlace,
+    changelog_place,
+    database_place,
+    stream_place,
+)
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import SnapshotError
 
-
-class GroupPlace(NamedTuple):
-    """Key groups of one stream in canonical framing, end to end."""
-
-    compressed: bool
-    groups: tuple[tuple[int, Extent], ...]
-
-    @property
-    def size(self) -> int:
-        return sum(extent.length for _, extent in self.groups)
-
-
-class DatabasePlace(NamedTuple):
-    """A RocksDB directory by its files, which holds the key groups from first to last."""
-
-    files: tuple[tuple[str, Extent], ...]
-    key_groups: tuple[int, int]
-
-    @property
-    def size(self) -> int:
-        return sum(extent.length for _, extent in self.files)
-
-
-class TimerPlace(NamedTuple):
-    """Key groups of one stream of raw keyed timers, end to end."""
-
-    groups: tuple[tuple[int, Extent], ...]
-
-    @property
-    def size(self) -> int:
-        return sum(extent.length for _, extent in self.groups)
-
-
-class HeapPlace(NamedTuple):
-    """Key groups of one stream in heap framing, end to end; with `whole_entries`, each entry is one record."""
-
-    groups: tuple[tuple[int, Extent], ...]
-    whole_entries: bool = False
-
-    @property
-    def size(self) -> int:
-        return sum(extent.length for _, extent in self.groups)
-
-
-class ChangelogPlace(NamedTuple):
-    """A changelog of the key groups from first to last: sources of the materialised state, and the later changes.
-
-    `log_size` counts the bytes of the changes.
-    """
-
-    base: tuple[RecordSource, ...]
-    changes: tuple[ChangeSet, ...]
-    key_groups: tuple[int, int]
-    log_size: int
-
-    @property
-    def size(self) -> int:
-        return self.log_size + sum(part.size for part in self.base)
-
-
-RecordPlace = GroupPlace | DatabasePlace | TimerPlace | HeapPlace | ChangelogPlace | ChangePlace
+RecordPlace: TypeAlias = Place[KeyedHeader | None]
+"""Place whose headers are parsed; None for a header that is not understood."""
 
 
 class RecordSource(NamedTuple):
     """Records of an operator with the given `max_parallelism`.
 
-    `header` names their states, None if it is not understood. A canonical stream can be read without a header; it only
-    needs the `number_of_states`, if that is known.
+    A canonical stream can be read without a header; it only needs the `number_of_states`, if that is known.
     """
 
     place: RecordPlace
     max_parallelism: int
     number_of_states: int | None
-    header: KeyedHeader | None
+
+    @property
+    def header(self) -> KeyedHeader | None:
+        """Header that names the states of the records; None if it is not understood."""
+        return self.place.header
 
     @property
     def size(self) -> int:
@@ -115,7 +68,11 @@ class RecordSource(NamedTuple):
     @property
     def key_groups_counted(self) -> int:
         """Number of key groups with records, 0 for places that do not list them."""
-        return len(self.place.groups) if isinstance(self.place, GroupPlace) else 0
+        match self.place:
+            case StreamPlace(framing=Framing.CANONICAL) as place:
+                return len(place.extents)
+            case _:
+                return 0
 
     @property
     def states(self) -> tuple[list[str], list[bool]]:
@@ -154,15 +111,17 @@ class _Counted:
 class SourceReader:
     """Reads sources of the snapshot with these `files`; `UnsupportedError` where the records' boundaries are unknown.
 
-    Sources are read one after the other, with the same buffers. Batches have `times` the usual size.
+    Sources are read one after the other, with the same buffers. Batches have `times` the usual size. With
+    `whole_entries`, an entry of heap state is one record, as in the heap's own format.
     """
 
-    def __init__(self, files: SnapshotFiles, *, times: int = 1) -> None:
+    def __init__(self, files: SnapshotFiles, *, times: int = 1, whole_entries: bool = False) -> None:
         self._files = files
         self._times = times
+        self._whole_entries = whole_entries
         self._groups: tuple[tuple[int, int | None], RecordReader] | None = None
         self._timers: tuple[tuple[int, KeyedHeader], TimerReader] | None = None
-        self._heap: tuple[tuple[int, KeyedHeader, bool], HeapReader] | None = None
+        self._heap: tuple[tuple[int, KeyedHeader], HeapReader] | None = None
 
     def batches(self, source: RecordSource) -> RecordBatches:
         """Return the batches of a source, to be read before the next source's."""
@@ -170,24 +129,26 @@ class SourceReader:
 
     def _batches(self, source: RecordSource) -> RecordBatches:
         match source.place:
-            case GroupPlace(compressed, groups):
-                return GroupRecords(self._group_reader(source), self._files, groups, compressed=compressed)
-            case DatabasePlace(files, key_groups):
-                return self._rows(source, files, key_groups)
-            case TimerPlace(groups):
-                return BlockRecords(self._timer_reader(source), self._files, groups)
-            case HeapPlace(groups, whole_entries):
-                reader = self._heap_reader(source, whole_entries=whole_entries)
-                return BlockRecords(reader, self._files, groups)
-            case ChangelogPlace(base, changes, key_groups, _):
-                header = understood(source.header)
-                parts = partial(self._base_parts, base, header)
-                return ChangelogRecords(header, source.max_parallelism, self._files, changes, key_groups, parts)
-            case ChangePlace():
-                max_parallelism = source.max_parallelism
-                return ChangeRecords(
-                    ChangeReader(max_parallelism, self._files, source.place, understood(source.header)), max_parallelism
+            case StreamPlace(framing=Framing.CANONICAL) as place:
+                reader = self._group_reader(source)
+                return GroupRecords(reader, self._files, place.extents, compressed=place.compressed)
+            case StreamPlace(framing=Framing.HEAP) as place:
+                return BlockRecords(self._heap_reader(source), self._files, place.extents)
+            case StreamPlace() as place:
+                return BlockRecords(self._timer_reader(source), self._files, place.extents)
+            case DatabasePlace() as place:
+                return self._rows(source, place)
+            case ChangelogPlace() as place:
+                header = understood(place.header)
+                parts = [_source(part, source.max_parallelism) for part in place.base]
+                in_windows = partial(self._base_parts, parts, header)
+                key_groups = KeyGroupRange(*place.key_groups)
+                return ChangelogRecords(
+                    header, source.max_parallelism, self._files, place.changes, key_groups, in_windows
                 )
+            case ChangePlace() as place:
+                reader_of_changes = ChangeReader(source.max_parallelism, self._files, place)
+                return ChangeRecords(reader_of_changes, source.max_parallelism)
 
     def _base_parts(self, base: Sequence[RecordSource], header: KeyedHeader, windows: Windows) -> list[InWindows]:
         return [self._in_windows(part, header, windows) for part in base]
@@ -206,24 +167,22 @@ class SourceReader:
             )
         ids = np.array([numbers[state] for state in states], np.int64)
         if isinstance(part.place, DatabasePlace):
-            batches_by_window = self._rows(part, part.place.files, part.place.key_groups).in_ranges(windows)
+            batches_by_window = self._rows(part, part.place).in_ranges(windows)
         else:
             batches_by_window = (self._in_window(part, own) for own in windows)
         for batches in batches_by_window:
             yield (replace(records, states=ids[records.states]) for records in batches)
 
     def _in_window(self, part: RecordSource, own: KeyGroupRange) -> Iterator[Records]:
-        """Yield the records of a part of a stream that lie in the given key groups."""
-        assert isinstance(part.place, GroupPlace | HeapPlace)
-        groups = tuple(group for group in part.place.groups if group[0] in own)
-        if not groups:
-            return
-        batches = self._batches(part._replace(place=part.place._replace(groups=groups)))
-        accounted = 0
-        for records in batches:
-            accounted += framed_size(records, part.max_parallelism)
-            yield records
-        batches.check_all_read(accounted)
+        """Yield the records of a materialised stream that lie in the given key groups."""
+        assert isinstance(part.place, StreamPlace)
+        for run in _runs(part.place.part(own)):
+            batches = self._batches(part._replace(place=run))
+            accounted = 0
+            for records in batches:
+                accounted += framed_size(records, part.max_parallelism)
+                yield records
+            batches.check_all_read(accounted)
 
     def _group_reader(self, source: RecordSource) -> RecordReader:
         made_for = (source.max_parallelism, source.number_of_states)
@@ -231,11 +190,10 @@ class SourceReader:
             self._groups = made_for, RecordReader(*made_for, times=self._times)
         return self._groups[1]
 
-    def _rows(
-        self, source: RecordSource, files: Sequence[tuple[str, Extent]], key_groups: tuple[int, int]
-    ) -> DatabaseRecords:
-        header = understood(source.header)
-        return DatabaseRecords(source.max_parallelism, self._files, files, header, key_groups, times=self._times)
+    def _rows(self, source: RecordSource, place: DatabasePlace[KeyedHeader | None]) -> DatabaseRecords:
+        header = understood(place.header)
+        key_groups = KeyGroupRange(*place.key_groups)
+        return DatabaseRecords(source.max_parallelism, self._files, place.files, header, key_groups, times=self._times)
 
     def _timer_reader(self, source: RecordSource) -> TimerReader:
         made_for = (source.max_parallelism, understood(source.header))
@@ -243,35 +201,31 @@ class SourceReader:
             self._timers = made_for, TimerReader(made_for[1], source.max_parallelism, times=self._times)
         return self._timers[1]
 
-    def _heap_reader(self, source: RecordSource, *, whole_entries: bool) -> HeapReader:
-        made_for = (source.max_parallelism, understood(source.header), whole_entries)
+    def _heap_reader(self, source: RecordSource) -> HeapReader:
+        made_for = (source.max_parallelism, understood(source.header))
         if self._heap is None or self._heap[0] != made_for:
-            reader = HeapReader(made_for[1], made_for[0], times=self._times, whole_entries=whole_entries)
+            reader = HeapReader(made_for[1], made_for[0], times=self._times, whole_entries=self._whole_entries)
             self._heap = made_for, reader
         return self._heap[1]
 
 
 def sources_of(holder: KeyedHolder, max_parallelism: int) -> Iterator[RecordSource]:
-    """Yield the sources of a holder of keyed state or timers in a snapshot."""
-    number_of_states = None if holder.parsed is None else len(holder.parsed.states)
-    if isinstance(holder, Changelog):
-        base = tuple(source for part in holder.base for source in sources_of(part, max_parallelism))
-        key_groups = (holder.key_groups.first, holder.key_groups.last)
-        changes = ChangelogPlace(base, holder.changes, key_groups, holder.log_size)
-        yield RecordSource(changes, max_parallelism, number_of_states, holder.parsed)
-        return
-    if isinstance(holder, Database):
-        place = DatabasePlace(holder.files, (holder.key_groups.first, holder.key_groups.last))
-        yield RecordSource(place, max_parallelism, number_of_states, holder.parsed)
-        return
-    for run in group_runs(holder.present_groups):
-        groups = tuple(run)
-        yield RecordSource(_place_of(holder, groups), max_parallelism, number_of_states, holder.parsed)
+    """Yield the sources of a holder of keyed state or timers in a snapshot, each as large as a task reads at once."""
+    match holder:
+        case KeyedStream():
+            for run in _runs(stream_place(holder, holder.parsed)):
+                yield _source(run, max_parallelism)
+        case Database():
+            yield _source(database_place(holder, holder.parsed), max_parallelism)
+        case Changelog():
+            yield _source(changelog_place(holder, lambda part: part.parsed), max_parallelism)
 
 
-def _place_of(stream: KeyedStream, groups: tuple[tuple[int, Extent], ...]) -> GroupPlace | TimerPlace | HeapPlace:
-    if stream.services:
-        return TimerPlace(groups)
-    if stream.framing is Framing.HEAP:
-        return HeapPlace(groups)
-    return GroupPlace(is_compressed(stream.header), groups)
+def _source(place: RecordPlace, max_parallelism: int) -> RecordSource:
+    return RecordSource(place, max_parallelism, None if place.header is None else len(place.header.states))
+
+
+def _runs(place: StreamPlace[KeyedHeader | None]) -> Iterator[StreamPlace[KeyedHeader | None]]:
+    """Split a stream into bounded runs of key groups that lie end to end."""
+    for run in group_runs(place.extents):
+        yield place.part(KeyGroupRange(run[0][0], run[-1][0]))

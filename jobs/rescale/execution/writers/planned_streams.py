@@ -54,6 +54,8 @@ def write_planned_streams(
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
+    if not places:
+        return []
     size = sum(_stream(plan, place)[1].size for place in places)
     listed = side_by_side(partial(_units, plan, there, -(-size // MOST_UNITS)), places)
     weighed = [(unit.length, unit) for units_of_stream in listed for unit in units_of_stream]

@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.arrays import Bytes, Longs
 from rescale.plan.new_streams import RekeyedStream
-from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.rekeying import Rekeying
 from rescale.runstate.written_handles import WrittenHandle
 
 
@@ -104,7 +104,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StreamToWrite:
-    """Stream `number` in the rekeying of operator number `operator`, with its write ranges in order.
+    """Stream `number` of `OperatorPlan.rekeyed`, of operator number `operator`, with its write ranges in order.
 
     `blocks` has the bytes of its blocks: a row for each of its key groups, a column for each state.
     """
@@ -117,16 +117,17 @@ class StreamToWrite:
 
 
 class KeyedWriter(Protocol[Work, Result]):
-    """Writer of streams of one type, for all streams of that type in a plan."""
-
-    @property
-    def stream_type(self) -> type[RekeyedStream]: ...
+    """Writer of streams of one type, for all streams of that type in a plan (`by_stream`)."""
 
     @property
     def order(self) -> RecordOrder: ...
 
-    def range_size(self, operator: OperatorPlan, good: int) -> int | None:
-        """Return the bytes that a write range of the operator's streams should have; None if a stream is one range.
+    @property
+    def whole_entries(self) -> bool:
+        """Whether an entry of heap state is to be one record, as in the heap's own format."""
+
+    def range_size(self, rekeying: Rekeying, good: int) -> int | None:
+        """Return the bytes that a write range of the new streams should have; None if a stream is one range.
 
         `good` is a size that suits the amount of state.
         """

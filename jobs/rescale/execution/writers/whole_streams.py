@@ -26,11 +26,12 @@ from rescale.execution.writers.windows import windows
 from rescale.flink.keyed.header import understood
 from rescale.flink.keyed.heap.heap_writer import HeapWriter
 from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
-from rescale.plan.new_streams import RekeyedHeapGroups, RekeyedStream, RekeyedTimers
+from rescale.plan.new_streams import RekeyedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import piece_chunks
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
+from rescale.plan.rekeying import Rekeying
 from rescale.runstate.places import places_of
 from rescale.runstate.written_handles import WrittenHandle
 
@@ -66,8 +67,8 @@ class WholeStreamWriter(ABC):
 
     plan: Plan
 
-    stream_type: ClassVar[type[RekeyedStream]]
     order = RecordOrder.SOURCE
+    whole_entries: ClassVar[bool] = False
 
     @abstractmethod
     def head(self, stream: RekeyedStream) -> Sequence[Piece]:
@@ -76,7 +77,7 @@ class WholeStreamWriter(ABC):
     @abstractmethod
     def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter: ...
 
-    def range_size(self, operator: OperatorPlan, good: int) -> None:  # noqa: ARG002
+    def range_size(self, rekeying: Rekeying, good: int) -> None:  # noqa: ARG002
         return None
 
     def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[WholeStream]:  # noqa: ARG002
@@ -84,9 +85,7 @@ class WholeStreamWriter(ABC):
 
     def write(self, work: WholeStream, blocks: Blocks) -> WrittenWhole:
         operator = self.plan.operators[work.range.operator]
-        rekeying = operator.rekeying_to(self.stream_type)
-        assert rekeying is not None
-        stream = rekeying.streams[work.stream]
+        stream = operator.rekeyed[work.stream]
         writer = self.group_writer(operator, stream)
         of_slot = _by_slot(blocks)
         filled = {slot // blocks.number_of_states for slot in of_slot}
@@ -129,7 +128,7 @@ class WholeStreamWriter(ABC):
 class HeapStreamsWriter(WholeStreamWriter):
     """Writer of streams in heap framing."""
 
-    stream_type = RekeyedHeapGroups
+    whole_entries = True
 
     def head(self, stream: RekeyedStream) -> Sequence[Piece]:
         return [stream.header]
@@ -142,8 +141,6 @@ class HeapStreamsWriter(WholeStreamWriter):
 @dataclass(frozen=True)
 class TimersWriter(WholeStreamWriter):
     """Writer of raw keyed timers, which RocksDB jobs may keep on the heap."""
-
-    stream_type = RekeyedTimers
 
     def head(self, stream: RekeyedStream) -> Sequence[Piece]:  # noqa: ARG002
         return ()

@@ -22,12 +22,12 @@ from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.planning.streams.source_files import source_files
 from rescale.planning.warnings.databases import assembly_warnings
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean, refuse_ingested
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, Operator
+from rescale.snapshot.places import database_place
 
 FOREIGN_SHARE = 0.05
 """Largest share of foreign bytes in a subtask's files; above it, RocksDB rewrites files that two subtasks share."""
@@ -119,7 +119,7 @@ class DatabasePlanner:
                 header=header,
                 first_key_group=wanted.first,
                 key_groups=len(wanted),
-                sources=tuple(map(source_files, givers)),
+                sources=tuple(database_place(giver, piece_of(giver.header_extent)) for giver in givers),
                 size=size,
                 inline=self._inline.takes(size),
             )

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
-from rescale.flink.keyed.key_group_table import Framing
 from rescale.plan.new_streams import (
     RekeyedHeapGroups,
     RekeyedKeyGroups,
@@ -19,19 +18,12 @@ from rescale.plan.new_streams import (
     RekeyedTimers,
 )
 from rescale.plan.pieces import Literals, Piece, piece_of
-from rescale.plan.rekeying import (
-    LoggedChanges,
-    MaterialisedGroups,
-    RekeyedChangelog,
-    RekeyedDatabase,
-    RekeyedSource,
-    Rekeying,
-)
+from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.planning.streams.source_files import group_places, source_files
-from rescale.snapshot.model import Changelog, Database, KeyedStream, Operator
+from rescale.snapshot.model import Changelog, Database, KeyedHolder, KeyedStream, Operator
+from rescale.snapshot.places import changelog_place, database_place, stream_place
 from rescale.text.errors import UnsupportedError
 
 
@@ -65,8 +57,12 @@ def plan_rekeyed(
     compressed = bool(givers) and is_compressed(givers[0].header)
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
-    sources = [_rekeyed_source(source, tables.get(source.subtask)) for source in operator.keyed]
-    sources += [_rekeyed_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers]
+    sources = (
+        *(_database(part, tables.get(part.subtask)) for part in operator.databases),
+        *(_changelog(part, tables.get(part.subtask), literals) for part in operator.changelogs),
+        *(_stream(part, tables.get(part.subtask)) for part in operator.keyed),
+        *(_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
+    )
 
     def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
         own = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
@@ -77,13 +73,11 @@ def plan_rekeyed(
         return RekeyedRows(**own, header=piece, created=created)
 
     return Rekeying(
-        sources=tuple(sources),
+        sources=sources,
         header=piece,
         compressed=compressed,
         key_hash=key_hash,
         streams=_of_subtasks(shape, stream),
-        databases=tuple(_rekeyed_database(part, tables.get(part.subtask)) for part in operator.databases),
-        changelogs=tuple(_rekeyed_changelog(part, tables.get(part.subtask), literals) for part in operator.changelogs),
     )
 
 
@@ -107,9 +101,7 @@ def plan_heap_timers(
         )
 
     return Rekeying(
-        sources=tuple(
-            _rekeyed_timers(source, header.timer_id_tables.get(source.subtask), literals) for source in timers
-        ),
+        sources=tuple(_timers(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
         header=header.piece,
         compressed=False,
         key_hash=key_hash,
@@ -131,38 +123,25 @@ def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Lite
         raise error.located(operator=operator.label) from None
 
 
-def _rekeyed_timers(timers: KeyedStream, ids: int | None, literals: Literals) -> RekeyedSource:
+def _stream(stream: KeyedStream, ids: int | None) -> PlannedSource:
+    return PlannedSource(stream_place(stream, piece_of(stream.header_extent)), ids)
+
+
+def _timers(timers: KeyedStream, ids: int | None, literals: Literals) -> PlannedSource:
     assert timers.parsed is not None
-    header = literals.piece(write_keyed_header(timers.parsed))
-    return _rekeyed_source(timers, ids)._replace(timers=header)
+    return PlannedSource(stream_place(timers, literals.piece(write_keyed_header(timers.parsed))), ids)
 
 
-def _rekeyed_source(source: KeyedStream, ids: int | None) -> RekeyedSource:
-    heap = piece_of(source.header_extent) if source.framing is Framing.HEAP else None
-    return RekeyedSource(source.extent.file, source.first_key_group, group_places(source), ids, heap=heap)
+def _database(database: Database, ids: int | None) -> PlannedSource:
+    place = database_place(database, piece_of(database.header_extent))
+    return PlannedSource(place, ids, database.key_group_sizes)
 
 
-def _rekeyed_database(database: Database, ids: int | None) -> RekeyedDatabase:
-    own = source_files(database)
-    return RekeyedDatabase(own.key_groups, database.key_group_sizes, own.files, own.header, ids)
+def _changelog(changelog: Changelog, ids: int | None, literals: Literals) -> PlannedSource:
+    def header_of(part: KeyedHolder) -> Piece:
+        return literals.piece(part.header) if isinstance(part, Changelog) else piece_of(part.header_extent)
 
-
-def _rekeyed_changelog(changelog: Changelog, ids: int | None, literals: Literals) -> RekeyedChangelog:
-    return RekeyedChangelog(
-        (changelog.key_groups.first, changelog.key_groups.last),
-        changelog.key_group_sizes,
-        tuple(_materialised_groups(part) for part in changelog.base if isinstance(part, KeyedStream)),
-        tuple(source_files(part) for part in changelog.base if isinstance(part, Database)),
-        tuple(LoggedChanges(piece_of(change.extent), change.offset) for change in changelog.changes),
-        changelog.log_size,
-        literals.piece(changelog.header),
-        ids,
-    )
-
-
-def _materialised_groups(stream: KeyedStream) -> MaterialisedGroups:
-    header, is_heap = piece_of(stream.header_extent), stream.framing is Framing.HEAP
-    return MaterialisedGroups(stream.extent.file, stream.first_key_group, group_places(stream), header, is_heap)
+    return PlannedSource(changelog_place(changelog, header_of), ids, changelog.key_group_sizes)
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:

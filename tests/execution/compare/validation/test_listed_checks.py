@@ -13,7 +13,6 @@ from rescale.execution.compare.validation.compare import ElementCheck, FileCheck
 from rescale.execution.compare.validation.coverage import FilePair, GroupPair
 from rescale.execution.compare.validation.directories import WholeFiles
 from rescale.execution.compare.validation.record_compare import RecordCheck
-from rescale.execution.sources.record_sources import DatabasePlace
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
@@ -23,6 +22,7 @@ from rescale.flink.slot import Slot
 from rescale.planning.little_work import LITTLE_BYTES, LITTLE_UNITS
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, DatabaseFile, KeyedStream, Operator
+from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.text.errors import IntegrityError
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header, keyed_state, parsed
 from support.synthetic import GROUP_SIZE, element_stream, keyed_stream, operator, own_stream, snapshot
@@ -144,12 +144,12 @@ def test_raw_timers_go_by_record_where_others_do() -> None:
     assert len(of_kind(listed(old, new), GroupCheck)) == 8
     checks = listed(replace(old, left_out=frozenset("never")), new)
     assert of_kind(checks, GroupCheck) == []
-    record_checks = [(check.in_result, type(check.records.place).__name__) for check in of_kind(checks, RecordCheck)]
+    record_checks = [(check.in_result, framing(check)) for check in of_kind(checks, RecordCheck)]
     assert record_checks == [
-        *[(False, "GroupPlace")] * 2,
-        *[(False, "TimerPlace")] * 2,
-        *[(True, "GroupPlace")] * 3,
-        *[(True, "TimerPlace")] * 3,
+        *[(False, Framing.CANONICAL)] * 2,
+        *[(False, Framing.RAW)] * 2,
+        *[(True, Framing.CANONICAL)] * 3,
+        *[(True, Framing.RAW)] * 3,
     ]
     assert not any(check.doubled for check in of_kind(checks, RecordCheck))
 
@@ -166,7 +166,12 @@ def test_timers_that_are_there_twice_are_listed_twice() -> None:
         *[(False, True)] * 2,
         *[(True, False)] * 2,
     ]
-    assert [type(check.records.place).__name__ for check in record_checks if check.doubled] == ["TimerPlace"] * 2
+    assert [framing(check) for check in record_checks if check.doubled] == [Framing.RAW] * 2
+
+
+def framing(check: RecordCheck) -> Framing:
+    assert isinstance(check.records.place, StreamPlace)
+    return check.records.place.framing
 
 
 def test_elements_that_lie_apart_are_read_apart() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,21 +11,17 @@ from typing import Any
 import pytest
 
 from rescale.execution.compare.validation.record_compare import RecordCheck, RecordComparer
-from rescale.execution.sources.record_sources import (
-    DatabasePlace,
-    GroupPlace,
-    RecordBatches,
-    RecordSource,
-    SourceReader,
-    TimerPlace,
-)
+from rescale.execution.sources.record_sources import RecordBatches, RecordSource, SourceReader
 from rescale.flink.advice import CANONICAL_RESULT
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
-from rescale.flink.keyed.header import read_keyed_header
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import DatabaseFile
+from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, SnapshotError, StoreError, UnsupportedError
 from support.canonical import Record, write_group
@@ -50,7 +46,15 @@ def laid_out(path: Path, maximum: int, moved: int = 0) -> RecordSource:
         extents.append((group, Extent(1, len(data), len(written))))
         data += written
     path.write_bytes(data)
-    return RecordSource(GroupPlace(compressed=False, groups=tuple(extents)), maximum, 3, HEADER)
+    return RecordSource(placed(HEADER, Framing.CANONICAL, dict(extents)), maximum, 3)
+
+
+def placed(header: KeyedHeader, framing: Framing, extents: Mapping[int, Extent]) -> StreamPlace[KeyedHeader | None]:
+    """Key groups of file 1, by their numbers."""
+    first, last = min(extents), max(extents)
+    groups = (extents.get(group) for group in range(first, last + 1))
+    places = tuple(None if extent is None else (extent.start, extent.length) for extent in groups)
+    return StreamPlace(header, 1, framing, compressed=False, first_key_group=first, groups=places)
 
 
 @pytest.fixture
@@ -73,8 +77,8 @@ def test_both_sides_are_counted_under_the_new_key_groups(comparer: RecordCompare
     assert {name: digest.records for name, digest in new.states.items()} == {"a": KEYS, "b": KEYS}
     assert (old.keys, new.keys) == (KEYS, KEYS)
     for tally, of, side in ((old, before, "source"), (new, after, "result")):
-        assert isinstance(of.place, GroupPlace)
-        assert tally.groups == len(of.place.groups)
+        assert isinstance(of.place, StreamPlace)
+        assert tally.groups == len(of.place.extents)
         assert tally.size == (tmp_path / side).stat().st_size - len(b"head")
     assert comparer(check(before, in_result=False, doubled=True)) == old._replace(doubled=True)
 
@@ -84,12 +88,16 @@ def test_without_a_hash_no_keys_are_counted(comparer: RecordComparer, tmp_path: 
     of = laid_out(tmp_path / "source", OLD)
     known = comparer(check(of, in_result=False))
     assert comparer(check(of, in_result=False, key_hash=None)) == known._replace(keys=0)
-    unknown = comparer(check(of._replace(header=None), in_result=False, key_hash=None))
+    unknown = comparer(check(without_header(of), in_result=False, key_hash=None))
     assert unknown.states == {f"state {i}": known.states[name] for i, name in enumerate("ab")}
 
 
+def without_header(of: RecordSource) -> RecordSource:
+    return of._replace(place=of.place.with_headers(lambda _: None))
+
+
 def test_a_hash_of_keys_that_nobody_understands_is_refused(comparer: RecordComparer, tmp_path: Path) -> None:
-    of = laid_out(tmp_path / "source", OLD)._replace(header=None)
+    of = without_header(laid_out(tmp_path / "source", OLD))
     with pytest.raises(UnsupportedError, match="an unknown serializer") as caught:
         comparer(check(of, in_result=False))
     assert caught.value.operator == "op"
@@ -122,8 +130,8 @@ def test_what_cannot_be_read_is_the_fault_of_its_side(
 
 
 def test_where_the_result_is_a_database_there_is_another_way(comparer: RecordComparer, tmp_path: Path) -> None:
-    files = tuple((name, Extent(1, 0, 4)) for name in ("CURRENT", "MANIFEST-000004"))
-    of = RecordSource(DatabasePlace(files, (0, NEW - 1)), NEW, 3, HEADER)
+    files = tuple(DatabaseFile(name, Extent(1, 0, 4)) for name in ("CURRENT", "MANIFEST-000004"))
+    of = RecordSource(DatabasePlace(HEADER, (0, NEW - 1), files), NEW, 3)
     (tmp_path / "result").write_bytes(b"what")
     with pytest.raises(IntegrityError, match="the result cannot be read back") as caught:
         comparer(check(of, in_result=True))
@@ -186,7 +194,7 @@ def timers(path: Path, maximum: int) -> RecordSource:
             extents.append((group, Extent(1, at, len(blocks[-1]))))
             at += len(blocks[-1])
     path.write_bytes(b"".join(blocks))
-    return RecordSource(TimerPlace(tuple(extents)), maximum, 2, timer_header((service,)))
+    return RecordSource(placed(timer_header((service,)), Framing.RAW, dict(extents)), maximum, 2)
 
 
 def test_timers_that_lie_apart_are_told(comparer: RecordComparer, tmp_path: Path) -> None:

@@ -30,14 +30,13 @@ from rescale.execution.compare.validation.compare import FileCheck
 from rescale.execution.compare.validation.headers import MADE_ANEW
 from rescale.execution.compare.validation.record_proof import how_sure
 from rescale.execution.progress import ByteAction, Progress
-from rescale.execution.sources.change_records import ChangePlace, ChangeReader, ChangeSide
+from rescale.execution.sources.change_records import ChangeReader
 from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.record_digest import MODULUS, RecordDigester, StateDigest
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, understood
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
-from rescale.plan.pieces import extent_of
 from rescale.plan.plan import Plan
 from rescale.runstate.base_result import Base, open_base
 from rescale.runstate.certificate import (
@@ -52,6 +51,7 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
@@ -61,11 +61,7 @@ from rescale.text.errors import IntegrityError, RequestError, RescaleError, Snap
 
 def continued_operators(plan: Plan) -> tuple[int, ...]:
     """The numbers of the operators that continue an earlier result."""
-    return tuple(
-        number
-        for number, operator in enumerate(plan.operators)
-        if operator.rekeying is not None and operator.rekeying.continued is not None
-    )
+    return tuple(number for number, operator in enumerate(plan.operators) if operator.is_continued)
 
 
 def prove_changes(
@@ -99,8 +95,7 @@ class ChangeCheck(NamedTuple):
     key_hash: str | None
     max_parallelism: int
     new_max_parallelism: int
-    place: ChangePlace
-    header: KeyedHeader
+    place: ChangePlace[KeyedHeader | None]
 
 
 class ChangeTally(NamedTuple):
@@ -140,13 +135,14 @@ class ChangeComparer:
             raise error.located(operator=check.label) from None
 
     def _tally(self, check: ChangeCheck) -> ChangeTally:
-        states = check.header.states
+        header = understood(check.place.header)
+        states = header.states
         is_map = [state.state_type == "MAP" for state in states]
-        keys = None if check.key_hash is None else composite_keys(check.header, check.key_hash)
+        keys = None if check.key_hash is None else composite_keys(header, check.key_hash)
         key_groups = NewKeyGroups(keys, check.max_parallelism, check.new_max_parallelism)
         before, after = RecordDigester(is_map), RecordDigester(is_map)
         files = self.result if check.in_result else self.source
-        for changes in ChangeReader(check.max_parallelism, files, check.place, check.header).changes():
+        for changes in ChangeReader(check.max_parallelism, files, check.place).changes():
             for digester, records in ((before, changes.left), (after, changes.came)):
                 if len(records):
                     digester.add(records, key_groups.of(records)[0])
@@ -216,14 +212,14 @@ class ChangeProof:
         new_databases = {before.key_groups: before for before in new.databases}
         keys = sorted(old_databases.keys() | new_databases.keys())
 
-        def look(own: KeyGroupRange) -> tuple[OwnTables, tuple[tuple[str, Extent], ...]]:
+        def look(own: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
             before, after = old_databases.get(own), new_databases.get(own)
             if in_result:
                 return files_above_base(before, after, new), ()
             kept = self._kept(number, own, files)
             sizes = {name: extent.length for name, extent in kept.items()}
             tables = own_tables(earlier, before, later, after, sizes)
-            return tables, tuple((state, kept[name]) for state, name in sorted(tables.passed))
+            return tables, tuple(PassedFile(state, name, kept[name]) for state, name in sorted(tables.passed))
 
         for own, (tables, passed) in zip(keys, side_by_side(look, keys), strict=True):
             before, after = old_databases.get(own), new_databases.get(own)
@@ -241,18 +237,16 @@ class ChangeProof:
                 key_hash,
                 new.max_parallelism,
                 self.result.operators[number].max_parallelism,
-                ChangePlace(*sides, (own.first, own.last), passed),
-                header,
+                ChangePlace(header, (own.first, own.last), *sides, passed),
             )
 
     def _kept(self, number: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
         """Return the files of checkpoints in between that the plan has for a directory, by name."""
         rekeying = self.plan.operators[number].rekeying
         assert rekeying is not None
-        assert rekeying.continued is not None
         return {
-            file.name: extent_of(file.piece)._replace(file=files.others + extent_of(file.piece).file)
-            for change in rekeying.continued.changes
+            file.name: file.extent._replace(file=files.others + file.extent.file)
+            for change in rekeying.changes
             if change.key_groups == (key_groups.first, key_groups.last)
             for file in change.passed
         }
@@ -359,12 +353,9 @@ class _JoinedFiles:
         self.others = len(both)
 
 
-def _side(database: Database, numbers: Sequence[int] | None, own: frozenset[str]) -> ChangeSide:
-    files = tuple(
-        (file.name, file.extent if numbers is None else file.extent._replace(file=numbers[file.extent.file]))
-        for file in database.files
-    )
-    return ChangeSide(files, understood(database.parsed).names, own)
+def _side(database: Database, numbers: Sequence[int] | None, own: frozenset[str]) -> ChangeSide[KeyedHeader | None]:
+    place = database_place(database, database.parsed)
+    return ChangeSide(place if numbers is None else place.renumbered(numbers), tuple(sorted(own)))
 
 
 def _states(database: Database) -> frozenset[str]:

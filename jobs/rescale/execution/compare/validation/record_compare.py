@@ -11,14 +11,16 @@ from typing import NamedTuple
 
 from rescale.execution.compare.source_digests import digest_records
 from rescale.execution.compare.validation.key_counter import KeyCounter
-from rescale.execution.sources.record_sources import DatabasePlace, RecordSource, TimerPlace
+from rescale.execution.sources.record_sources import RecordSource
 from rescale.flink.advice import CANONICAL_RESULT
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
+from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
@@ -100,6 +102,6 @@ class RecordComparer:
             source.key_groups_counted,
             source.size,
             counter.count,
-            isinstance(source.place, TimerPlace),
+            isinstance(source.place, StreamPlace) and source.place.framing is Framing.RAW,
             check.doubled,
         )

@@ -27,10 +27,9 @@ from rescale.execution.writers.receipts import packed
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.arrays import Longs
 from rescale.flink.encoding.snappy import compressed
-from rescale.plan.new_streams import RekeyedKeyGroups
-from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import piece_chunks
 from rescale.plan.plan import Plan
+from rescale.plan.rekeying import Rekeying
 from rescale.planning.streams.inline import InlineBudget
 from rescale.runstate.places import places_of
 from rescale.runstate.written_handles import WrittenHandle
@@ -48,12 +47,12 @@ _Place = tuple[int, int]
 class CanonicalWriter:
     plan: Plan
 
-    stream_type = RekeyedKeyGroups
     order = RecordOrder.SOURCE
+    whole_entries = False
 
-    def range_size(self, operator: OperatorPlan, good: int) -> int | None:
+    def range_size(self, rekeying: Rekeying, good: int) -> int | None:
         """Return `good`, or None if compressed: a part's offset is then unknown until all before it is written."""
-        return None if operator.is_compressed else good
+        return None if rekeying.compressed else good
 
     def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[PartsWork]:
         planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)

@@ -15,7 +15,7 @@ from operator import itemgetter
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
-from rescale.execution.sources.planned_records import read_header, rekeyed_operator
+from rescale.execution.sources.planned_records import rekeyed_operator
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.files import stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
@@ -27,12 +27,12 @@ from rescale.flink.keyed.header import understood
 from rescale.plan.new_streams import RekeyedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import piece_chunks
-from rescale.plan.pieces import extent_of
 from rescale.plan.plan import Plan
-from rescale.plan.rekeying import RekeyedDatabase, Rekeying
+from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.rocksdb.engine.framed_rows import KeyGroupRows
 from rescale.runstate.places import places_of
 from rescale.runstate.written_handles import WrittenHandle
+from rescale.snapshot.places import DatabasePlace
 from rescale.storage.locations import name
 from rescale.text.errors import RescaleError
 
@@ -118,19 +118,19 @@ class _Conversion:
 
     def _pieces(self) -> Iterator[tuple[int, memoryview]]:
         """Yield (key group, bytes) in order, database by database."""
-        first, last = self.stream.covers.first, self.stream.covers.last
-        for database in sorted(self.rekeying.databases, key=lambda source: source.key_groups):
-            own = max(first, database.key_groups[0]), min(last, database.key_groups[1])
-            if own[0] <= own[1]:
-                yield from self._of_database(database, KeyGroupRange(*own))
+        wanted = self.stream.covers
+        for database, place in sorted(self.rekeying.databases, key=lambda source: source[1].key_groups):
+            own = wanted.intersection(KeyGroupRange(*place.key_groups))
+            if len(own):
+                yield from self._of_database(database, own)
 
-    def _of_database(self, database: RekeyedDatabase, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
-        header = understood(read_header(self.plan, database.header))
+    def _of_database(self, database: PlannedSource, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
         planned = rekeyed_operator(self.plan, self.operator, self.rekeying)
-        new_ids = planned.new_ids(database.ids)
+        source, new_ids = planned.source(database)
+        header = understood(source.header)
         ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
-        named = [(file, extent_of(piece)) for file, piece in database.files]
-        with database_of_snapshot(self.plan.contents, named, header) as opened:
+        assert isinstance(source.place, DatabasePlace)
+        with database_of_snapshot(self.plan.contents, source.place.files, header) as opened:
             for window in opened.read(KeyGroupRows(self.operator.max_parallelism, ids, key_groups)):
                 planned.key_groups.of(window.records)  # every key must hash to the key group that it lies in
                 yield from window.pieces

@@ -15,10 +15,10 @@ from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
-from rescale.plan.new_streams import META_STREAM, CompactedRows, SourceFiles
+from rescale.plan.new_streams import META_STREAM, CompactedRows
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
-from rescale.plan.pieces import extent_of
+from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
 from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_database
@@ -26,6 +26,7 @@ from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.runstate.written_handles import WrittenHandle
 from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.places import DatabasePlace
 from rescale.storage.scratch import scratch_directory
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError
@@ -76,9 +77,9 @@ def _files(plan: Plan, operator: OperatorPlan, stream: CompactedRows) -> Iterato
             yield take_directory_file(plan, f"{own}-{file.name}", file, inline=stream.inline)
 
 
-def _stored(plan: Plan, source: SourceFiles) -> StoredDatabase:
-    states = [state.name for state in understood(read_header(plan, source.header)).states]
-    files = listed_files(plan.contents, [(name, extent_of(piece)) for name, piece in source.files])
+def _stored(plan: Plan, source: DatabasePlace[Piece]) -> StoredDatabase:
+    states = understood(read_header(plan, source.header)).names
+    files = listed_files(plan.contents, source.files)
 
     def content(file: StoredFile) -> bytes:
         if file.data is not None:

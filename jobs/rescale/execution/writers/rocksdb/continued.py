@@ -17,7 +17,6 @@ from rescale.execution.writers.rocksdb.directory_files import take_directory_fil
 from rescale.flink.keyed.header import understood
 from rescale.plan.continuation import BaseDatabase
 from rescale.plan.operator_plan import OperatorPlan
-from rescale.plan.pieces import extent_of
 from rescale.plan.plan import Plan
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.manifest import Manifest
@@ -55,8 +54,8 @@ class _Taken(NamedTuple):
 
 def base_of(operator: OperatorPlan, stream: int) -> BaseDatabase | None:
     """Return the directory that a rekeyed stream continues; None if it continues none."""
-    continued = operator.rekeying.continued if operator.rekeying is not None else None
-    return continued.bases[stream] if continued is not None else None
+    bases = operator.rekeying.bases if operator.rekeying is not None else ()
+    return bases[stream] if bases else None
 
 
 def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
@@ -67,7 +66,7 @@ def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
             return file.data
         return open_store(file.uri).read(file.uri, file.start, file.length, file.pin)
 
-    states = [state.name for state in understood(read_header(plan, base.files.header)).states]
+    states = understood(read_header(plan, base.database.header)).names
     return checked_manifest(needed_files(_listed(plan, base)), content, states)
 
 
@@ -146,4 +145,4 @@ def _tables(plan: Plan, place: Place) -> Iterator[StoredFile]:
 
 
 def _listed(plan: Plan, base: BaseDatabase) -> list[StoredFile]:
-    return listed_files(plan.contents, [(name, extent_of(piece)) for name, piece in base.files.files])
+    return listed_files(plan.contents, base.database.files)

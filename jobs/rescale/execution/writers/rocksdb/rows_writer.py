@@ -29,6 +29,7 @@ from rescale.plan.new_streams import META_STREAM, RekeyedRows
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.plan import Plan
+from rescale.plan.rekeying import Rekeying
 from rescale.planning.streams.inline import InlineBudget
 from rescale.rocksdb.assembly.continued_database import continued_manifest
 from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
@@ -74,10 +75,10 @@ class WrittenRows(NamedTuple):
 class RowsWriter:
     plan: Plan
 
-    stream_type = RekeyedRows
     order = RecordOrder.KEY
+    whole_entries = False
 
-    def range_size(self, operator: OperatorPlan, good: int) -> int:  # noqa: ARG002
+    def range_size(self, rekeying: Rekeying, good: int) -> int:  # noqa: ARG002
         return TABLE_BYTES
 
     def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
@@ -156,7 +157,7 @@ class RowsWriter:
         if base is None:
             manifest = manifest_of(new, stream.created)
         else:
-            manifest = continued_manifest(base_manifest(self.plan, base), new, base.place, stream.created)
+            manifest = continued_manifest(base_manifest(self.plan, base), new, base.changes, stream.created)
         tables = [state_table for state_tables in by_state.values() for state_table in state_tables]
         small = {
             META_STREAM: read_piece(self.plan, stream.header)[1],
@@ -199,7 +200,7 @@ class RowsWriter:
     def _expected_size(self, stream: StreamToWrite) -> int:
         """Return the bytes of a stream's files, approximate for a small stream."""
         base = base_of(self.plan.operators[stream.operator], stream.number)
-        return _new_bytes(stream) + (base.files.size if base is not None else 0)
+        return _new_bytes(stream) + (base.database.size if base is not None else 0)
 
 
 def _new_bytes(stream: StreamToWrite) -> int:

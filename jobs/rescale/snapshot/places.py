@@ -1,0 +1,184 @@
+"""Places of records: where the bytes of a subtask's keyed state lie in the files of a snapshot, for each kind of state.
+
+A place is the same wherever it is needed; only its header, of type `H`, differs. A header describes the states of the
+records. A plan has the piece with its bytes, and a reader has the parsed header, or None if it is not understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import is_compressed
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Changelog, ChangeSet, Database, DatabaseFile, KeyedHolder, KeyedStream
+
+H = TypeVar("H")
+G = TypeVar("G")
+
+
+class StreamPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="stream"):
+    """Key groups of a stream from `first_key_group` on: (start, length) of each in its file, None for an absent one.
+
+    Key groups in `RAW` framing are timers. Canonical ones, which may be `compressed`, can be read without a header.
+    """
+
+    header: H
+    file: int
+    framing: Framing
+    compressed: bool
+    first_key_group: int
+    groups: tuple[tuple[int, int] | None, ...]
+
+    @property
+    def key_groups(self) -> tuple[int, int]:
+        """First and last key group."""
+        return self.first_key_group, self.first_key_group + len(self.groups) - 1
+
+    @property
+    def size(self) -> int:
+        return sum(group[1] for group in self.groups if group is not None)
+
+    @property
+    def extents(self) -> list[tuple[int, Extent]]:
+        """(key group, extent) of every key group that is not absent."""
+        return [
+            (key_group, Extent(self.file, *group))
+            for key_group, group in enumerate(self.groups, self.first_key_group)
+            if group is not None
+        ]
+
+    def part(self, own: KeyGroupRange) -> StreamPlace[H]:
+        """Return the place of those of its key groups that lie in a range."""
+        both = own.intersection(KeyGroupRange(*self.key_groups))
+        groups = self.groups[both.first - self.first_key_group :][: len(both)]
+        return msgspec.structs.replace(self, first_key_group=both.first, groups=groups)
+
+    def with_headers(self, read: Callable[[H], G]) -> StreamPlace[G]:
+        """Return the same place with the header that `read` returns for its own."""
+        return StreamPlace(
+            read(self.header), self.file, self.framing, self.compressed, self.first_key_group, self.groups
+        )
+
+
+class DatabasePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="database"):
+    """A RocksDB directory by its files; only rows of the key groups from first to last count."""
+
+    header: H
+    key_groups: tuple[int, int]
+    files: tuple[DatabaseFile, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(file.extent.length for file in self.files)
+
+    def renumbered(self, numbers: Sequence[int]) -> DatabasePlace[H]:
+        """Return the same place in another list of files; `numbers` has the new number of each file."""
+        files = (file._replace(extent=file.extent._replace(file=numbers[file.extent.file])) for file in self.files)
+        return msgspec.structs.replace(self, files=tuple(files))
+
+    def with_headers(self, read: Callable[[H], G]) -> DatabasePlace[G]:
+        """Return the same place with the header that `read` returns for its own."""
+        return DatabasePlace(read(self.header), self.key_groups, self.files)
+
+
+class ChangelogPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="changelog"):
+    """A changelog of the key groups from first to last: the places of its materialised state, and the later changes.
+
+    The header describes the state after the changes. `log_size` counts the bytes of the changes.
+    """
+
+    header: H
+    key_groups: tuple[int, int]
+    base: tuple[StreamPlace[H] | DatabasePlace[H], ...]
+    changes: tuple[ChangeSet, ...]
+    log_size: int
+
+    @property
+    def size(self) -> int:
+        return self.log_size + sum(part.size for part in self.base)
+
+    def with_headers(self, read: Callable[[H], G]) -> ChangelogPlace[G]:
+        """Return the same place with the headers that `read` returns for those of the place and of its parts."""
+        base = tuple(part.with_headers(read) for part in self.base)
+        return ChangelogPlace(read(self.header), self.key_groups, base, self.changes, self.log_size)
+
+
+class ChangeSide(NamedTuple, Generic[H]):
+    """A RocksDB directory in one of two checkpoints; `own` are the SST files whose keys are read, by name."""
+
+    database: DatabasePlace[H]
+    own: tuple[str, ...]
+
+
+class PassedFile(NamedTuple):
+    """An SST file of a state that was written and compacted away between two checkpoints, with its name."""
+
+    state: str
+    name: str
+    extent: Extent
+
+
+class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="changes"):
+    """The changes of a RocksDB directory `before` and `after`, None where it does not exist.
+
+    Both sides have the key groups from first to last. The header names the states to read, in order. `passed` are files
+    that neither side has.
+    """
+
+    header: H
+    key_groups: tuple[int, int]
+    before: ChangeSide[H] | None
+    after: ChangeSide[H] | None
+    passed: tuple[PassedFile, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that are not on both sides."""
+        sides = (side for side in (self.before, self.after) if side is not None)
+        own = sum(file.extent.length for side in sides for file in side.database.files if file.name in side.own)
+        return own + sum(file.extent.length for file in self.passed)
+
+    def with_headers(self, read: Callable[[H], G]) -> ChangePlace[G]:
+        """Return the same place with the headers that `read` returns for those of the place and of its sides."""
+        before, after = (
+            ChangeSide(side.database.with_headers(read), side.own) if side is not None else None
+            for side in (self.before, self.after)
+        )
+        return ChangePlace(read(self.header), self.key_groups, before, after, self.passed)
+
+
+Place: TypeAlias = StreamPlace[H] | DatabasePlace[H] | ChangelogPlace[H] | ChangePlace[H]
+"""Place of the records of a subtask; all have `key_groups` (first, last) and the `size` of what is read, in bytes."""
+
+
+def stream_place(stream: KeyedStream, header: H) -> StreamPlace[H]:
+    """Return the place of a stream's key groups, or of the timers in it."""
+    groups = tuple(None if group is None else (group.start, group.length) for group in stream.groups)
+    compressed = stream.framing is Framing.CANONICAL and is_compressed(stream.header)
+    return StreamPlace(header, stream.extent.file, stream.framing, compressed, stream.first_key_group, groups)
+
+
+def database_place(database: Database, header: H) -> DatabasePlace[H]:
+    """Return the place of a RocksDB directory."""
+    return DatabasePlace(header, (database.key_groups.first, database.key_groups.last), database.files)
+
+
+def changelog_place(changelog: Changelog, header_of: Callable[[KeyedHolder], H]) -> ChangelogPlace[H]:
+    """Return the place of a changelog; `header_of` returns the headers of it and of its materialised parts."""
+    return ChangelogPlace(
+        header_of(changelog),
+        (changelog.key_groups.first, changelog.key_groups.last),
+        tuple(
+            stream_place(part, header_of(part))
+            if isinstance(part, KeyedStream)
+            else database_place(part, header_of(part))
+            for part in changelog.base
+        ),
+        changelog.changes,
+        changelog.log_size,
+    )
