@@ -21,6 +21,7 @@ from botocore.exceptions import (
     FlexibleChecksumError,
     HTTPClientError,
     IncompleteReadError,
+    MissingDependencyException,
     NoCredentialsError,
     PartialCredentialsError,
 )
@@ -81,6 +82,8 @@ def translated(uri: str) -> Iterator[None]:
             raise RequestError(what, path=uri, advice=advice) from None
         advice = s3_advice("check the endpoint of S3 and the network, then {AGAIN}")
         raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
+    except MissingDependencyException as error:
+        raise _unsigned(error, uri) from None
     except BotoCoreError as error:
         raise RequestError(
             f"the request to S3 cannot be made: {sentence(error)}",
@@ -159,6 +162,16 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
     meaning = _meaning_of(error)
     kind = StoreError if meaning.retryable else RequestError
     return kind(f"{meaning.cause}: {message}", path=uri, found=_found(error), advice=meaning.advice)
+
+
+def _unsigned(error: MissingDependencyException, uri: str) -> RequestError:
+    """Return the error for a request that boto3 cannot sign, as those to multi-region access points (SigV4A)."""
+    return RequestError(
+        "requests to a multi-region access point need the library awscrt, which is not installed here",
+        path=uri,
+        found=sentence(error),
+        advice="install it wherever Rescale runs (pip install awscrt), or name an access point of one region",
+    )
 
 
 def _meaning_of(error: ClientError) -> ErrorCode:
