@@ -27,8 +27,8 @@ def _decide(asked: Asked) -> Deed:
 @pytest.fixture
 def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Name of a directory bucket of this process's store."""
+    monkeypatch.setenv("AWS_S3_DISABLE_EXPRESS_SESSION_AUTH", "true")  # moto has no sessions
     s3.create_bucket(name := f"state-{uuid.uuid4().hex[:8]}--usw2-az1--x-s3")
-    monkeypatch.setenv("AWS_S3_DISABLE_EXPRESS_SESSION_AUTH", "true")
     with wire_to(s3) as wire:
         wire.decide = _decide
         monkeypatch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
