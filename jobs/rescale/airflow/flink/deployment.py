@@ -4,6 +4,10 @@ When `spec.job.savepointRedeployNonce` changes, the operator redeploys the job f
 whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A merge patch changes these two fields,
 the job's parallelism and state, and the option for the max parallelism, so the rights to get and patch are enough. A
 specification that is already as desired is not patched again, unless the operator has given it up.
+
+The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. Another
+`spec.job.autoscalerResetNonce` makes it forget them; releases before 1.10 do not know that field, and Kubernetes drops
+it.
 """
 
 from __future__ import annotations
@@ -25,6 +29,10 @@ _PLURAL = "flinkdeployments"
 _GIVEN_UP = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
 
+_AUTOSCALER = "job.autoscaler.enabled"
+_OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
+"""`PipelineOptions.PARALLELISM_OVERRIDES`."""
+
 log = logging.getLogger(__name__)
 
 
@@ -37,7 +45,11 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Deployment(msgspec.Struct, frozen=True):
-    """State of the resource. `nonce` is the desired redeployment, `reconciled` the one that the operator acted on."""
+    """State of the resource. `nonce` is the desired redeployment, `reconciled` the one that the operator acted on.
+
+    `autoscaled` tells whether the resource lets the operator scale the job, `reset` is the nonce of the last reset of
+    what the autoscaler remembers.
+    """
 
     fields: Wanted
     suspended: bool
@@ -47,6 +59,8 @@ class Deployment(msgspec.Struct, frozen=True):
     job_state: str | None
     lifecycle: str | None
     error: str | None
+    autoscaled: bool
+    reset: int | None
 
 
 def read_deployment(where: PatchDeployment) -> Deployment:
@@ -69,12 +83,28 @@ def read_deployment(where: PatchDeployment) -> Deployment:
         job_status.get("state"),
         status.get("lifecycleState"),
         status.get("error"),
+        str(_option(spec, _AUTOSCALER)).lower() == "true",
+        job.get("autoscalerResetNonce"),
     )
 
 
 def check_patch(where: PatchDeployment) -> None:
-    """Raise `RequestError` if the resource may not be patched. Changes nothing (a dry run)."""
-    _patch(where, {}, dry_run="All")
+    """Raise `RequestError` if the resource may not be patched, or fixes vertices. Changes nothing (a dry run)."""
+    resource = _patch(where, {}, dry_run="All")
+    if (overrides := _option(resource["spec"], _OVERRIDES)) is not None:
+        raise RequestError(
+            "the FlinkDeployment sets the parallelism of single vertices, which would outlive the rescale",
+            path=_place(where),
+            found=f"{_OVERRIDES}: {overrides}",
+            advice="remove that option from its flinkConfiguration",
+        )
+    if str(_option(resource["spec"], _AUTOSCALER)).lower() == "true":
+        log.warning(
+            "Flink's operator scales this job (%s). The hand-over makes it forget its decisions so far "
+            "(autoscalerResetNonce, from release 1.10 of the operator on), so that the job starts in the shape of the "
+            "plan; then it may change the parallelism again",
+            _AUTOSCALER,
+        )
 
 
 def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
@@ -88,6 +118,7 @@ def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
         "initialSavepointPath": wanted.snapshot,
         "parallelism": wanted.parallelism,
         "savepointRedeployNonce": nonce,
+        "autoscalerResetNonce": (current.reset or 0) + 1,
         "state": "running",
     }
     _patch(where, {"spec": {"job": job, "flinkConfiguration": {MAX_PARALLELISM_OPTION: wanted.max_parallelism}}})
@@ -122,6 +153,24 @@ def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
     return current.job_state in ("RUNNING", "FINISHED")
 
 
+def _option(spec: dict[str, Any], name: str) -> Any:
+    """Return an option of the specification, whether its name is flat or nested; None without it."""
+
+    def find(options: Any, name: str) -> Any:
+        if not isinstance(options, dict):
+            return None
+        if name in options:
+            return options[name]
+        nested = (
+            find(value, name.removeprefix(f"{section}."))
+            for section, value in options.items()
+            if name.startswith(f"{section}.")
+        )
+        return next((value for value in nested if value is not None), None)
+
+    return find(spec.get("flinkConfiguration"), name)
+
+
 def _max_parallelism(where: PatchDeployment, spec: dict[str, Any]) -> str | None:
     """Return the option for the max parallelism as text, even if the resource has a number."""
     options = spec.get("flinkConfiguration") or {}
@@ -147,9 +196,9 @@ def _reconciled_nonce(status: dict[str, Any]) -> int | None:
     return nonce
 
 
-def _patch(where: PatchDeployment, patch: dict[str, Any], **more: str) -> None:
+def _patch(where: PatchDeployment, patch: dict[str, Any], **more: str) -> dict[str, Any]:
     more["_content_type"] = "application/merge-patch+json"
-    _call(where, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
+    return _call(where, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
 
 
 def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], Any]) -> dict[str, Any]:
