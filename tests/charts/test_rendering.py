@@ -102,7 +102,11 @@ def test_flink_deployments_are_reached_where_jobs_are_handed_over(all_manifests:
     (role,) = handovers("everything")
     assert role["metadata"]["namespace"] == "jobs"
     assert role["rules"] == [
-        {"apiGroups": ["flink.apache.org"], "resources": ["flinkdeployments"], "verbs": ["get", "patch"]}
+        {
+            "apiGroups": ["flink.apache.org"],
+            "resources": ["flinkdeployments", "flinksessionjobs"],
+            "verbs": ["get", "patch"],
+        }
     ]
     assert all(not handovers(way) for way in all_manifests if way != "everything")
 

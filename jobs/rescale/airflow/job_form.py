@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Param
 
 from rescale.airflow.filled_form import lines_of
-from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print, RunJar
+from rescale.airflow.flink.hand_overs import PATCHED, HandOver, PatchDeployment, Print, RunJar
 from rescale.airflow.form import Form, choice, lines, rescale_form
 from rescale.airflow.live_form import live_fields
 from rescale.flink_rest.client import SavepointFormat, Taking
@@ -122,9 +122,10 @@ def _hand_over_fields() -> Form:
         "deployment": Param(
             None,
             type=["null", "string"],
-            pattern="^[^/]+/[^/]+$",
+            pattern=PATCHED,
             title="FlinkDeployment",
-            description_md="To patch a FlinkDeployment: `namespace/name`.",
+            description_md="To patch a FlinkDeployment: `namespace/name`; a FlinkSessionJob: "
+            "`flinksessionjob/namespace/name`.",
         ),
     }
 
@@ -158,7 +159,7 @@ def _starting_fields() -> Form:
             type=["null", "string"],
             title="Connection to Kubernetes",
             section=_STARTING,
-            description_md="To patch a FlinkDeployment: the id of an Airflow connection. "
+            description_md="To patch a FlinkDeployment or a FlinkSessionJob: the id of an Airflow connection. "
             "Empty: the worker's own access.",
         ),
     }
@@ -192,8 +193,7 @@ def hand_over_of(params: Mapping[str, Any]) -> HandOver:
             params["flink_options"] or {},
         )
     if kind is HandOverKind.DEPLOYMENT:
-        namespace, _, name = _given(params, "deployment", kind).partition("/")
-        return PatchDeployment(namespace, name, params["kubernetes_connection"])
+        return PatchDeployment.named(_given(params, "deployment", kind), params["kubernetes_connection"])
     return Print()
 
 

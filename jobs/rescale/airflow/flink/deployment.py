@@ -1,4 +1,4 @@
-"""Read a `FlinkDeployment`, and patch it so that Flink's Kubernetes operator starts the job from a snapshot.
+"""Read a `FlinkDeployment` or a `FlinkSessionJob`, and patch it: Flink's operator then starts the job from a snapshot.
 
 When `spec.job.savepointRedeployNonce` changes, the operator redeploys the job from `spec.job.initialSavepointPath`,
 whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A merge patch changes these two fields,
@@ -25,7 +25,7 @@ from rescale.flink.start import MAX_PARALLELISM_OPTION
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 _KIND = ("flink.apache.org", "v1beta1")
-_PLURAL = "flinkdeployments"
+_PLURALS = {"FlinkDeployment": "flinkdeployments", "FlinkSessionJob": "flinksessionjobs"}
 _GIVEN_UP = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
 
@@ -72,7 +72,8 @@ def read_deployment(where: PatchDeployment) -> Deployment:
         raise RequestError(
             "the FlinkDeployment is a session cluster, which has no job of its own",
             path=_place(where),
-            advice="hand over by a jar instead, or name a FlinkDeployment in application mode",
+            advice="hand over by a jar instead; or name a FlinkDeployment in application mode, or the job's "
+            "FlinkSessionJob (flinksessionjob/namespace/name)",
         )
     return Deployment(
         Wanted(job.get("initialSavepointPath"), job.get("parallelism"), _max_parallelism(where, spec)),
@@ -93,7 +94,7 @@ def check_patch(where: PatchDeployment) -> None:
     resource = _patch(where, {}, dry_run="All")
     if (overrides := _option(resource["spec"], _OVERRIDES)) is not None:
         raise RequestError(
-            "the FlinkDeployment sets the parallelism of single vertices, which would outlive the rescale",
+            f"the {where.resource} sets the parallelism of single vertices, which would outlive the rescale",
             path=_place(where),
             found=f"{_OVERRIDES}: {overrides}",
             advice="remove that option from its flinkConfiguration",
@@ -133,7 +134,7 @@ def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
     current = read_deployment(where)
     if current.nonce != nonce:
         raise RescaleError(
-            "somebody else has redeployed the FlinkDeployment",
+            f"somebody else has redeployed the {where.resource}",
             path=_place(where),
             expected=f"savepointRedeployNonce {nonce}",
             found=current.nonce,
@@ -177,7 +178,7 @@ def _max_parallelism(where: PatchDeployment, spec: dict[str, Any]) -> str | None
     section, _, name = MAX_PARALLELISM_OPTION.partition(".")
     if name in (options.get(section) or {}):
         raise RequestError(
-            "the FlinkDeployment nests the option for the max parallelism, so a patch would set it twice",
+            f"the {where.resource} nests the option for the max parallelism, so a patch would set it twice",
             path=_place(where),
             expected=f"flinkConfiguration with the flat key {MAX_PARALLELISM_OPTION!r}",
             found=f"{name!r} nested below {section!r}",
@@ -205,7 +206,8 @@ def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str,
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
-    place = (*_KIND, where.namespace, _PLURAL, where.name)
+    plural = _PLURALS[where.resource]
+    place = (*_KIND, where.namespace, plural, where.name)
     try:
         document: dict[str, Any] = function(open_kubernetes(where.connection), place)
     except HTTPError as error:
@@ -215,11 +217,11 @@ def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str,
         if error.status in (409, 429) or error.status >= 500:
             raise StoreError("Kubernetes has a temporary problem", path=_place(where), found=status) from None
         advice = {
-            403: f"give the service account the right to {verb} {_PLURAL} in this namespace",
+            403: f"give the service account the right to {verb} {plural} in this namespace",
             404: "check namespace and name, and whether Flink's Kubernetes operator is installed",
         }
         raise RequestError(
-            f"Kubernetes refuses to {verb} the FlinkDeployment",
+            f"Kubernetes refuses to {verb} the {where.resource}",
             path=_place(where),
             found=status,
             advice=advice.get(error.status),
