@@ -132,6 +132,6 @@ def test_a_run_through_access_points(hosted: S3Server, capsys: pytest.CaptureFix
 
 
 def test_without_its_library_a_multi_region_access_point_is_refused() -> None:
-    with pytest.raises(RequestError, match="need the library awscrt") as caught:
+    with pytest.raises(RequestError, match="multi-region access point needs the library awscrt") as caught:
         S3Store().stat("s3://arn:aws:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap/key")
     assert "pip install awscrt" in (caught.value.advice or "")

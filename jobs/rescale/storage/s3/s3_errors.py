@@ -26,6 +26,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
 )
 
+from rescale.storage.locations import split_s3
 from rescale.storage.s3.error_codes import ENCRYPTION, ERROR_CODES, FULL, KMS_DENIED, ErrorCode
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.text.errors import LockedError, RequestError, RescaleError, StoreError
@@ -83,7 +84,7 @@ def translated(uri: str) -> Iterator[None]:
         advice = s3_advice("check the endpoint of S3 and the network, then {AGAIN}")
         raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
     except MissingDependencyException as error:
-        raise _unsigned(error, uri) from None
+        raise _without_library(error, uri) from None
     except BotoCoreError as error:
         raise RequestError(
             f"the request to S3 cannot be made: {sentence(error)}",
@@ -164,13 +165,16 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
     return kind(f"{meaning.cause}: {message}", path=uri, found=_found(error), advice=meaning.advice)
 
 
-def _unsigned(error: MissingDependencyException, uri: str) -> RequestError:
-    """Return the error for a request that boto3 cannot sign, as those to multi-region access points (SigV4A)."""
+def _without_library(error: MissingDependencyException, uri: str) -> RequestError:
+    """Return the error for a request that boto3 cannot make alone, as those to multi-region access points (SigV4A)."""
+    where, instead = "this request", ""
+    if split_s3(uri)[0].endswith(".mrap"):
+        where, instead = "a request to a multi-region access point", ", or name an access point of one region"
     return RequestError(
-        "requests to a multi-region access point need the library awscrt, which is not installed here",
+        f"{where} needs the library awscrt, which is not installed here",
         path=uri,
         found=sentence(error),
-        advice="install it wherever Rescale runs (pip install awscrt), or name an access point of one region",
+        advice=f"install it wherever Rescale runs (pip install awscrt){instead}",
     )
 
 
