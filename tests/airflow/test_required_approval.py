@@ -37,6 +37,8 @@ def require(required: Required, monkeypatch: pytest.MonkeyPatch) -> None:
         (Required(), True, {}, True),
         (Required(), False, {"drops": ["visits"]}, True),
         (Required(), False, {"state_drops": ["visits:window-contents"]}, True),
+        (Required(), False, {"max_parallelism": ["visits=256"]}, True),
+        (Required(), False, {"max_parallelism": ["256"]}, False),
         (Required(always=True), False, {}, True),
         (Required(above_gigabytes=0), False, {}, True),
         (Required(above_gigabytes=1000), False, {}, False),

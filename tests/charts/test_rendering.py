@@ -102,7 +102,11 @@ def test_flink_deployments_are_reached_where_jobs_are_handed_over(all_manifests:
     (role,) = handovers("everything")
     assert role["metadata"]["namespace"] == "jobs"
     assert role["rules"] == [
-        {"apiGroups": ["flink.apache.org"], "resources": ["flinkdeployments"], "verbs": ["get", "patch"]}
+        {
+            "apiGroups": ["flink.apache.org"],
+            "resources": ["flinkdeployments", "flinksessionjobs"],
+            "verbs": ["get", "patch"],
+        }
     ]
     assert all(not handovers(way) for way in all_manifests if way != "everything")
 
@@ -180,8 +184,11 @@ def test_sqlite_lies_in_the_pod_unless_a_claim_is_named() -> None:
     assert home("--set", "airflow.database.claim=kept") == claim
 
 
-def test_encryption_and_billing_reach_every_pod() -> None:
-    settings = ("s3.encryption=aws:kms", "s3.kmsKey=alias/flink", "s3.requesterPays=true", "s3.region=us-east-1")
+def test_settings_of_the_store_reach_every_pod() -> None:
+    settings = (
+        "s3.addressingStyle=virtual",
+        *("s3.encryption=aws:kms", "s3.kmsKey=alias/flink", "s3.requesterPays=true", "s3.region=us-east-1"),
+    )
     way = (
         "--values",
         str(CHART / "ways/existing-airflow.yaml"),
@@ -191,6 +198,7 @@ def test_encryption_and_billing_reach_every_pod() -> None:
     driver = yaml.safe_load(described["data"]["driver.yaml"])["spec"]["containers"][0]["env"]
     workers = yaml.safe_load(described["data"]["airflow-values.yaml"])["env"]
     expected = {
+        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true",
         "AWS_SERVER_SIDE_ENCRYPTION": "aws:kms",
         "AWS_SSE_KMS_KEY_ID": "alias/flink",
         "AWS_REQUEST_PAYER": "requester",

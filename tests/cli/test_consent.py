@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.consent import agree_to_losses
+from rescale.cli.consent import agree_to_losses, agree_to_mixed_maxima
 from rescale.cli.main import main
 from rescale.cli.output import Output
 from rescale.snapshot.dropped_states import DroppedState
@@ -61,3 +61,25 @@ def test_a_run_that_nobody_agrees_to_writes_nothing(tmp_path: Path, capsys: pyte
     assert main(arguments) == 2
     assert "visits (47f7d7461ec906d0f9699003a1af4a6e) is dropped" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("more", [[], ["--max-parallelism", "600"]])
+def test_different_max_parallelisms_need_an_agreement(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "target"
+    run = ["run", directory("2-clicks"), "--target", str(target), "--max-parallelism", "visits=256", *more]
+    assert main(run) == 2
+    said = capsys.readouterr().err
+    assert "would give operators different max parallelisms" in said
+    assert "Flink restores all operators of a chain with one of their max parallelisms" in said
+    assert not target.exists()
+    assert main([*run, "--yes"]) == 0, capsys.readouterr()
+
+
+def test_on_a_terminal_different_max_parallelisms_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Terminal()
+    monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
+    monkeypatch.setattr("sys.stderr", said)
+    agree_to_mixed_maxima((256, 600), Output("text"), yes=False)
+    assert said.getvalue().startswith("operators get different max parallelisms (256 or 600): Flink restores")

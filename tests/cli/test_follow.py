@@ -51,6 +51,16 @@ def test_a_line_for_each_round_then_the_result(job: Checkpoints, target: str, ca
     assert (code, again["already_published"], again["plan"]) == (0, True, done["plan"])
 
 
+def test_different_max_parallelisms_are_agreed_to_before_the_base(
+    job: Checkpoints, target: str, capsys: Captured
+) -> None:
+    different = ("--max-parallelism", "clicks-per-user=64", "--max-rounds", "0")
+    assert follow(job, target, *different) == 2
+    assert "would give operators different max parallelisms" in capsys.readouterr().err
+    assert follow(job, target, *different, "--yes") == 0, capsys.readouterr()
+    assert follow(job, target, "--finish") == 0, "whoever started the follower has agreed"
+
+
 def test_text_says_what_is_waited_for(job: Checkpoints, target: str, capsys: Captured) -> None:
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
     (line,) = capsys.readouterr().out.splitlines()

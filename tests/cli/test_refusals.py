@@ -58,7 +58,9 @@ def refusal(capsys: Captured, source: Path | str, target: Path, *more: str) -> A
 def test_records_in_flight(capsys: Captured, name: str, tmp_path: Path) -> None:
     error = refusal(capsys, snapshots.directory(name), tmp_path / "target")
     assert "records in flight" in error["what"]
-    assert "take a savepoint" in error["advice"]
+    assert "take a savepoint or an aligned checkpoint" in error["advice"]
+    assert "If the job no longer runs, start it from this checkpoint at its old parallelism first" in error["advice"]
+    assert "execution.checkpointing.aligned-checkpoint-timeout" in error["advice"]
 
 
 @pytest.mark.parametrize("name", ["1.20-unaligned", "2-unaligned"])

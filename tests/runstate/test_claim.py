@@ -14,7 +14,7 @@ from rescale.execution.tasks.in_process import Loop
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim, planned_names
-from rescale.runstate.places import places_of
+from rescale.runstate.places import beside, places_of
 from rescale.runstate.removal import discard
 from rescale.runstate.states import Claim, State, Transition, claim_on, claimed_by, permit, state_of
 from rescale.storage.locations import name
@@ -122,8 +122,30 @@ def test_a_store_that_ignores_conditions_has_no_claim(
     with pytest.raises(UnsupportedError, match="ignores the condition"):
         claim(plan)
     assert state_of(plan.target, plan.digest) is State.FREE
+    assert not [entry for entry in open_store(plan.target).list(beside(plan.target)) if "probe-" in entry.uri]
     claim(plan, accept_unconditional=True)
     assert state_of(plan.target, plan.digest) is State.CLAIMED
+
+
+def test_a_store_that_ignores_conditions_keeps_the_claim_of_another_run(
+    plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The condition is tried on a probe, also where another run claims the target at the same moment."""
+    first, second = plans("3"), plans("2")
+    store = open_store(first.target)
+    monkeypatch.setattr(store, "honours_conditions", lambda *_: False)
+
+    def overtaken(uri: str, data: bytes) -> bool:
+        monkeypatch.undo()
+        claim(first)
+        store.put(uri, data)
+        monkeypatch.setattr(store, "honours_conditions", lambda *_: False)
+        return True
+
+    monkeypatch.setattr(store, "put_if_absent", overtaken)
+    with pytest.raises(UnsupportedError, match="ignores the condition"):
+        claim(second)
+    assert state_of(first.target, first.digest) is State.CLAIMED
 
 
 def test_where_that_is_accepted_no_conditional_request_is_made(

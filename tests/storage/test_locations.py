@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.storage.locations import contains, join, name, normalise, parent
+from rescale.storage.locations import contains, join, name, normalise, parent, split_s3
 from rescale.text.errors import RequestError
 
 
@@ -66,9 +66,37 @@ def test_keys_in_a_place_are_refused_and_not_shown(secret: str) -> None:
     assert not {"planted", "plan", "ted"} & {*re.findall(r"\w+", f"{refused.value} {refused.value.to_json()}")}
 
 
-def test_a_bucket_may_be_an_access_point() -> None:
-    place = "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint:mine/savepoint"
-    assert normalise(place) == place
+_POINT = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
+_OUTPOST = "arn:aws:s3-outposts:eu-west-1:123456789012:outpost/op-1/accesspoint/mine"
+_MULTI_REGION = "arn:aws-cn:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap"
+
+
+@pytest.mark.parametrize("bucket", [_POINT, _OUTPOST, _MULTI_REGION])
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_an_access_point_may_stand_for_the_bucket(bucket: str, scheme: str) -> None:
+    place = normalise(f"{scheme}://{bucket}/a/savepoint/")
+    assert place == f"s3://{bucket}/a/savepoint"
+    assert split_s3(place) == (bucket, "a/savepoint")
+    assert normalise(place.replace("accesspoint/", "accesspoint:").replace("outpost/op-1/", "outpost:op-1:")) == place
+    assert parent(parent(place)) == join(parent(place), "..") == f"s3://{bucket}"
+    assert split_s3(normalise(f"s3://{bucket}/")) == (bucket, "")
+    assert join(place, "../../../b") == f"s3://{bucket}/b"
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "arn:aws:s3:::bucket/key",
+        "arn:aws:s3:eu-west-1:123456789012:accesspoint",
+        "arn:aws:s3:eu-west-1:123456789012:accesspoint/",
+        "arn:aws:s3:eu-west-1:123456789012:bucket/mine/key",
+        "arn:aws:s3:eu-west-1::accesspoint/mine/key",
+    ],
+)
+def test_other_arns_are_refused(arn: str) -> None:
+    with pytest.raises(RequestError, match="not the ARN of an access point") as refused:
+        normalise(f"s3://{arn}")
+    assert refused.value.expected == "s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/key"
 
 
 @pytest.mark.parametrize("directory", ["/a/b", "s3://bucket/a/b"])

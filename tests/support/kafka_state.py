@@ -50,6 +50,18 @@ def dynamic_element(cluster: str, topic: str, partition: int, offset: int, versi
     return i32(len(data)) + data
 
 
+def hybrid_element(topic: str, partition: int, offset: int, version: int = 1) -> bytes:
+    """A split of a `HybridSource` whose second source is a `KafkaSource`; since version 1 it says if it is finished."""
+    wrapped = i32(1) + utf(f"{topic}-{partition}") + versioned(0, split(topic, partition, offset))
+    data = versioned(version, wrapped + (b"\0" if version else b""))
+    return i32(len(data)) + data
+
+
+def hybrid_enumerator(entries: Iterable[tuple[str, int, int]]) -> bytes:
+    """The coordinator's state of such a source, with the state of the `KafkaSource`'s enumerator."""
+    return i32(1) + versioned(0, i32(1) + enumerator(entries)[4:])
+
+
 def dynamic_enumerator(cluster: str, topic: str, version: int = 1, streams: int = 1) -> bytes:
     """A coordinator's state with its enumerator's: as many streams of one cluster, whose partition 0 is assigned.
 

@@ -1,4 +1,6 @@
-"""moto's S3 server behind a policy: `python -m support.policed_moto PORT TOLD`; TOLD is a file of what it refused.
+"""moto's S3 server behind a policy: `python -m support.policed_moto PORT TOLD [HOSTED]`.
+
+TOLD is a file of what it refused, HOSTED a second port at which buckets are named by the host only.
 
 S3 has a server of its own: that of all services looks through moto's folders, at every request, for the one that is
 meant. Only requests to STS go there, which are posted to the root.
@@ -8,16 +10,45 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from moto.server import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.serving import run_simple
+from werkzeug.serving import make_server, run_simple
 
 from support.bucket_policy import BucketPolicy, PolicedApplication
 
+_HOST = "store.localhost"
+_REFUSED = (
+    b"<Error><Code>SecondLevelDomainForbidden</Code>"
+    b"<Message>Please use virtual hosted style to access.</Message></Error>"
+)
 
-def main(port: str, refusals: str) -> None:
+
+@dataclass
+class HostedBuckets:
+    """WSGI application of S3 that refuses requests with a bucket in the path; `application` itself takes only such."""
+
+    application: Any
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        host = environ["HTTP_HOST"].partition(":")[0]
+        bucket = host.removesuffix(f".{_HOST}")
+        if bucket == host:
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start_response("403 Forbidden", [("Content-Length", str(len(_REFUSED)))])
+            return [_REFUSED]
+        for name in ("PATH_INFO", "RAW_URI", "REQUEST_URI"):
+            environ[name] = f"/{bucket}{environ[name]}"
+        environ["HTTP_HOST"] = f"127.0.0.1:{environ['SERVER_PORT']}"
+        answer: Iterable[bytes] = self.application(environ, start_response)
+        return answer
+
+
+def main(port: str, refusals: str, hosted: str | None = None) -> None:
     os.environ["MOTO_PORT"] = port
     s3, all_services = create_backend_app("s3"), DomainDispatcherApplication(create_backend_app)
 
@@ -26,6 +57,11 @@ def main(port: str, refusals: str) -> None:
         return (all_services if is_sts else s3)(environ, start_response)
 
     policed = PolicedApplication(moto, BucketPolicy(Path(refusals)))
+    if hosted is not None:
+        server = make_server(
+            "127.0.0.1", int(hosted), HostedBuckets(policed), threaded=True, request_handler=MotoRequestHandler
+        )
+        Thread(target=server.serve_forever, daemon=True).start()
     run_simple("127.0.0.1", int(port), policed, threaded=True, request_handler=MotoRequestHandler)
 
 

@@ -48,6 +48,8 @@ class S3Server:
     endpoint: str
     refusals: Path | None = None
     """File with the requests that the policy refused, one a line."""
+    hosted_endpoint: str = ""
+    """Address of the same server that refuses every request with a bucket in its path (`hosted_buckets`)."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -143,13 +145,14 @@ def closed_port() -> Iterator[int]:
 
 
 @contextmanager
-def s3_server() -> Iterator[S3Server]:
-    """A running server; it ends with the block."""
-    port = free_port()
+def s3_server(*, hosted: bool = False) -> Iterator[S3Server]:
+    """A running server; it ends with the block. If `hosted`, it has a `hosted_endpoint`, too."""
+    port, ports = free_port(), [str(free_port())] if hosted else []
     with TemporaryDirectory() as folder:
-        server = S3Server(f"http://127.0.0.1:{port}", Path(folder, "refused"))
+        hosted_endpoint = f"http://store.localhost:{ports[0]}" if hosted else ""
+        server = S3Server(f"http://127.0.0.1:{port}", Path(folder, "refused"), hosted_endpoint)
         process = subprocess.Popen(
-            [sys.executable, "-m", "support.policed_moto", str(port), str(server.refusals)],
+            [sys.executable, "-m", "support.policed_moto", str(port), str(server.refusals), *ports],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -59,6 +59,10 @@ imagePullSecrets:
 - name: AWS_ENDPOINT_URL
   value: {{ . | quote }}
 {{- end }}
+{{- with .Values.s3.addressingStyle }}
+- name: AWS_VIRTUAL_HOSTED_STYLE_REQUEST
+  value: {{ eq . "virtual" | quote }}
+{{- end }}
 {{- with .Values.s3.region }}
 - name: AWS_REGION
   value: {{ . | quote }}

@@ -33,6 +33,7 @@ _SETTINGS = {
     "CONFIGURATION": 'check endpoint_url and region_name in the extra of the connection that "Connection" names',
     "BUCKET": 'check the name of the bucket and the connection that "Connection" names',
     "CHECKSUMS": 'set request_checksum_calculation to "when_supported" in the config_kwargs of the connection\'s extra',
+    "HOSTED": 's3.addressing_style to "virtual" in the config_kwargs of the connection\'s extra',
     "PAYER": "requester_pays (the connection's service_config.s3)",
     "AWS_ENDPOINT_URL": "endpoint_url in the connection's extra",
     "AWS_REGION": "region_name in the connection's extra",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Param
 
 from rescale.airflow.filled_form import lines_of
-from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print, RunJar
+from rescale.airflow.flink.hand_overs import PATCHED, HandOver, PatchDeployment, Print, RunJar
 from rescale.airflow.form import Form, choice, lines, rescale_form
 from rescale.airflow.live_form import live_fields
 from rescale.flink_rest.client import SavepointFormat, Taking
@@ -93,7 +93,9 @@ def _job_fields() -> Form:
             "fails, or the plan is rejected, it is started again from its savepoint. A job with a `FlinkKafkaConsumer` "
             "loses its offsets if it is stopped with a savepoint: cancel it instead. With `checkpoint, then cancel`, "
             "the job's last checkpoint is the source, which Flink must keep on cancellation; the records after it are "
-            "processed again, as after a failure.",
+            "processed again, as after a failure. A job that runs on is taken back to its savepoint when it is started "
+            "from the result: it processes all later records again, and a sink that remembers ids of checkpoints (such "
+            "as Iceberg's) may skip commits.",
         ),
     }
 
@@ -120,9 +122,10 @@ def _hand_over_fields() -> Form:
         "deployment": Param(
             None,
             type=["null", "string"],
-            pattern="^[^/]+/[^/]+$",
+            pattern=PATCHED,
             title="FlinkDeployment",
-            description_md="To patch a FlinkDeployment: `namespace/name`.",
+            description_md="To patch a FlinkDeployment: `namespace/name`; a FlinkSessionJob: "
+            "`flinksessionjob/namespace/name`.",
         ),
     }
 
@@ -156,7 +159,7 @@ def _starting_fields() -> Form:
             type=["null", "string"],
             title="Connection to Kubernetes",
             section=_STARTING,
-            description_md="To patch a FlinkDeployment: the id of an Airflow connection. "
+            description_md="To patch a FlinkDeployment or a FlinkSessionJob: the id of an Airflow connection. "
             "Empty: the worker's own access.",
         ),
     }
@@ -190,8 +193,7 @@ def hand_over_of(params: Mapping[str, Any]) -> HandOver:
             params["flink_options"] or {},
         )
     if kind is HandOverKind.DEPLOYMENT:
-        namespace, _, name = _given(params, "deployment", kind).partition("/")
-        return PatchDeployment(namespace, name, params["kubernetes_connection"])
+        return PatchDeployment.named(_given(params, "deployment", kind), params["kubernetes_connection"])
     return Print()
 
 

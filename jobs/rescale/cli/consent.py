@@ -1,10 +1,12 @@
-"""Confirmation of a loss of state: the user sees what is lost, and has to agree."""
+"""Confirmation of what a run loses or may break: the user sees it, and has to agree."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from rescale.cli.output import Output
+from rescale.plan.mixed_maxima import mixed_maxima_sentence
 from rescale.report.pages.declared import declared_lines
 from rescale.snapshot.surgery import Surgery
 from rescale.text.errors import RequestError
@@ -15,12 +17,33 @@ def agree_to_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
     if yes or not (surgery.dropped or surgery.dropped_states):
         return
     lost = declared_lines(Surgery(dropped=surgery.dropped, dropped_states=surgery.dropped_states))
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        output.say("\n".join([*lost, "Lose this state? Type yes to agree:"]))
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return
-    raise RequestError(
-        "the run would lose state, and nobody has agreed to that; nothing was written",
-        found="; ".join(lost),
-        advice="if the state may be lost, add --yes",
-    )
+    if not _agrees(lost, "Lose this state?", output):
+        raise RequestError(
+            "the run would lose state, and nobody has agreed to that; nothing was written",
+            found="; ".join(lost),
+            advice="if the state may be lost, add --yes",
+        )
+
+
+def agree_to_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) -> None:
+    """Ask on a terminal whether operators may get different max parallelisms, unless `yes`, or `maxima` is empty.
+
+    Raises `RequestError` without an agreement.
+    """
+    if yes or not maxima:
+        return
+    sentence = mixed_maxima_sentence(maxima)
+    if not _agrees([sentence], "Is no such pair of operators chained?", output):
+        raise RequestError(
+            "the run would give operators different max parallelisms, and nobody has agreed to that; nothing was moved",
+            found=sentence,
+            advice="give all operators the same one; or, if none of them are chained to each other, add --yes",
+        )
+
+
+def _agrees(lines: Sequence[str], question: str, output: Output) -> bool:
+    """Return whether somebody at a terminal agrees to what the lines say."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    output.say("\n".join([*lines, f"{question} Type yes to agree:"]))
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

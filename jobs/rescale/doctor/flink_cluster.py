@@ -104,7 +104,8 @@ def _check_alignment(checks: CheckList, subject: str, tried: str, config: Checkp
         tried,
         "unaligned checkpoints",
         "a checkpoint with records in flight is refused",
-        "take a savepoint, or set execution.checkpointing.unaligned.enabled to false",
+        "take a savepoint; or set execution.checkpointing.aligned-checkpoint-timeout, so that most checkpoints are "
+        "aligned, or execution.checkpointing.unaligned.enabled to false",
     )
 
 

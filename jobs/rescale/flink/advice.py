@@ -12,6 +12,16 @@ state is asynchronous."""
 
 CANONICAL = f"{SAVEPOINT} and rescale that"
 MATERIALISED = f"start the job from this snapshot unchanged, then {SAVEPOINT}: it contains the state with all changes"
+LET_ALIGN = (
+    "if its checkpoints are unaligned, execution.checkpointing.aligned-checkpoint-timeout lets each of them be aligned "
+    "unless that takes longer"
+)
+NOTHING_IN_FLIGHT = (
+    "take a savepoint or an aligned checkpoint, which hold no records in flight. If the job no longer runs, start it "
+    f"from this checkpoint at its old parallelism first, and then take one; {LET_ALIGN}"
+)
+"""Flink aligns every savepoint (`CheckpointOptions.forConfig`)."""
+
 CANONICAL_RESULT = Advice("ask for a canonical result (", mention("format", "canonical"), ")")
 
 DIVISORS = "a max parallelism that divides the old one needs no hash of keys"

@@ -13,6 +13,11 @@ Shapes = Sequence[tuple[int, int]]
 MAX_PARALLELISM_OPTION = "pipeline.max-parallelism"
 """`PipelineOptions.MAX_PARALLELISM`."""
 
+RAN_ON = (
+    "if the job has run on since the snapshot, this start takes it back there: it processes all later records again, "
+    "and a sink that remembers ids of checkpoints (such as Iceberg's) may skip commits until they are reached again"
+)
+
 
 class Start(NamedTuple):
     """Start of a job from a snapshot; with a `max_parallelism` of None, the job and the snapshot determine it."""

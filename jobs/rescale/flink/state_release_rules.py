@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-from rescale.flink.advice import SAVEPOINT
+from rescale.flink.advice import NOTHING_IN_FLIGHT, SAVEPOINT
 from rescale.flink.kafka.consumer import OFFSETS_STATE
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.release_rules import Reason, Restores
@@ -79,7 +79,7 @@ _KINDS = {
     "records in flight": (
         "StreamElementSerializer",
         "the snapshot does not name their types",
-        "take a savepoint or an aligned checkpoint: both contain no records in flight",
+        NOTHING_IN_FLIGHT,
     ),
     "gone": (
         "KeyedBackendSerializationProxy",

@@ -20,6 +20,7 @@ from rescale.flink.serializers.user_serializer import UserSerializer
 from rescale.flink.slot import Slot
 from rescale.flink.start import Start, start_of
 from rescale.plan.continuation import ContinuedResult
+from rescale.plan.mixed_maxima import mixed_maxima
 from rescale.plan.new_streams import NewStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.snapshot.moves import Move
@@ -86,6 +87,11 @@ class Plan:
             [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
             [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],
         )
+
+    @property
+    def mixed_maxima(self) -> tuple[int, ...]:
+        """The new max parallelisms, if they differ, to which somebody has to agree (`mixed_maxima`)."""
+        return mixed_maxima((operator.max_parallelism, operator.new_max_parallelism) for operator in self.operators)
 
     @property
     def refers(self) -> bool:

@@ -36,9 +36,9 @@ from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.planning.streams.rekeyed_streams import plan_heap_timers, plan_rekeyed
 from rescale.planning.task_sizes import PART_SIZE, part_size_for
 from rescale.planning.warnings.databases import reference_warnings
+from rescale.planning.warnings.elements import element_warnings
 from rescale.planning.warnings.sinks import sink_warnings
 from rescale.planning.warnings.warnings import (
-    element_warnings,
     key_hash_warnings,
     request_warnings,
     surgery_warnings,

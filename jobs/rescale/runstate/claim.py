@@ -2,14 +2,16 @@
 
 A run writes the claim right after its plan, put only if absent, and the claim names the plan. A run of the same plan
 resumes; a run of another plan is refused before it writes a byte. A store that ignores the condition would let two
-runs mix, so the condition is tested here, before anything else is written.
+runs mix, so the condition is tried here on a probe, before anything else is written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,14 +19,14 @@ from rescale.plan.new_streams import CompactedRows, RekeyedRows
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import certificate_beside
 from rescale.runstate.documents import read_document, store_plan
-from rescale.runstate.places import Places, certificate_place, places_of, plan_in_name
+from rescale.runstate.places import Places, certificate_place, places_of, plan_in_name, probe_place
 from rescale.runstate.states import State, Transition, claimed_by, is_being_discarded, permit, state_of
 from rescale.runstate.territory import check_territory, take_documents
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
 from rescale.text.advice import Advice, command, mention
-from rescale.text.errors import RequestError, RescaleError, UnsupportedError
+from rescale.text.errors import LockedError, RequestError, RescaleError, UnsupportedError
 from rescale.text.names import quoted
 
 
@@ -41,20 +43,34 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     store_plan(plan)
     who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
     document = json.dumps({"plan": plan.digest, "source": plan.source, **who}, indent=1).encode()
-    if accept_unconditional:
-        if store.stat(place) is None:
+    if store.stat(place) is None:
+        if accept_unconditional:
             store.put(place, document)
-    elif store.put_if_absent(place, document) and not store.honours_conditions(place, document):
-        store.delete([place])
+        else:
+            _probe_conditions(store, plan.target)
+            store.put_if_absent(place, document)
+    permit(plan, Transition.ASK)
+
+
+def _probe_conditions(store: Store, target: str) -> None:
+    """Raise `UnsupportedError` if the store ignores conditions, as a probe beside the target shows.
+
+    Trying it on the claim itself could overwrite the claim of another run.
+    """
+    name = uuid.uuid4().hex
+    probe, data = probe_place(target, f"{name}-conditional"), name.encode()
+    honours = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
+    with suppress(LockedError):  # then it stays, as other leftovers do
+        store.delete([probe])
+    if not honours:
         raise UnsupportedError(
             "the store ignores the condition of a put-if-absent, so two runs could overwrite each other",
-            path=plan.target,
+            path=target,
             advice=Advice(
                 "use a store that honours If-None-Match; or make sure that no other run has this target, and use ",
                 mention("accept-unconditional-publish"),
             ),
         )
-    permit(plan, Transition.ASK)
 
 
 def refuse_taken(plan: Plan) -> None:

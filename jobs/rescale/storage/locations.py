@@ -1,4 +1,4 @@
-"""Locations as text: an absolute local path, or `s3://bucket/key`.
+"""Locations as text: an absolute local path, or `s3://bucket/key`, where an access point may stand for the bucket.
 
 Flink and people write the same location in several ways (`file:///a`, `s3a://b/k`, trailing slashes, `..`), so
 locations are normalised before they are compared. As in Flink's `Path`, slashes in a row count as one, and percent
@@ -18,6 +18,14 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _LOCAL_PATH = re.compile(r"(?://(?:localhost)?(?=/)|(?!//))(/.*)", re.DOTALL)
 _S3_SCHEMES = ("s3", "s3a", "s3p")
 _S3_PREFIX = "s3://"
+_ARN = "arn:"
+_ACCESS_POINT = re.compile(
+    r"(arn:[a-z-]+:s3(?::[a-z0-9-]*:\d+:|-outposts:[a-z0-9-]+:\d+:outpost[:/][\w-]+[:/])accesspoint[:/][\w.-]+)"
+    r"(?:/(.*))?",
+    re.DOTALL | re.ASCII,
+)
+"""ARN of an access point, which boto3 takes for a bucket, and the key behind it. Before the name, `:` means `/`."""
+
 _ELSEWHERE = "copy a whole savepoint that is elsewhere to one of these: its files are found there"
 _ADVICE = {
     "file": f"name the whole path; for a file of another machine: {_ELSEWHERE}",
@@ -46,9 +54,12 @@ def normalise(text: str) -> str:
     if scheme == "file" and (local := _LOCAL_PATH.fullmatch(rest)):
         return _clean(local[1])
     if scheme in _S3_SCHEMES and rest.startswith("//"):
+        if rest.startswith(f"//{_ARN}"):
+            return _access_point(text, rest[2:])
         bucket, _, key = rest[2:].partition("/")
-        named = "@" not in bucket and (":" not in bucket or bucket.startswith("arn:"))
-        if bucket and named:  # Hadoop once took keys in URIs; here, everybody who sees the plan would see them
+        if bucket and not {"@", ":"} & {
+            *bucket
+        }:  # Hadoop once took keys in URIs; everybody who sees the plan sees them
             return _s3(bucket, key)
     raise RequestError(
         f"not a location that Rescale can read: {text!r}",
@@ -82,8 +93,11 @@ def is_s3(uri: str) -> bool:
 
 
 def split_s3(uri: str) -> tuple[str, str]:
-    """Return (bucket, key)."""
-    bucket, _, key = uri.removeprefix(_S3_PREFIX).partition("/")
+    """Return (bucket, key); the bucket may be the ARN of an access point."""
+    path = uri.removeprefix(_S3_PREFIX)
+    if (match := _ACCESS_POINT.fullmatch(path)) is not None:
+        return match[1], match[2] or ""
+    bucket, _, key = path.partition("/")
     return bucket, key
 
 
@@ -116,6 +130,21 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _access_point(text: str, path: str) -> str:
+    """Return the location of a key behind an access point, whose ARN is spelt as AWS prints it."""
+    match = _ACCESS_POINT.fullmatch(path)
+    if match is None:
+        raise RequestError(
+            f"not the ARN of an access point: {text!r}",
+            expected="s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/key",
+            found=text,
+            advice="name the access point as AWS prints it, with a / between its name and the key; for a bucket, "
+            "write s3://bucket/key",
+        )
+    fields = match[1].split(":", 5)
+    return _s3(":".join((*fields[:5], fields[5].replace(":", "/"))), match[2] or "")
 
 
 def _s3(bucket: str, key: str) -> str:

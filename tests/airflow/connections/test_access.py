@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from rescale.airflow.connections.access import DRIVER_POD, s3_store_of, storage_access
+from rescale.storage.s3.s3_advice import ADDRESSING
 from rescale.text.errors import RequestError, StoreError
+from support.hosted_buckets import hosted_buckets
 from support.s3 import S3Server
 
 _ROLE = "arn:aws:iam::123456789012:role/rescale"
@@ -166,6 +168,25 @@ def test_what_a_client_does_about_checksums_is_handed_on(s3: S3Server, monkeypat
         assert os.environ["AWS_RESPONSE_CHECKSUM_VALIDATION"] == "when_required"
 
 
+@pytest.mark.parametrize(("style", "variable"), [("virtual", "true"), ("path", "false"), ("auto", None)])
+def test_the_addressing_style_is_handed_on(
+    style: str, variable: str | None, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = of_server(s3, config_kwargs={"s3": {"addressing_style": style}})
+    connect(monkeypatch, login="a", password="b", extra=extra)
+    with storage_access("state"):
+        assert os.environ.get(ADDRESSING) == variable
+
+
+def test_a_process_that_serves_many_uses_the_connection_s_addressing_style(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hosted_buckets(monkeypatch) as server:
+        bucket = server.new_bucket("hosted")
+        server.client().put_object(Bucket=bucket, Key="key", Body=b"1234")
+        extra = {"endpoint_url": server.hosted_endpoint, "config_kwargs": {"s3": {"addressing_style": "virtual"}}}
+        connect(monkeypatch, login="a", password="b", extra=extra)
+        assert s3_store_of("state").read(f"s3://{bucket}/key", 0, 4) == b"1234"
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -176,6 +197,14 @@ def test_what_a_client_does_about_checksums_is_handed_on(s3: S3Server, monkeypat
             "'state': config_kwargs.proxies",
         ),
         ({"extra": {"config_kwargs": {"s3": "path"}}}, "a setting of the connection 'state': config_kwargs.s3"),
+        (
+            {"extra": {"config_kwargs": {"s3": {"addressing_style": "host"}}}},
+            "'state': config_kwargs.s3.addressing_style",
+        ),
+        (
+            {"extra": {"config_kwargs": {"s3": {"use_accelerate_endpoint": True}}}},
+            "'state': config_kwargs.s3.use_accelerate_endpoint",
+        ),
         ({"extra": {"service_config": ["s3"]}}, "a setting of the connection 'state': service_config"),
         ({"extra": {"service_config": {"sts": "here"}}}, "'state': service_config.sts"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -9,18 +10,24 @@ from unittest.mock import Mock
 import pytest
 from kubernetes.client import ApiException
 
-from rescale.airflow.flink import deployment
-from rescale.airflow.flink.hand_overs import PatchDeployment
+from rescale.airflow.flink import deployment, stopping
+from rescale.airflow.flink.hand_overs import PatchDeployment, RunJar
 from rescale.airflow.flink.starting import check_hand_over
-from rescale.text.errors import RequestError
+from rescale.flink_rest.client import Taking
+from rescale.flink_rest.running_job import JobLine
+from rescale.text.errors import RequestError, StoreError
 
 WHERE = PatchDeployment("flink", "clicks")
 
 
 @pytest.fixture
-def patch(monkeypatch: pytest.MonkeyPatch) -> Mock:
+def resource() -> dict[str, Any]:
+    return {"spec": {"job": {"parallelism": 2}}}
+
+
+@pytest.fixture
+def patch(resource: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Return the mock that takes the request to Kubernetes to patch a FlinkDeployment."""
-    resource: dict[str, Any] = {"spec": {"job": {"parallelism": 2}}}
     patch = Mock(return_value=resource)
     api = SimpleNamespace(get_namespaced_custom_object=lambda *_: resource, patch_namespaced_custom_object=patch)
     monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
@@ -38,3 +45,75 @@ def test_to_find_that_out_changes_nothing(patch: Mock) -> None:
     check_hand_over(WHERE)
     (called,) = patch.call_args_list
     assert (called.args[-1], called.kwargs["dry_run"]) == ({}, "All")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"job.autoscaler.enabled": "true"},
+        {"job": {"autoscaler": {"enabled": True}}},
+        {"job": {"autoscaler.enabled": "True"}},
+    ],
+)
+def test_an_autoscaler_is_named_before_anything_is_stopped(
+    options: dict[str, Any], resource: dict[str, Any], patch: Mock, caplog: pytest.LogCaptureFixture
+) -> None:
+    check_hand_over(WHERE)
+    assert "Flink's operator scales this job" not in caplog.text
+    resource["spec"]["flinkConfiguration"] = options
+    check_hand_over(WHERE)
+    assert "Flink's operator scales this job (job.autoscaler.enabled)" in caplog.text
+    assert deployment.read_deployment(WHERE).autoscaled
+    assert patch.called
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 1), (4, 5)])
+def test_what_the_autoscaler_remembers_is_reset(
+    before: int | None, after: int, resource: dict[str, Any], patch: Mock
+) -> None:
+    resource["spec"]["job"]["autoscalerResetNonce"] = before
+    deployment.redeploy(WHERE, deployment.Wanted("s3://b/savepoint", 4, None))
+    assert patch.call_args.args[-1]["spec"]["job"]["autoscalerResetNonce"] == after
+
+
+def test_vertices_with_a_parallelism_of_their_own_are_refused(resource: dict[str, Any], patch: Mock) -> None:
+    resource["spec"]["flinkConfiguration"] = {"pipeline": {"jobvertex-parallelism-overrides": "ab:2"}}
+    with pytest.raises(RequestError, match="sets the parallelism of single vertices") as caught:
+        check_hand_over(WHERE)
+    assert "pipeline.jobvertex-parallelism-overrides: ab:2" in str(caught.value.found)
+    assert all(call.kwargs.get("dry_run") == "All" for call in patch.call_args_list)
+
+
+def test_a_session_job_is_patched_as_a_deployment_is(patch: Mock) -> None:
+    where = PatchDeployment.named("flinksessionjob/flink/clicks", None)
+    assert (where.namespace, where.name, where.place) == ("flink", "clicks", "flinksessionjob/flink/clicks")
+    check_hand_over(where)
+    assert patch.call_args.args[:-1] == ("flink.apache.org", "v1beta1", "flink", "flinksessionjobs", "clicks")
+    deployment.redeploy(where, deployment.Wanted("s3://b/savepoint", 4, None))
+    assert patch.call_args.args[-1]["spec"]["job"]["initialSavepointPath"] == "s3://b/savepoint"
+    patch.side_effect = ApiException(403, "Forbidden")
+    with pytest.raises(RequestError, match="refuses to patch the FlinkSessionJob") as caught:
+        check_hand_over(where)
+    assert "the right to patch flinksessionjobs" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("job_id", "is_refused"),
+    [
+        ("000000003a7bd3e20000000000000001", True),
+        ("ffffffffbd3e21c00000000000000012", True),
+        ("00000000000000000000000000000000", False),  # of an application with high availability
+        ("000000003a7bd3e20000000000000000", False),  # likewise, since Flink 1.19
+        ("3a7bd3e21c0d4e5f60718293a4b5c6d7", False),
+    ],
+)
+def test_a_session_job_of_the_operator_is_not_started_by_a_jar(
+    job_id: str, is_refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = JobLine(job_id, "clicks", "RUNNING")
+    cluster = SimpleNamespace(address="http://flink", jobs=lambda: [line], job=lambda _: None)
+    monkeypatch.setattr(stopping, "open_flink", lambda _: nullcontext(cluster))
+    monkeypatch.setattr(stopping, "check_hand_over", lambda _: None)
+    expected = (RequestError, "manages the job as a FlinkSessionJob") if is_refused else (StoreError, "is not running")
+    with pytest.raises(expected[0], match=expected[1]):
+        stopping.look_at_job("flink", "clicks", Taking.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))

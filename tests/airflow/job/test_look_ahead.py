@@ -349,3 +349,13 @@ def test_without_a_checkpoint_the_plan_alone_decides(caplog: pytest.LogCaptureFi
     unread = UnreadableCheckpoint("the latest checkpoint cannot be read: there is no snapshot", "/state/chk-7")
     assert look_ahead(job_of(opened("2-clicks")), NOBODY["drop"], unread) is False
     assert "there is no snapshot (/state/chk-7)" in caplog.text
+
+
+def test_different_max_parallelisms_need_an_approval_before_the_job_is_stopped() -> None:
+    snapshot = opened("2-clicks")
+    request = asked([], ["visits=64"])
+    with pytest.raises(RequestError, match=r"without an approval .*was not stopped") as caught:
+        look_ahead(job_of(snapshot), request, snapshot, is_approved=False)
+    assert "Flink restores all operators of a chain" in str(caught.value.found)
+    assert look_ahead(job_of(snapshot), request, snapshot, is_approved=True) is False
+    assert look_ahead(job_of(snapshot), asked([], ["64"]), snapshot, is_approved=False) is False

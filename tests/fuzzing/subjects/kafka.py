@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fuzzing.subject import Subject
 from rescale.flink.kafka.consumer import read_consumer_element
 from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic_split
+from rescale.flink.kafka.hybrid_source import is_hybrid_enumerator, is_hybrid_split
 from rescale.flink.kafka.source import UnknownVersionError, read_enumerator, read_reader_element, read_split
 from rescale.flink.metadata.handles import InlineStream
 from rescale.snapshot.opening import open_snapshot
@@ -15,6 +16,8 @@ from support.kafka_state import (
     dynamic_element,
     dynamic_enumerator,
     enumerator,
+    hybrid_element,
+    hybrid_enumerator,
     reader_element,
 )
 from support.snapshots import FIXTURES, content
@@ -26,6 +29,8 @@ def _seeds() -> Iterator[bytes]:
     yield bytes((_SPLIT,)) + reader_element("topic", 3, 17, 99)
     yield bytes((_SPLIT,)) + dynamic_element("cluster", "topic", 0, 5)
     yield bytes((_ENUMERATOR,)) + enumerator([("topic", 0, 0), ("other", 1, 1)])
+    yield bytes((_SPLIT,)) + hybrid_element("topic", 0, 5)
+    yield bytes((_ENUMERATOR,)) + hybrid_enumerator([("topic", 0, 0)])
     yield bytes((_ENUMERATOR,)) + dynamic_enumerator("cluster", "topic", 2)
     yield bytes((_CONSUMER,)) + consumer_element("topic", 1, 77)
     yield bytes((_CONSUMER,)) + consumer_element("a" * 70, 1, 77)
@@ -47,12 +52,14 @@ def _look(data: bytes) -> None:
     if kind == _SPLIT:
         split = read_reader_element(data)
         is_dynamic_split(split)
+        is_hybrid_split(split)
         try:
             assert read_split(split).partition.topic is not None
         except UnknownVersionError:
             return
     elif kind == _ENUMERATOR:
         is_dynamic_enumerator(data)
+        is_hybrid_enumerator(data)
         try:
             enumerator = read_enumerator(data)
         except UnknownVersionError:

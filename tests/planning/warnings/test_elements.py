@@ -21,3 +21,42 @@ def test_the_compactor_of_a_sql_table_needs_an_element_in_every_subtask(
     request = make_request("/source", "/target", [str(parallelism)])
     warnings = "\n".join(make_plan(snapshot(operator("compact", elements=elements)), request).warnings)
     assert (f"an element of expired-files in every subtask, and there are 2 for {parallelism}" in warnings) is is_said
+
+
+@pytest.mark.parametrize(
+    ("elements", "parallelism", "is_said"),
+    [
+        ((1, 1), 4, True),
+        ((1, 1), 2, False),
+        ((1, 1), 1, False),
+        ((3, 1), 4, False),
+        ((2, 0), 4, False),
+        ((2, 1), 4, True),
+    ],
+)
+def test_some_subtasks_would_start_without_an_element_that_each_had(
+    elements: tuple[int, int], parallelism: int, is_said: bool
+) -> None:
+    assert ("writer_raw_states has" in _warnings(elements, "writer_raw_states", parallelism)) is is_said
+
+
+@pytest.mark.parametrize("mode", [DistributionMode.UNION, DistributionMode.BROADCAST])
+def test_every_subtask_gets_all_elements_of_other_states(mode: DistributionMode) -> None:
+    assert "start with none" not in _warnings((1, 1), "writer_raw_states", 4, mode)
+
+
+@pytest.mark.parametrize("state", ["SourceReaderState", "streaming_committer_raw_states"])
+def test_readers_and_committers_start_without_an_element(state: str) -> None:
+    assert "start with none" not in _warnings((1, 1), state, 4)
+
+
+def _warnings(
+    elements: tuple[int, ...],
+    state: str,
+    parallelism: int,
+    mode: DistributionMode = DistributionMode.SPLIT_DISTRIBUTE,
+) -> str:
+    """The warnings of a plan for an operator whose subtasks have so many elements of a state."""
+    streams = tuple(element_stream(i, {state: (mode, number)}, b"head") for i, number in enumerate(elements))
+    request = make_request("/source", "/target", [str(parallelism)])
+    return "\n".join(make_plan(snapshot(operator("writer", elements=streams)), request).warnings)

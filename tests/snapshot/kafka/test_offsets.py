@@ -13,6 +13,8 @@ import pytest
 from rescale.flink.kafka.position import StartAt, owner
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
 from rescale.planning.planner import make_plan
+from rescale.planning.request.kafka_changes import with_kafka
+from rescale.planning.request.kafka_offsets import KafkaRequest, parse_offsets
 from rescale.planning.request.request import make_request
 from rescale.report.documents import Inspection, KafkaPartition, PlanDocument
 from rescale.report.pages.inspection import inspection, inspection_text
@@ -24,12 +26,16 @@ from rescale.snapshot.kafka.audit import audit, spread
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Snapshot
+from rescale.snapshot.surgery import NO_SURGERY
+from rescale.text.errors import RequestError
 from support.kafka_state import (
     NO_STOP,
     consumer_element,
     dynamic_element,
     dynamic_enumerator,
     enumerator,
+    hybrid_element,
+    hybrid_enumerator,
     reader_element,
     split,
     versioned,
@@ -231,6 +237,51 @@ def test_a_source_of_several_clusters_is_said_not_to_be_read(readers: list[list[
 )
 def test_what_looks_a_little_like_one_is_left_alone(readers: list[list[bytes]], coordinator: bytes) -> None:
     assert kafka_offsets(source(readers, coordinator)) == ()
+
+
+@pytest.mark.parametrize(
+    ("readers", "coordinator"),
+    [
+        ([[]], hybrid_enumerator([("orders", 0, 0)])),
+        ([[hybrid_element("orders", 0, 5)]], hybrid_enumerator([("orders", 0, 0)])),
+        ([[], [hybrid_element("orders", 0, 5)]], i32(1) + versioned(3, b"of a later release")),
+        ([[], [hybrid_element("orders", 0, 5, version=0)]], i32(1) + versioned(0, i32(1) + versioned(2, b"unknown"))),
+    ],
+)
+def test_kafka_in_a_hybrid_source_is_said_not_to_be_read(readers: list[list[bytes]], coordinator: bytes) -> None:
+    of = source(readers, coordinator)
+    kafka = kafka_offsets(of)
+    assert [offsets.kind for offsets in kafka] == [KafkaKind.HYBRID]
+    assert names(of) == ["kafka-not-read"]
+    assert any("HybridSource" in warning for warning in inspection(of, kafka).warnings)
+
+
+@pytest.mark.parametrize(
+    ("readers", "coordinator"),
+    [
+        ([[]], hybrid_enumerator([])),
+        ([[hybrid_element("no name of a topic", 0, 5)]], i32(1) + versioned(3, b"of another system")),
+        ([[hybrid_element("orders", 0, 5, version=2)]], i32(1) + versioned(3, b"of another system")),
+    ],
+)
+def test_a_hybrid_source_that_does_not_read_kafka_yet_is_left_alone(
+    readers: list[list[bytes]], coordinator: bytes
+) -> None:
+    assert kafka_offsets(source(readers, coordinator)) == ()
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "kind"),
+    [
+        (dynamic_enumerator("east", "orders"), "DynamicKafkaSource"),
+        (hybrid_enumerator([("orders", 0, 0)]), "HybridSource"),
+    ],
+)
+def test_a_request_for_offsets_that_are_not_read_says_so(coordinator: bytes, kind: str) -> None:
+    request = KafkaRequest(offsets=parse_offsets("topic,partition,offset\norders,0,5"))
+    with pytest.raises(RequestError) as caught:
+        with_kafka(NO_SURGERY, source([[]], coordinator), request)
+    assert f"the offsets of orders ({kind}) are not read" in (caught.value.advice or "")
 
 
 def test_what_is_not_read_is_said() -> None:

@@ -121,12 +121,7 @@ def s3_store_of(connection_id: str) -> Store:
     hook = AwsBaseHook(aws_conn_id=connection_id, client_type="s3")
     try:
         with translated(connection_id):
-            own = hook.conn_config.get_service_endpoint_url("s3") is not None
-            config = Config(
-                s3={"addressing_style": "path"} if own else None,
-                connect_timeout=CONNECT_SECONDS,
-                read_timeout=READ_SECONDS,
-            ).merge(hook.config)
+            config = Config(connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS).merge(hook.config)
             client = hook.get_client_type(hook.region_name, config)
         ObjectSettings.read({**os.environ, **settings}).apply(client)
         limit_silence(client)
@@ -257,10 +252,25 @@ def _client(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
             variables |= {f"{scheme.upper()}_PROXY": url for scheme, url in proxies.items()}
         elif name in _CHECKSUMS:
             variables[f"AWS_{name.upper()}"] = value
-        elif name == "s3" and value in ({}, {"addressing_style": "auto"}, {"addressing_style": "path"}):
-            continue  # Rescale does so anyway
+        elif name == "s3":
+            variables |= _addressing(connection_id, _fields(connection_id, "config_kwargs.s3", value))
         elif (name, value) != ("signature_version", "s3v4") and name not in _IGNORED_SETTINGS:
             raise _unsupported(connection_id, f"config_kwargs.{name}", "a setting that the steps support", value)
+    return variables
+
+
+def _addressing(connection_id: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the addressing style as a variable; boto3 does what `auto` means if there is none."""
+    from rescale.storage.s3.s3_advice import ADDRESSING
+
+    styles: dict[Any, dict[str, str]] = {"auto": {}, "virtual": {ADDRESSING: "true"}, "path": {ADDRESSING: "false"}}
+    variables: dict[str, str] = {}
+    for name, value in settings.items():
+        if name != "addressing_style":
+            raise _unsupported(connection_id, f"config_kwargs.s3.{name}", "addressing_style", name)
+        if value not in styles:
+            raise _unsupported(connection_id, "config_kwargs.s3.addressing_style", "virtual, path or auto", value)
+        variables |= styles[value]
     return variables
 
 

@@ -1,9 +1,13 @@
-"""Read a `FlinkDeployment`, and patch it so that Flink's Kubernetes operator starts the job from a snapshot.
+"""Read a `FlinkDeployment` or a `FlinkSessionJob`, and patch it: Flink's operator then starts the job from a snapshot.
 
 When `spec.job.savepointRedeployNonce` changes, the operator redeploys the job from `spec.job.initialSavepointPath`,
 whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A merge patch changes these two fields,
 the job's parallelism and state, and the option for the max parallelism, so the rights to get and patch are enough. A
 specification that is already as desired is not patched again, unless the operator has given it up.
+
+The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. Another
+`spec.job.autoscalerResetNonce` makes it forget them; releases before 1.10 do not know that field, and Kubernetes drops
+it.
 """
 
 from __future__ import annotations
@@ -21,9 +25,13 @@ from rescale.flink.start import MAX_PARALLELISM_OPTION
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 _KIND = ("flink.apache.org", "v1beta1")
-_PLURAL = "flinkdeployments"
+_PLURALS = {"FlinkDeployment": "flinkdeployments", "FlinkSessionJob": "flinksessionjobs"}
 _GIVEN_UP = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
+
+_AUTOSCALER = "job.autoscaler.enabled"
+_OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
+"""`PipelineOptions.PARALLELISM_OVERRIDES`."""
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +45,11 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Deployment(msgspec.Struct, frozen=True):
-    """State of the resource. `nonce` is the desired redeployment, `reconciled` the one that the operator acted on."""
+    """State of the resource. `nonce` is the desired redeployment, `reconciled` the one that the operator acted on.
+
+    `autoscaled` tells whether the resource lets the operator scale the job, `reset` is the nonce of the last reset of
+    what the autoscaler remembers.
+    """
 
     fields: Wanted
     suspended: bool
@@ -47,6 +59,8 @@ class Deployment(msgspec.Struct, frozen=True):
     job_state: str | None
     lifecycle: str | None
     error: str | None
+    autoscaled: bool
+    reset: int | None
 
 
 def read_deployment(where: PatchDeployment) -> Deployment:
@@ -58,7 +72,8 @@ def read_deployment(where: PatchDeployment) -> Deployment:
         raise RequestError(
             "the FlinkDeployment is a session cluster, which has no job of its own",
             path=_place(where),
-            advice="hand over by a jar instead, or name a FlinkDeployment in application mode",
+            advice="hand over by a jar instead; or name a FlinkDeployment in application mode, or the job's "
+            "FlinkSessionJob (flinksessionjob/namespace/name)",
         )
     return Deployment(
         Wanted(job.get("initialSavepointPath"), job.get("parallelism"), _max_parallelism(where, spec)),
@@ -69,12 +84,28 @@ def read_deployment(where: PatchDeployment) -> Deployment:
         job_status.get("state"),
         status.get("lifecycleState"),
         status.get("error"),
+        str(_option(spec, _AUTOSCALER)).lower() == "true",
+        job.get("autoscalerResetNonce"),
     )
 
 
 def check_patch(where: PatchDeployment) -> None:
-    """Raise `RequestError` if the resource may not be patched. Changes nothing (a dry run)."""
-    _patch(where, {}, dry_run="All")
+    """Raise `RequestError` if the resource may not be patched, or fixes vertices. Changes nothing (a dry run)."""
+    resource = _patch(where, {}, dry_run="All")
+    if (overrides := _option(resource["spec"], _OVERRIDES)) is not None:
+        raise RequestError(
+            f"the {where.resource} sets the parallelism of single vertices, which would outlive the rescale",
+            path=_place(where),
+            found=f"{_OVERRIDES}: {overrides}",
+            advice="remove that option from its flinkConfiguration",
+        )
+    if str(_option(resource["spec"], _AUTOSCALER)).lower() == "true":
+        log.warning(
+            "Flink's operator scales this job (%s). The hand-over makes it forget its decisions so far "
+            "(autoscalerResetNonce, from release 1.10 of the operator on), so that the job starts in the shape of the "
+            "plan; then it may change the parallelism again",
+            _AUTOSCALER,
+        )
 
 
 def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
@@ -88,6 +119,7 @@ def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
         "initialSavepointPath": wanted.snapshot,
         "parallelism": wanted.parallelism,
         "savepointRedeployNonce": nonce,
+        "autoscalerResetNonce": (current.reset or 0) + 1,
         "state": "running",
     }
     _patch(where, {"spec": {"job": job, "flinkConfiguration": {MAX_PARALLELISM_OPTION: wanted.max_parallelism}}})
@@ -102,7 +134,7 @@ def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
     current = read_deployment(where)
     if current.nonce != nonce:
         raise RescaleError(
-            "somebody else has redeployed the FlinkDeployment",
+            f"somebody else has redeployed the {where.resource}",
             path=_place(where),
             expected=f"savepointRedeployNonce {nonce}",
             found=current.nonce,
@@ -122,13 +154,31 @@ def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
     return current.job_state in ("RUNNING", "FINISHED")
 
 
+def _option(spec: dict[str, Any], name: str) -> Any:
+    """Return an option of the specification, whether its name is flat or nested; None without it."""
+
+    def find(options: Any, name: str) -> Any:
+        if not isinstance(options, dict):
+            return None
+        if name in options:
+            return options[name]
+        nested = (
+            find(value, name.removeprefix(f"{section}."))
+            for section, value in options.items()
+            if name.startswith(f"{section}.")
+        )
+        return next((value for value in nested if value is not None), None)
+
+    return find(spec.get("flinkConfiguration"), name)
+
+
 def _max_parallelism(where: PatchDeployment, spec: dict[str, Any]) -> str | None:
     """Return the option for the max parallelism as text, even if the resource has a number."""
     options = spec.get("flinkConfiguration") or {}
     section, _, name = MAX_PARALLELISM_OPTION.partition(".")
     if name in (options.get(section) or {}):
         raise RequestError(
-            "the FlinkDeployment nests the option for the max parallelism, so a patch would set it twice",
+            f"the {where.resource} nests the option for the max parallelism, so a patch would set it twice",
             path=_place(where),
             expected=f"flinkConfiguration with the flat key {MAX_PARALLELISM_OPTION!r}",
             found=f"{name!r} nested below {section!r}",
@@ -147,16 +197,17 @@ def _reconciled_nonce(status: dict[str, Any]) -> int | None:
     return nonce
 
 
-def _patch(where: PatchDeployment, patch: dict[str, Any], **more: str) -> None:
+def _patch(where: PatchDeployment, patch: dict[str, Any], **more: str) -> dict[str, Any]:
     more["_content_type"] = "application/merge-patch+json"
-    _call(where, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
+    return _call(where, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
 
 
 def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], Any]) -> dict[str, Any]:
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
-    place = (*_KIND, where.namespace, _PLURAL, where.name)
+    plural = _PLURALS[where.resource]
+    place = (*_KIND, where.namespace, plural, where.name)
     try:
         document: dict[str, Any] = function(open_kubernetes(where.connection), place)
     except HTTPError as error:
@@ -166,11 +217,11 @@ def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str,
         if error.status in (409, 429) or error.status >= 500:
             raise StoreError("Kubernetes has a temporary problem", path=_place(where), found=status) from None
         advice = {
-            403: f"give the service account the right to {verb} {_PLURAL} in this namespace",
+            403: f"give the service account the right to {verb} {plural} in this namespace",
             404: "check namespace and name, and whether Flink's Kubernetes operator is installed",
         }
         raise RequestError(
-            f"Kubernetes refuses to {verb} the FlinkDeployment",
+            f"Kubernetes refuses to {verb} the {where.resource}",
             path=_place(where),
             found=status,
             advice=advice.get(error.status),

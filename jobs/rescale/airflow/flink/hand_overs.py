@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from rescale.text.errors import RequestError
+
+_SESSION_JOB = "flinksessionjob/"
+
+PATCHED = f"^({_SESSION_JOB})?[^/]+/[^/]+$"
+"""Pattern of the name of a resource in forms: `namespace/name` of a FlinkDeployment, or of a FlinkSessionJob."""
 
 
 class Print(msgspec.Struct, frozen=True, tag="print", tag_field="kind"):
@@ -29,14 +34,27 @@ class RunJar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="jar",
 
 
 class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="deployment", tag_field="kind"):
-    """Patch a `FlinkDeployment` in application mode, from which Flink's Kubernetes operator starts the job.
+    """Patch a resource of Flink's Kubernetes operator, from which it starts the job.
 
+    That is a `FlinkDeployment` in application mode, or a `FlinkSessionJob`; the patched fields are the same.
     `connection` is the id of an Airflow connection to Kubernetes; None for the worker's own access.
     """
 
     namespace: str
     name: str
     connection: str | None = None
+    resource: Literal["FlinkDeployment", "FlinkSessionJob"] = "FlinkDeployment"
+
+    @staticmethod
+    def named(text: str, connection: str | None) -> PatchDeployment:
+        """Return the hand-over to the resource that a form names; `text` matches `PATCHED`."""
+        *session_job, namespace, name = text.split("/")
+        return PatchDeployment(namespace, name, connection, "FlinkSessionJob" if session_job else "FlinkDeployment")
+
+    @property
+    def place(self) -> str:
+        """Name of the resource, as forms have it."""
+        return f"{_SESSION_JOB if self.resource == 'FlinkSessionJob' else ''}{self.namespace}/{self.name}"
 
 
 HandOver = Print | RunJar | PatchDeployment

@@ -100,7 +100,8 @@ def take_source(flink: Flink, job_id: str, checkpoints: str) -> None:
         path=checkpoints,
         expected="a checkpoint without them",
         found=f"records in flight in each of {_ATTEMPTS} checkpoints",
-        advice=f"{_TAKE_A_SAVEPOINT}, which never holds any; or set execution.checkpointing.unaligned.enabled to false",
+        advice=f"{_TAKE_A_SAVEPOINT}, which never holds any; or set "
+        "execution.checkpointing.aligned-checkpoint-timeout, so that a checkpoint is aligned unless that takes longer",
     )
 
 

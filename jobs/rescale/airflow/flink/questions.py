@@ -144,12 +144,12 @@ class DeploymentRuns(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def waits_for(self) -> str:
-        return f"the FlinkDeployment {self.where.namespace}/{self.where.name} to run"
+        return f"the {self.where.resource} {self.where.namespace}/{self.where.name} to run"
 
     def ask(self) -> Answer | None:
         if not is_redeployed(self.where, self.nonce):
             return None
-        return {"deployment": f"{self.where.namespace}/{self.where.name}", "nonce": self.nonce}
+        return {"deployment": self.where.place, "nonce": self.nonce}
 
 
 Question = SavepointTaken | CheckpointTaken | JobEnded | JobRuns | DeploymentRuns
@@ -165,7 +165,8 @@ def describe_answer(answer: Answer) -> str:
         case {"restored_from": snapshot, "job": job, "parallelism": parallelism}:
             return f"job {job} runs with parallelism {parallelism}, restored from {snapshot}"
         case {"deployment": deployment}:
-            return f"the FlinkDeployment {deployment} runs"
+            where = PatchDeployment.named(deployment, None)
+            return f"the {where.resource} {where.namespace}/{where.name} runs"
         case {"start": command}:
             return f"start the job by hand: {command}"
         case {"job": job}:

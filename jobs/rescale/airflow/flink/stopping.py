@@ -9,6 +9,7 @@ ended.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
@@ -17,7 +18,7 @@ import msgspec
 
 from rescale.airflow.flink.deployment import Wanted, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print
+from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.questions import (
     Answer,
@@ -38,6 +39,10 @@ log = logging.getLogger(__name__)
 
 CANCELLING = "CANCELLING"
 """State of a job that has been asked to end, and has not yet."""
+
+_SESSION_JOB_ID = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
+"""Id of a job that Flink's operator has submitted for a FlinkSessionJob: a Java hash code as a long, and the generation
+of the resource (`FlinkUtils.generateSessionJobFixedJobID`)."""
 
 _MAX_SAVEPOINTS = 20
 """Most savepoints that a run may begin. Every check asks Flink for each of them."""
@@ -121,6 +126,14 @@ def look_at_job(
                 found=f"{job}: {line.state}",
                 advice="give the name of the job: it gets a new id whenever it is started",
             )
+        if isinstance(hand_over, RunJar) and _SESSION_JOB_ID.fullmatch(line.job_id):
+            raise RequestError(
+                "Flink's operator manages the job as a FlinkSessionJob, and would start it again beside the one that a "
+                "jar starts",
+                path=cluster.address,
+                found=f"{line.name} ({line.job_id}), an id that the operator gives",
+                advice='clear "Jar", and name the resource under "FlinkDeployment": flinksessionjob/namespace/name',
+            )
         details = cluster.job(line.job_id)
         if details is None or line.state != "RUNNING":
             raise StoreError("the job is not running at the moment", path=cluster.address, found=line.state)
@@ -163,7 +176,7 @@ def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
     deployment = read_deployment(where)
     if deployment.job_id not in (None, before.job_id):
         raise RequestError(
-            "the FlinkDeployment runs another job",
+            f"the {where.resource} runs another job",
             path=f"{where.namespace}/{where.name}",
             expected=f"job {before.job_id}",
             found=deployment.job_id,

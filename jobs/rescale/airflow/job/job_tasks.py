@@ -29,6 +29,7 @@ from rescale.airflow.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.live_form import LiveRequest, live_request_of
 from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
+from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
@@ -43,6 +44,7 @@ from rescale.airflow.steps.earlier_tasks import (
 )
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.airflow.steps.retries import task_errors
+from rescale.flink.start import RAN_ON
 from rescale.flink_rest.client import Flink, SavepointFormat, Taking
 from rescale.storage.locations import join
 from rescale.text.advice import Advice, command
@@ -109,6 +111,7 @@ def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
 def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.job.followable import refuse_what_cannot_be_followed
+    from rescale.airflow.job.jar_plan import refuse_unknown_vertices
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
     from rescale.airflow.job.latest_checkpoint import latest_checkpoint
     from rescale.airflow.job.look_ahead import look_ahead
@@ -132,8 +135,10 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
             if has_shape(job, request):
                 skip_task(_nothing_to_do(job))
             latest = latest_checkpoint(flink, job, request)
-            if look_ahead(job, request, latest):
+            is_approved = params["require_approval"] or settings().approval.required.always
+            if look_ahead(job, request, latest, is_approved=is_approved):
                 skip_task(_nothing_to_do(job))
+            refuse_unknown_vertices(hand_over, latest, request.parallelism.get("", before.parallelism))
             if live is not None:
                 refuse_what_cannot_be_followed(flink, job, request, latest)
             if taking is Taking.CHECKPOINT:
@@ -233,7 +238,7 @@ def _job_clause(ti: Any) -> str:
     before, back = looked["before"], ti.xcom_pull(task_ids=GO_BACK)
     name = f"the job {before['name']!r}"
     if before["taking"] == Taking.RUN_ON:
-        return f"{name} still runs"
+        return f"{name} still runs: {RAN_ON}"
     if _was_handed_over(ti, before):
         return f"{name} was handed over: {describe_answer(output_of_any(ti, HAND_OVER, FOLLOW))}"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:

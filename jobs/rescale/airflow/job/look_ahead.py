@@ -13,16 +13,19 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from rescale.airflow.form import title
 from rescale.airflow.job.job_shape import changes_shape_only
 from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.airflow.job.stable_surgery import is_logged, stable_surgery
 from rescale.airflow.task_log import log_text
 from rescale.flink_rest.running_job import Job
+from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import Resolved, resolve_request
 from rescale.planning.request.surgery import resolve_surgery
+from rescale.planning.warnings.chains import generated_id_warnings
 from rescale.snapshot.model import Snapshot
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, RescaleError, UnsupportedError
@@ -30,10 +33,13 @@ from rescale.text.errors import RequestError, RescaleError, UnsupportedError
 log = logging.getLogger(__name__)
 
 
-def look_ahead(job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint) -> bool:
+def look_ahead(
+    job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint, *, is_approved: bool = True
+) -> bool:
     """Return whether the checkpoint shows that every operator already has the requested shape.
 
-    Raises the error with which the plan would refuse the request after the job was stopped.
+    `is_approved` tells whether the form or the settings ask for an approval. Raises the error with which the plan would
+    refuse the request after the job was stopped, or would wait for an approval that nobody expects.
     """
     if isinstance(latest, UnreadableCheckpoint):
         _defer_to_plan(latest.why, latest.place)
@@ -47,11 +53,15 @@ def look_ahead(job: Job, request: Request, latest: Snapshot | UnreadableCheckpoi
         if surgery.state_drops == request.surgery.state_drops:  # otherwise an operator may have no keys left
             _refuse_finished(job, resolved)
             _refuse_key_hashes(resolved)
+        if not is_approved:
+            _refuse_mixed_maxima(resolved)
     except (RequestError, UnsupportedError) as error:
         raise _while_job_runs(error, latest) from None
     except RescaleError as error:
         _defer_to_plan(f"the latest checkpoint cannot be read: {error.what}", latest.directory)
         return False
+    for warning in generated_id_warnings(resolved.snapshot, resolved.shapes):
+        log_text(f"warning: {warning}")
     if surgery == request.surgery or not _warns_of_surgery(latest, request):
         log.info("the request can be carried out, as far as the job's latest checkpoint shows: %s", latest.directory)
     return _has_shape(resolved, request)
@@ -105,6 +115,21 @@ def _refuse_key_hashes(resolved: Resolved) -> None:
         if is_logged(operator):  # the changes in a log may not show how keys are written
             changed.pop(operator.entry.operator_id, None)
     choose_key_hashes(resolved.snapshot, changed, resolved.request.key_hash, refuse_by_sample)
+
+
+def _refuse_mixed_maxima(resolved: Resolved) -> None:
+    """Raise `RequestError` for a plan that somebody has to approve, before the job is stopped."""
+    changes = (
+        (operator.max_parallelism, resolved.shapes[operator.operator_id].max_parallelism)
+        for operator in resolved.snapshot.operators
+    )
+    if mixed := mixed_maxima(changes):
+        raise RequestError(
+            "the run would give operators different max parallelisms without an approval",
+            expected=f'"{title("require_approval")}"',
+            found=mixed_maxima_sentence(mixed),
+            advice=f'give all operators the same one, or switch "{title("require_approval")}" on',
+        )
 
 
 def _while_job_runs(error: RescaleError, checkpoint: Snapshot) -> RescaleError:

@@ -31,7 +31,8 @@ class HandOverOperator(HandOverJob):
     :param entry_class: to run a jar: class with `main`; None for the one that the jar names.
     :param program_arguments: to run a jar: arguments of the program.
     :param flink_options: to run a jar: options of Flink for the job.
-    :param deployment: to patch a FlinkDeployment: `namespace/name`.
+    :param deployment: to patch a FlinkDeployment: `namespace/name`; a FlinkSessionJob:
+        `flinksessionjob/namespace/name`.
     :param kubernetes_connection: to patch a FlinkDeployment: id of an Airflow connection; None for the worker's access.
     :param parallelism: default parallelism of the job; None for the one that most of its operators have.
     """

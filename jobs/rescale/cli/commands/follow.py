@@ -8,6 +8,7 @@ from functools import partial
 
 from rescale.cli.arguments import add_master, add_request_options, add_target
 from rescale.cli.commands.run import carry_out, move, reported, this_process
+from rescale.cli.consent import agree_to_mixed_maxima
 from rescale.cli.output import Output
 from rescale.cli.own_step import own_rounds
 from rescale.cli.terminal import waiting
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     add_request_options(parser, "follow", shape=True)
     add_master(parser)
+    parser.add_argument("--yes", action="store_true", help="give operators different max parallelisms without asking")
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
@@ -66,6 +68,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         def move_any(plan: Plan, proof: Proof) -> None:
             """Move a round in the lasting process, and a full run in a process of its own."""
             if proof is not Proof.CHANGES:
+                agree_to_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
                 move(plan, arguments.master, proof)
                 return
             with reported(plan):
@@ -80,7 +83,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             arguments.accept_unconditional_publish,
         )
         if arguments.finish:
-            _finish(follower, arguments.master, output)
+            _finish(follower, arguments.master, output, yes=arguments.yes)
         else:
             follower.follow(limits, partial(_report, output))
 
@@ -89,18 +92,20 @@ def _report(output: Output, made: Round, waits_for: str) -> None:
     output.answer(round_document(made, waits_for), lambda: round_line(made, waits_for))
 
 
-def _finish(follower: Follower, master: str, output: Output) -> None:
+def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> None:
     with waiting(f"reading {follower.job.checkpoints}"):
         planned = follower.plan_last()
     if planned.reason is not None:
         output.say(f"the last round does not continue the one before: {planned.reason}")
+    rounds = described_rounds(follower.target)
     carry_out(
         planned.prepared,
         output,
         master,
         planned.proof,
         accept_unconditional=follower.accept_unconditional,
-        rounds=described_rounds(follower.target),
+        yes=yes or bool(rounds),  # the shape is that of the rounds before
+        rounds=rounds,
     )
     remove_follower(follower.target)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared
-from rescale.cli.consent import agree_to_losses
+from rescale.cli.consent import agree_to_losses, agree_to_mixed_maxima
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.cli.terminal import waiting
@@ -45,7 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_base(parser)
     add_request_options(parser, "run", "Operators are named as they are in SOURCE.", shape=True)
     add_master(parser)
-    parser.add_argument("--yes", action="store_true", help="drop state without asking")
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="drop state, and give operators different max parallelisms, without asking",
+    )
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
@@ -78,6 +82,7 @@ def carry_out(
     output.say(plan_text(planned))
     if not before:
         agree_to_losses(planned.surgery, output, yes=yes)
+        agree_to_mixed_maxima(plan.mixed_maxima, output, yes=yes)
         if how := how_proven(plan, proof):
             output.say(how)
         claim(plan, accept_unconditional=accept_unconditional, by=this_process())

@@ -98,7 +98,11 @@ def read_enumerator(coordinator: bytes) -> Enumerator:
 
     Raises `SnapshotError` if it is not a Kafka enumerator's, and `UnknownVersionError`.
     """
-    state = read_coordinator(coordinator)
+    return enumerator_of(read_coordinator(coordinator))
+
+
+def enumerator_of(state: Versioned) -> Enumerator:
+    """Return the enumerator that a `KafkaSourceEnumStateSerializer` wrote; raises as `read_enumerator`."""
     if state.version not in ENUMERATOR_VERSIONS:
         raise UnknownVersionError("KafkaSourceEnumStateSerializer", state.version)
     reader = ByteReader(state.data)

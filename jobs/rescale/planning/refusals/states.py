@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.flink.advice import ANOTHER, CANONICAL
+from rescale.flink.advice import ANOTHER, CANONICAL, NOTHING_IN_FLIGHT
 from rescale.flink.state_meta_info import StateKind
 from rescale.snapshot.model import Operator
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -52,5 +52,5 @@ def refuse_unread(operator: Operator) -> None:
             "this is an unaligned checkpoint: it holds records in flight, which belong to the old subtasks already",
             operator=operator.label,
             found=f"{operator.channel_bytes} bytes of channel state",
-            advice="take a savepoint, which never holds channel state",
+            advice=NOTHING_IN_FLIGHT,
         )

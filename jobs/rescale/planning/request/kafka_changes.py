@@ -13,7 +13,7 @@ from rescale.planning.request.kafka_migration import becoming_sources
 from rescale.planning.request.kafka_offsets import KafkaRequest, OffsetRow
 from rescale.planning.request.operator_shapes import by_operator
 from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
-from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
+from rescale.snapshot.kafka.offsets import UNREAD_KINDS, KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import Surgery
 from rescale.text.advice import Advice, command, mention
@@ -36,25 +36,37 @@ def with_kafka(surgery: Surgery, snapshot: Snapshot, request: KafkaRequest) -> S
     if not request:
         return surgery
     dropped = {operator.operator_id for operator in surgery.dropped}
-    sources = [
-        source
-        for source in kafka_offsets(snapshot)
-        if source.operator.operator_id not in dropped and source.kind is not KafkaKind.DYNAMIC
-    ]
+    staying = [source for source in kafka_offsets(snapshot) if source.operator.operator_id not in dropped]
+    sources = [source for source in staying if source.kind not in UNREAD_KINDS]
+    advice = _look_advice([source for source in staying if source.kind in UNREAD_KINDS])
     if not sources:
         raise RequestError(
             "the request changes Kafka sources, but the snapshot holds no Kafka offsets",
             expected="a KafkaSource or a FlinkKafkaConsumer with offsets",
-            advice=Advice(command("inspect"), " lists the operators and their state"),
+            advice=advice,
         )
     for source in sources:
         _refuse_unread(source)
-    rows = _rows_by_source(request.offsets, snapshot, sources)
-    _refuse_unknown_topics(request.topics, sources)
+    rows = _rows_by_source(request.offsets, snapshot, sources, advice)
+    _refuse_unknown_topics(request.topics, sources, advice)
     changes = [_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
     migrated = becoming_sources(request.sources, snapshot, sources, changes)
     kafka = (replace(change, becomes_source=change.operator_id in migrated) for change in changes)
     return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
+
+
+def _look_advice(unread: Sequence[KafkaOffsets]) -> Advice:
+    """Return where to look for a partition that is not known; `unread` are the sources whose offsets are not read."""
+    look = Advice(command("inspect"), " lists the offsets of Kafka sources")
+    if not unread:
+        return look
+    labels = first_of([f"{source.label} ({source.kind})" for source in unread], _SHOWN)
+    return Advice(
+        f"the offsets of {labels} are not read, so they cannot be changed here, and partitions that only such a source "
+        "reads are not known; ",
+        look,
+        ", and says which are not read",
+    )
 
 
 def _refuse_unread(source: KafkaOffsets) -> None:
@@ -68,7 +80,7 @@ def _refuse_unread(source: KafkaOffsets) -> None:
 
 
 def _rows_by_source(
-    rows: Sequence[OffsetRow], snapshot: Snapshot, sources: Sequence[KafkaOffsets]
+    rows: Sequence[OffsetRow], snapshot: Snapshot, sources: Sequence[KafkaOffsets], advice: Advice
 ) -> dict[str, list[OffsetRow]]:
     """Return the rows that apply to each source, by operator id; `RequestError` for a row that applies to none."""
     named = {row.operator for row in rows if row.operator}
@@ -86,14 +98,14 @@ def _rows_by_source(
                 operator=row.operator or None,
                 expected=f"one of {_list(known[operator_id] for operator_id in asked if operator_id in known)}",
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
-                advice=Advice(command("inspect"), " lists what Kafka sources hold"),
+                advice=advice,
             )
         for operator_id in takers:
             by_source[operator_id].append(row)
     return by_source
 
 
-def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOffsets]) -> None:
+def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOffsets], advice: Advice) -> None:
     there = sorted({partition.topic for source in sources for partition in _stored_offsets(source)})
     for topic in topics:
         if topic not in there:
@@ -101,7 +113,7 @@ def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOff
                 "the request renames a topic of which no Kafka source has a partition",
                 expected=f"one of {', '.join(there)}",
                 found=topic,
-                advice=did_you_mean(topic, there),
+                advice=did_you_mean(topic, there) or advice,
             )
 
 

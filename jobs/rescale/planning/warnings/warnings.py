@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.start import common_parallelism
+from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
 from rescale.planning.request.operator_shapes import Shape, by_operator
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
+from rescale.planning.warnings.chains import chain_warnings
 from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -19,10 +21,6 @@ from rescale.text.names import first_of
 
 _SHOWN = 5
 """Largest number of operators or partitions that a warning names."""
-
-_EXPIRED_FILES = "expired-files"
-"""List state of `CompactOperator` (a SQL table in files with `auto-compaction`), which reads its first element without
-checking that there is one."""
 
 
 def request_warnings(
@@ -55,10 +53,13 @@ def request_warnings(
             "the snapshot confirms how they hash: the hash of their type is used without proof"
         )
     yield from _parallelism_warnings(snapshot.operators, changed, shapes)
-    yield from _chain_warnings(snapshot.operators, changed, shapes)
+    yield from chain_warnings(snapshot, changed, shapes)
     maxima = [o for o in changed if shapes[o.operator_id].max_parallelism != o.max_parallelism]
     if maxima:
-        yield from _max_parallelism_warnings(maxima, shapes, request)
+        yield from _max_parallelism_warnings(maxima, shapes)
+        changes = ((o.max_parallelism, shapes[o.operator_id].max_parallelism) for o in snapshot.operators)
+        if mixed := mixed_maxima(changes):
+            yield mixed_maxima_sentence(mixed)
     elif changed and not request.surgery and all(map(_aligned, changed)):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
@@ -68,24 +69,6 @@ def request_warnings(
     for offsets in kafka:
         parallelism = shapes[offsets.operator.operator_id].parallelism
         yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
-
-
-def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
-    """Yield a sentence for each operator that cannot start with the elements that redistribution gives it.
-
-    The same happens if Flink redistributes them.
-    """
-    for operator in operators:
-        parallelism = shapes[operator.operator_id].parallelism
-        held = [state for stream in operator.operator for state in stream.states if state.name == _EXPIRED_FILES]
-        elements = sum(len(state.elements) for state in held)
-        if held and operator.parallelism < parallelism > elements:
-            yield (
-                f"{operator.label}: the operator that compacts the files of a SQL table (CompactOperator) needs an "
-                f"element of {_EXPIRED_FILES} in every subtask, and there are {elements} for {parallelism}. The job "
-                "would fail as soon as it starts, also if Flink itself changed the parallelism. Keep the sink at "
-                f"parallelism {operator.parallelism}, in the request and in the table (sink.parallelism)"
-            )
 
 
 def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
@@ -170,24 +153,7 @@ def _parallelism_warnings(
         )
 
 
-def _chain_warnings(
-    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
-) -> Iterator[str]:
-    """Warn of operators that may be chained to one with max parallelism 1.
-
-    A chain gets the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`).
-    """
-    alone = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
-    if alone and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
-        yield (
-            "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
-            f"({first_of(alone, _SHOWN)}). Both then get max parallelism 1, and Flink refuses the state of the one "
-            "that had another, in this result as in any snapshot. If the job has such a chain, keep the operators "
-            "apart (disableChaining), or ask for two subtasks"
-        )
-
-
-def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shape], request: Request) -> Iterator[str]:
+def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
     old = sorted({operator.max_parallelism for operator in changed})
     new = sorted({shapes[operator.operator_id].max_parallelism for operator in changed})
     all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
@@ -201,11 +167,6 @@ def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shap
         f"a job that sets its max parallelism ({_either(old)}) in its code or configuration refuses the result: remove "
         f"setMaxParallelism, and {start}"
     )
-    if any(request.max_parallelism):  # by name
-        yield (
-            "chained operators need the same max parallelism, and a snapshot does not say which operators are chained: "
-            "the same max parallelism for all of them is safe"
-        )
 
 
 def _either(numbers: list[int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rescale.flink.start import RAN_ON
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.report.documents import Outcome
@@ -56,6 +57,7 @@ def outcome_page(document: Outcome) -> Page:
     items = [f"certificate: {document.certificate}", f"report: {document.report}"]
     items += _by_files(document)
     items.append(f"start the job: {document.start}")
+    items.append(RAN_ON)
     return Page((Listed(lead, tuple(items)),))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rescale.flink.start import RAN_ON
 from rescale.report.documents import PlanDocument
 from rescale.report.page import Block, Code, Command, Listed, Page, Section, Strong, listed, paragraph, table, tabled
 from rescale.report.pages.cluster_costs import cluster_blocks
@@ -56,5 +57,6 @@ def approval_page(document: PlanDocument) -> Page:
         *listed("Warnings", document.warnings),
         paragraph("Afterwards the job starts with"),
         Command(document.start or ""),
+        paragraph(f"{RAN_ON[0].upper()}{RAN_ON[1:]}."),
     ]
     return Page(tuple(blocks))

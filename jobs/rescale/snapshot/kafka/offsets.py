@@ -13,6 +13,7 @@ from enum import StrEnum
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
 from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic_split
+from rescale.flink.kafka.hybrid_source import is_hybrid_enumerator, is_hybrid_split
 from rescale.flink.kafka.position import Position, StartAt, owner
 from rescale.flink.kafka.source import (
     READER_STATE,
@@ -35,15 +36,21 @@ from rescale.text.errors import SnapshotError
 STATE_LIMIT = 16 << 20
 """Largest state that is read, in bytes."""
 
-_DYNAMIC = "it is a DynamicKafkaSource, which stores them by cluster in a format of its own"
-
 
 class KafkaKind(StrEnum):
-    """The class of a connector; the state of a `DynamicKafkaSource` is never read."""
+    """The class of a connector."""
 
     SOURCE = "KafkaSource"
     CONSUMER = "FlinkKafkaConsumer"
     DYNAMIC = "DynamicKafkaSource"
+    HYBRID = "HybridSource"
+
+
+UNREAD_KINDS = {
+    KafkaKind.DYNAMIC: "it is a DynamicKafkaSource, which stores them by cluster in a format of its own",
+    KafkaKind.HYBRID: "it is a HybridSource, which wraps them in a format of its own",
+}
+"""Connectors whose offsets are never read, and why."""
 
 
 @dataclass(frozen=True)
@@ -137,9 +144,8 @@ def _of_source(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
         except UnknownVersionError as error:
             unread_enumerator = str(error)
         except SnapshotError:
-            if is_dynamic_enumerator(coordinator) or _begins_with(snapshot, operator, is_dynamic_split):
-                return KafkaOffsets(operator, KafkaKind.DYNAMIC, unread=_DYNAMIC)
-            return None
+            kind = _unread_kind(snapshot, operator, coordinator)
+            return None if kind is None else KafkaOffsets(operator, kind, unread=UNREAD_KINDS[kind])
     if (enumerator is None or not enumerator.known) and not _begins_with(snapshot, operator, _is_split):
         return None
     offsets = KafkaOffsets(operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator=unread_enumerator)
@@ -148,6 +154,15 @@ def _of_source(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
     except UnreadError as error:
         return replace(offsets, unread=str(error))
     return replace(offsets, held=held, stored_by=stored_by)
+
+
+def _unread_kind(snapshot: Snapshot, operator: Operator, coordinator: bytes) -> KafkaKind | None:
+    """Return the kind of a source with an enumerator that is not a `KafkaSource`'s; None if it holds no offsets."""
+    if is_dynamic_enumerator(coordinator) or _begins_with(snapshot, operator, is_dynamic_split):
+        return KafkaKind.DYNAMIC
+    if is_hybrid_enumerator(coordinator) or _begins_with(snapshot, operator, is_hybrid_split):
+        return KafkaKind.HYBRID
+    return None
 
 
 def _read_split(element: bytes) -> Position:

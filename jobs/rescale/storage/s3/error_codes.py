@@ -1,8 +1,8 @@
 """S3's error codes: the cause, whether another try may help, and what to do.
 
 The codes are those of the list "Error responses" in Amazon's S3 API reference, as far as a request of ours can get
-them, and those of Ceph, MinIO and versitygw that go beyond it. `s3_errors` looks at a code's row first and at the HTTP
-status only where there is none.
+them, and those of other stores that go beyond it: Ceph, MinIO, versitygw, and stores that refuse path-style addresses.
+`s3_errors` looks at a code's row first and at the HTTP status only where there is none.
 """
 
 from __future__ import annotations
@@ -95,6 +95,10 @@ _SIGNATURE_VERSION = ErrorCode(
         "in the AWS configuration file"
     ),
 )
+_PATH_STYLE = ErrorCode(
+    "the store refuses requests with the bucket in the path (path style)",
+    s3_advice("keys and policies are not the cause: set {HOSTED}, so that the bucket becomes part of the host name"),
+)
 _NOT_SUPPORTED = ErrorCode(
     "the store does not support this request",
     s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store; if it does, use a store that supports the request"),
@@ -159,6 +163,9 @@ _CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {
     _SIGNATURE_VERSION: (
         *("InvalidSignature", "UnsupportedSignature", "InvalidHostHeader", "InvalidAddressingHeader"),
         "InvalidHttpMethod",
+    ),
+    _PATH_STYLE: (  # of Alibaba OSS, Tencent COS, Huawei OBS and Volcengine TOS
+        *("SecondLevelDomainForbidden", "PathStyleDomainForbidden", "VirtualHostDomainRequired", "InvalidPathAccess"),
     ),
     _NOT_SUPPORTED: (
         *("NotImplemented", "MethodNotAllowed", "MissingContentLength", "UnsupportedArgument", "UnexpectedContent"),

@@ -20,12 +20,15 @@ WORTH_A_PAGE = 16
 
 def listed(client: S3Client, directory: str, begin: str) -> list[Entry]:
     """Return all objects below a directory whose names begin with `begin`, sorted; errors are ours."""
-    bucket, prefix = _below(directory)
+    bucket, directory_prefix = _below(directory)
+    wanted = directory_prefix + begin
     entries = []
     with translated(directory):
-        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix + begin):
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix(bucket, wanted))
+        for page in pages:
             for item in page.get("Contents", ()):
-                if not item["Key"].endswith("/"):  # else a directory, as consoles and Hadoop mark them
+                # A key that ends in a slash is a directory, as consoles and Hadoop mark them.
+                if item["Key"].startswith(wanted) and not item["Key"].endswith("/"):
                     pin = Pin(item["Size"], etag=item["ETag"])
                     entries.append(Entry(f"s3://{bucket}/{item['Key']}", pin))
     return sorted(entries, key=lambda entry: entry.uri)
@@ -37,10 +40,10 @@ def listed_of(client: S3Client, directory: str, wanted: Collection[str]) -> dict
     Credentials that may read objects may not be allowed to list them, and a directory may hold many files of other
     snapshots. The caller asks for each object that is missing here.
     """
-    bucket, prefix = _below(directory)
+    bucket, directory_prefix = _below(directory)
     pins: dict[str, Pin] = {}
     with suppress(RescaleError), translated(directory):
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=directory_prefix, Delimiter="/")
         for page in pages:
             items = ((f"s3://{bucket}/{item['Key']}", item) for item in page.get("Contents", ()))
             on_page = {uri: Pin(item["Size"], etag=item["ETag"]) for uri, item in items if uri in wanted}
@@ -48,6 +51,19 @@ def listed_of(client: S3Client, directory: str, wanted: Collection[str]) -> dict
             if len(on_page) < WORTH_A_PAGE:
                 break
     return pins
+
+
+def is_directory_bucket(bucket: str) -> bool:
+    """Return whether a bucket, or that of an access point, is a directory bucket (S3 Express): its name ends so."""
+    return bucket.endswith(("--x-s3", "--xa-s3"))
+
+
+def prefix(bucket: str, wanted: str) -> str:
+    """Return a prefix by which a bucket can be listed: a directory bucket takes only one that ends in a slash.
+
+    The caller skips what does not begin with `wanted`.
+    """
+    return wanted[: wanted.rfind("/") + 1] if is_directory_bucket(bucket) else wanted
 
 
 def _below(directory: str) -> tuple[str, str]:

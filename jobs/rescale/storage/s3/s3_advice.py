@@ -7,6 +7,12 @@ from string import Formatter
 from rescale.storage.s3 import object_settings
 from rescale.text.advice import SAME_COMMAND, Advice, Mention, setting
 
+ADDRESSING = "AWS_VIRTUAL_HOSTED_STYLE_REQUEST"
+"""Variable that says whether the host of a request names the bucket (`true`), or the path (`false`).
+
+boto3 has only a setting in its configuration file; object_store (Polars, delta-rs) has this variable.
+"""
+
 _VARIABLES = (
     "AWS_ENDPOINT_URL",
     "AWS_REGION",
@@ -24,6 +30,7 @@ SETTINGS = {
     "CONFIGURATION": "check AWS_ENDPOINT_URL, AWS_PROFILE and the other AWS variables",
     "BUCKET": "check the name of the bucket and the AWS variables",
     "CHECKSUMS": "set AWS_REQUEST_CHECKSUM_CALCULATION=when_supported",
+    "HOSTED": f"{ADDRESSING}=true",
     "PAYER": f"{object_settings.PAYER}=requester",
     **{name: name for name in _VARIABLES},
 }

@@ -11,7 +11,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from rescale.storage.s3.object_settings import ObjectSettings
-from rescale.storage.s3.s3_advice import s3_advice
+from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
 from rescale.storage.s3.s3_errors import sentence
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.text.errors import RequestError
@@ -36,6 +36,8 @@ silent is reported within two minutes.
 
 _CONNECTIONS = 32
 
+_ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
+
 
 def own_client() -> S3Client:
     """Return a client that the AWS variables configure; `RequestError` if they do not fit."""
@@ -48,7 +50,7 @@ def own_client() -> S3Client:
             read_timeout=READ_SECONDS,
             request_checksum_calculation=_unless_set("AWS_REQUEST_CHECKSUM_CALCULATION"),
             response_checksum_validation=_unless_set("AWS_RESPONSE_CHECKSUM_VALIDATION"),
-            s3={"addressing_style": "path"} if _custom_endpoint() else None,
+            s3=_addressing(os.environ.get(ADDRESSING)),
         )
         client: S3Client = boto3.session.Session(region_name=_region()).client("s3", config=config)
     except (BotoCoreError, ValueError) as error:
@@ -85,8 +87,23 @@ def _region() -> str | None:
     return os.environ.get("AWS_REGION") or None
 
 
-def _custom_endpoint() -> bool:
-    return bool(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"))
+def _addressing(virtual_hosted: str | None) -> Any:
+    """Return the addressing style that the variable names, for boto3.
+
+    None leaves it to the AWS configuration file. Without a style there, boto3 has the bucket in the path if there is a
+    custom endpoint, else in the host.
+    """
+    if not virtual_hosted:
+        return None
+    style = _ADDRESSING_STYLES.get(virtual_hosted.lower())
+    if style is None:
+        raise RequestError(
+            f"{ADDRESSING} has an invalid value",
+            expected=" or ".join(_ADDRESSING_STYLES),
+            found=virtual_hosted,
+            advice=f"set or unset {ADDRESSING}",
+        )
+    return {"addressing_style": style}
 
 
 def _unless_set(variable: str) -> Any:

@@ -21,10 +21,12 @@ from botocore.exceptions import (
     FlexibleChecksumError,
     HTTPClientError,
     IncompleteReadError,
+    MissingDependencyException,
     NoCredentialsError,
     PartialCredentialsError,
 )
 
+from rescale.storage.locations import split_s3
 from rescale.storage.s3.error_codes import ENCRYPTION, ERROR_CODES, FULL, KMS_DENIED, ErrorCode
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.text.errors import LockedError, RequestError, RescaleError, StoreError
@@ -81,6 +83,8 @@ def translated(uri: str) -> Iterator[None]:
             raise RequestError(what, path=uri, advice=advice) from None
         advice = s3_advice("check the endpoint of S3 and the network, then {AGAIN}")
         raise StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice) from None
+    except MissingDependencyException as error:
+        raise _without_library(error, uri) from None
     except BotoCoreError as error:
         raise RequestError(
             f"the request to S3 cannot be made: {sentence(error)}",
@@ -159,6 +163,19 @@ def _of_answer(error: ClientError, uri: str) -> RescaleError:
     meaning = _meaning_of(error)
     kind = StoreError if meaning.retryable else RequestError
     return kind(f"{meaning.cause}: {message}", path=uri, found=_found(error), advice=meaning.advice)
+
+
+def _without_library(error: MissingDependencyException, uri: str) -> RequestError:
+    """Return the error for a request that boto3 cannot make alone, as those to multi-region access points (SigV4A)."""
+    where, instead = "this request", ""
+    if split_s3(uri)[0].endswith(".mrap"):
+        where, instead = "a request to a multi-region access point", ", or name an access point of one region"
+    return RequestError(
+        f"{where} needs the library awscrt, which is not installed here",
+        path=uri,
+        found=sentence(error),
+        advice=f"install it wherever Rescale runs (pip install awscrt){instead}",
+    )
 
 
 def _meaning_of(error: ClientError) -> ErrorCode:

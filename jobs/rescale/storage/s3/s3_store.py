@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from rescale.storage.checksums import Checksum
+from rescale.storage.checksums import ETAG, Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span
 from rescale.storage.locations import contains, parent, split_s3
-from rescale.storage.s3.listings import WORTH_A_PAGE, listed, listed_of
+from rescale.storage.s3.listings import WORTH_A_PAGE, is_directory_bucket, listed, listed_of, prefix
 from rescale.storage.s3.object_puts import ObjectPuts
 from rescale.storage.s3.object_reads import ObjectReads
 from rescale.storage.s3.pinned_objects import PinnedObjects
@@ -78,7 +78,9 @@ class S3Store:
         head = self._objects.head(uri, ChecksumMode="ENABLED")
         if head is None or not pin.is_of(Pin(head["ContentLength"], etag=head["ETag"])):
             return []
-        return stored_checksums(head)
+        checksums = stored_checksums(head)
+        # A directory bucket has ETags that only look like MD5.
+        return [c for c in checksums if c.algorithm != ETAG] if is_directory_bucket(split_s3(uri)[0]) else checksums
 
     def read_size(self, length: int, at_once: int | None = None) -> int:
         return request_size(length, at_once)
@@ -152,7 +154,9 @@ class S3Store:
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
         bucket, key = split_s3(uri)
         with translated(uri):
-            pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
+            pages = self._client.get_paginator("list_multipart_uploads").paginate(
+                Bucket=bucket, Prefix=prefix(bucket, key)
+            )
             uploads = [upload for page in pages for upload in page.get("Uploads", ())]
             for upload in uploads:
                 begun = f"s3://{bucket}/{upload['Key']}"

@@ -1,0 +1,41 @@
+"""Detection of a `KafkaSource` in the states of a `HybridSource`; its offsets are not read.
+
+A `HybridSource` reads several sources in turn. Its split (`HybridSourceSplitSerializer`) wraps a split of the source
+that it reads now, and the state of its enumerator (`HybridSourceEnumeratorStateSerializer`) that source's enumerator.
+"""
+
+from __future__ import annotations
+
+from rescale.flink.encoding.binary import ByteReader
+from rescale.flink.kafka.source import UnknownVersionError, Versioned, enumerator_of, read_coordinator, read_split
+from rescale.text.errors import SnapshotError
+
+_SPLIT_VERSIONS = (0, 1)
+_ENUMERATOR_VERSION = 0
+
+
+def is_hybrid_split(split: Versioned) -> bool:
+    """Whether a split of a source's reader is that of a `HybridSource` that reads Kafka."""
+    reader = ByteReader(split.data)
+    try:
+        reader.i32()  # the number of the source
+        reader.utf()
+        kafka = Versioned(reader.i32(), reader.blob())
+        if split.version == 1:
+            reader.boolean()  # whether it is finished
+        return split.version in _SPLIT_VERSIONS and not reader.remaining and bool(read_split(kafka))
+    except (SnapshotError, UnknownVersionError):
+        return False
+
+
+def is_hybrid_enumerator(coordinator: bytes) -> bool:
+    """Whether the state of a source's coordinator is that of a `HybridSource` that knows a partition of Kafka."""
+    try:
+        state = read_coordinator(coordinator)
+        reader = ByteReader(state.data)
+        reader.i32()  # the number of the source
+        kafka = Versioned(reader.i32(), reader.blob())
+        known = enumerator_of(kafka).known
+    except (SnapshotError, UnknownVersionError):
+        return False
+    return state.version == _ENUMERATOR_VERSION and bool(known) and not reader.remaining

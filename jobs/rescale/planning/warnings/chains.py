@@ -1,0 +1,71 @@
+"""Warnings about chains of operators, of which a snapshot says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.request.operator_shapes import Shape
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.text.names import first_of
+
+_SHOWN = 5
+"""Largest number of operators that a warning names."""
+
+
+def chain_warnings(snapshot: Snapshot, changed: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
+    """Yield what may become of chains whose operators get the new shapes; `changed` are operators that get others."""
+    yield from _common_maximum(snapshot.operators, changed, shapes)
+    yield from generated_id_warnings(snapshot, shapes)
+
+
+def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[str]:
+    """Yield a warning if a job leaves or reaches parallelism 1, and operators with state may have generated ids.
+
+    An operator that always has one subtask is chained to the one before it only at parallelism 1. A generated id
+    depends on the operators that are chained, and on the ids before it
+    (`StreamGraphHasherV2.generateDeterministicHash`).
+    """
+    without_uid = [
+        operator.label
+        for operator in snapshot.operators
+        if (operator.bytes or operator.entry.coordinator is not None)
+        and operator_id_of_uid(operator.entry.uid or operator.label) != operator.operator_id
+    ]
+    was_one = all(operator.parallelism == 1 for operator in snapshot.operators)
+    is_one = all(shapes[operator.operator_id].parallelism == 1 for operator in snapshot.operators)
+    if was_one is is_one or not without_uid:
+        return
+    named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
+    which = "without a uid" if named else "without a uid, which Flink 1 does not store"
+    what = (
+        "the job leaves parallelism 1, so an operator that always has one subtask (such as a committer) is no longer "
+        "chained to the one before it"
+        if was_one
+        else "the job gets parallelism 1, so an operator that always has one subtask (such as a committer) may be "
+        "chained to the one before it"
+    )
+    yield (
+        f"{what}. Flink then generates other ids for operators {which}, and refuses the result because the job lacks "
+        f"operators that have state in it: {first_of(without_uid, _SHOWN)}. If the job has such an operator, "
+        "rescale match with the job's graph at its new parallelism prints the renames that it needs. Operators with a "
+        "uid keep their ids"
+    )
+
+
+def _common_maximum(
+    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
+) -> Iterator[str]:
+    """Warn of operators that may be chained to one with max parallelism 1.
+
+    A chain gets the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`).
+    """
+    alone = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
+    if alone and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
+        yield (
+            "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
+            f"({first_of(alone, _SHOWN)}). Both then get max parallelism 1, and Flink refuses the state of the one "
+            "that had another, in this result as in any snapshot. If the job has such a chain, keep the operators "
+            "apart (disableChaining), or ask for two subtasks"
+        )

@@ -1,0 +1,66 @@
+"""Warnings about list states that leave some of the new subtasks without an element."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from rescale.flink.kafka.source import READER_STATE
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.request.operator_shapes import Shape
+from rescale.snapshot.model import Operator
+from rescale.text.names import first_of
+
+_SHOWN = 5
+"""Largest number of states that a warning names."""
+
+_EXPIRED_FILES = "expired-files"
+"""List state of `CompactOperator` (a SQL table in files with `auto-compaction`), which reads its first element without
+checking that there is one."""
+
+_MAY_BE_EMPTY = (READER_STATE, "streaming_committer_raw_states")
+"""List states of Flink whose owners start without an element: splits (`SourceOperator`), and what a sink still has to
+commit (`CommitterOperator`)."""
+
+
+def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
+    """Yield a sentence for each operator that may not start with the elements that redistribution gives it.
+
+    The same happens if Flink redistributes them (`RoundRobinOperatorStateRepartitioner`).
+    """
+    for operator in operators:
+        parallelism = shapes[operator.operator_id].parallelism
+        scarce = _scarce(operator, parallelism)
+        if _EXPIRED_FILES in scarce:
+            yield (
+                f"{operator.label}: the operator that compacts the files of a SQL table (CompactOperator) needs an "
+                f"element of {_EXPIRED_FILES} in every subtask, and there are {scarce.pop(_EXPIRED_FILES)} for "
+                f"{parallelism}. The job would fail as soon as it starts, also if Flink itself changed the "
+                f"parallelism. Keep the sink at parallelism {operator.parallelism}, in the request and in the table "
+                "(sink.parallelism)"
+            )
+        if scarce:
+            numbers = [f"{name} has {number}" for name, number in scarce.items()]
+            yield (
+                f"{operator.label}: each subtask had elements of a list state, but there are too few for {parallelism} "
+                f"subtasks ({first_of(numbers, _SHOWN)}), so some start with none. Some sink writers cannot: they fail "
+                "as soon as the job starts, also if Flink itself changes the parallelism. Keep such an operator at "
+                f"parallelism {min(scarce.values())} or less, in the request and in the job"
+            )
+
+
+def _scarce(operator: Operator, parallelism: int) -> dict[str, int]:
+    """Return the number of elements of each list state that every old subtask had, but not every new one will have."""
+    if parallelism <= operator.parallelism:
+        return {}
+    elements: Counter[str] = Counter()
+    holders: Counter[str] = Counter()
+    for state in (state for stream in operator.operator for state in stream.states):
+        if state.mode is DistributionMode.SPLIT_DISTRIBUTE and state.elements and state.name not in _MAY_BE_EMPTY:
+            elements[state.name] += len(state.elements)
+            holders[state.name] += 1
+    return {
+        name: number
+        for name, number in elements.items()
+        if number < parallelism and (holders[name] == operator.parallelism or name == _EXPIRED_FILES)
+    }

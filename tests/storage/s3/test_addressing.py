@@ -1,0 +1,137 @@
+"""A bucket is named in the path or in the host, as the user has set it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rescale.cli.main import main
+from rescale.storage.s3.s3_advice import ADDRESSING
+from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_store import S3Store
+from rescale.text.errors import RequestError
+from support.hosted_buckets import hosted_buckets
+from support.s3 import S3Server
+from support.snapshots import directory
+
+_PATH, _HOST = "http://store.example:9000/bucket/key", "http://bucket.store.example:9000/key"
+
+
+class _Seen(Exception):  # noqa: N818
+    pass
+
+
+def address() -> str:
+    """The URL of an object, as the client that the variables configure makes it."""
+    urls: list[str] = []
+
+    def see(request: object, **_: object) -> None:
+        urls.append(request.url)  # type: ignore[attr-defined]
+        raise _Seen
+
+    client = own_client()
+    client.meta.events.register_last("before-sign.s3.HeadObject", see)
+    with pytest.raises(_Seen):
+        client.head_object(Bucket="bucket", Key="key")
+    return urls[0]
+
+
+@pytest.mark.parametrize(
+    ("configured", "variable", "expected"),
+    [
+        (None, None, _PATH),
+        ("auto", None, _PATH),
+        ("virtual", None, _HOST),
+        ("path", None, _PATH),
+        (None, "true", _HOST),
+        ("virtual", "false", _PATH),
+        ("path", "TRUE", _HOST),
+    ],
+)
+@pytest.mark.parametrize("place", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "configuration file"])
+def test_what_the_user_has_set_counts(
+    configured: str | None,
+    variable: str | None,
+    expected: str,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    lines = ["[default]"] + ([f"s3 =\n  addressing_style = {configured}"] if configured else [])
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    if place.startswith("AWS"):
+        monkeypatch.setenv(place, "http://store.example:9000")
+    else:
+        lines.append("endpoint_url = http://store.example:9000")
+    (tmp_path / "config").write_text("\n".join(lines))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    if variable:
+        monkeypatch.setenv(ADDRESSING, variable)
+    assert address() == expected
+
+
+def test_without_an_endpoint_the_host_names_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    assert address() == "https://bucket.s3.amazonaws.com/key"
+
+
+def test_another_value_of_the_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ADDRESSING, "virtual")
+    with pytest.raises(RequestError, match=ADDRESSING) as caught:
+        own_client()
+    assert (caught.value.expected, caught.value.found) == ("true or false", "virtual")
+
+
+@pytest.fixture
+def hosted(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
+    with hosted_buckets(monkeypatch) as server:
+        yield server
+
+
+def test_a_store_that_refuses_path_style_says_what_to_set(hosted: S3Server) -> None:
+    bucket = hosted.new_bucket("hosted")
+    with pytest.raises(RequestError, match=r"bucket in the path \(path style\)") as caught:
+        S3Store().list(f"s3://{bucket}/a")
+    assert caught.value.found == "SecondLevelDomainForbidden"
+    assert f"set {ADDRESSING}=true" in (caught.value.advice or "")
+
+
+def test_a_run_in_a_store_that_refuses_path_style(
+    hosted: S3Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Put, read (`ObjectReads` too), copied, listed, published and looked at again."""
+    bucket = hosted.new_bucket("hosted")
+    for path in Path(directory("2-clicks")).iterdir():
+        hosted.client().put_object(Bucket=bucket, Key=f"source/{path.name}", Body=path.read_bytes())
+    monkeypatch.setenv(ADDRESSING, "true")
+    source, target = f"s3://{bucket}/source", f"s3://{bucket}/target"
+    for place in (target, f"{target}.rescale"):  # the doctor writes without a plan
+        hosted.declare(place)
+    doctor = main(["doctor", "--source", source, "--target", target])
+    assert doctor == 0, capsys.readouterr()
+    assert main(["run", source, "--target", target, "--parallelism", "3"]) == 0, capsys.readouterr()
+    assert main(["validate", source, target]) == 0
+    assert hosted.take_refused() == []
+
+
+def test_a_run_through_access_points(hosted: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """A store with an endpoint has the access point NAME of ACCOUNT at the host NAME-ACCOUNT."""
+    for name in ("from", "to"):
+        hosted.create_bucket(f"{name}-123456789012")
+    for path in Path(directory("2-clicks")).iterdir():
+        hosted.client().put_object(Bucket="from-123456789012", Key=f"a/source/{path.name}", Body=path.read_bytes())
+    for place in ("target", "target.rescale"):  # the policy knows no access points
+        hosted.declare(f"s3://to-123456789012/{place}")
+    point = "s3://arn:aws:s3:us-east-1:123456789012:accesspoint"
+    run = ["run", f"{point}/from/a/source", "--target", f"{point}:to/target", "--parallelism", "3"]
+    assert main(run) == 0, capsys.readouterr()
+    assert f"{point}/to/target" in capsys.readouterr().out
+    assert hosted.client().head_object(Bucket="to-123456789012", Key="target/_metadata")
+
+
+def test_without_its_library_a_multi_region_access_point_is_refused() -> None:
+    with pytest.raises(RequestError, match="multi-region access point needs the library awscrt") as caught:
+        S3Store().stat("s3://arn:aws:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap/key")
+    assert "pip install awscrt" in (caught.value.advice or "")
