@@ -141,7 +141,7 @@ def test_records_in_flight_are_refused_before_the_cancel(cluster: SessionCluster
     job_id = run(cluster, options)
     before = look(cluster, job_id, options)
     with (
-        patch.object(last_checkpoint, "_holds_records_in_flight", return_value=True),
+        patch.object(last_checkpoint, "holds_records_in_flight", return_value=True),
         pytest.raises(TaskEnded, match="the job's checkpoints hold records in flight"),
     ):
         take(before, job_id)

@@ -9,12 +9,14 @@ ended.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 import msgspec
 
+from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.deployment import Wanted, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print
@@ -171,17 +173,21 @@ def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
     return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
 
 
-def stop_at_checkpoint(before: JobBefore, *, is_cancelled: bool, before_cancel: Callable[[], None]) -> Answer:
-    """Cancel the job right after a checkpoint, and return its last retained checkpoint.
+def stop_at_checkpoint(before: JobBefore, mark: CancelMark) -> Answer:
+    """Cancel the job right after a checkpoint, and return its last completed checkpoint.
 
-    `before_cancel` records the cancel for later tries; `is_cancelled` says that an earlier one did.
+    `mark` tells later tries that the job was cancelled.
     """
-    from rescale.airflow.flink.last_checkpoint import cancel_after_checkpoint, newest_checkpoint
+    from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
+    from rescale.airflow.flink.last_checkpoint import cancel_after_checkpoint
 
+    is_cancelled = mark.is_set
+    if is_cancelled:
+        mark.set(mark.checkpoint)
     with open_flink(before.flink) as flink:
         line = flink.line(before.job_id)
         if line is not None and not line.ended:
-            cancel_after_checkpoint(flink, before.job_id, before.directory, before_cancel)
+            cancel_after_checkpoint(flink, before.job_id, before.directory, mark.set)
         elif not is_cancelled:
             raise RescaleError(
                 "the job has ended, and this run has not cancelled it",
@@ -191,8 +197,11 @@ def stop_at_checkpoint(before: JobBefore, *, is_cancelled: bool, before_cancel: 
                 advice="if another run has cancelled the job, that run starts it again; otherwise start it from its "
                 "last checkpoint",
             )
+        ended = time.monotonic()
         line = flink.line(before.job_id)
-    checkpoint = newest_checkpoint(before.directory)
+        checkpoint = final_checkpoint(flink, before.job_id, before.directory, mark.checkpoint)
+        mark.set(checkpoint_number(checkpoint))
+        refuse_stop_in_between(flink, before.job_id, ended)
     return {"savepoint": checkpoint, "job": before.job_id, "state": None if line is None else line.state}
 
 
@@ -277,6 +286,21 @@ def _refuse_running_job(before: JobBefore, start: Start, run: str) -> None:
             found=running,
             advice="let the run stop the job, or choose to print the command",
         )
+
+
+def restart_of(before: JobBefore, known: int | None) -> str | None:
+    """Return the checkpoint from which a job that this run has cancelled is started again; None while it runs.
+
+    `known` is the number of a checkpoint that the job had completed. Raises `RequestError` if it is uncertain which
+    checkpoint that is.
+    """
+    from rescale.airflow.flink.final_checkpoint import restart_checkpoint
+
+    with open_flink(before.flink) as flink:
+        line = flink.line(before.job_id)
+        if line is not None and (not line.ended or line.state == "FINISHED"):
+            return None
+        return restart_checkpoint(flink, before.job_id, before.directory, known)
 
 
 def end_pending_work(before: JobBefore, run: str) -> Question | None:

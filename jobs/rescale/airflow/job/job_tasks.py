@@ -20,11 +20,11 @@ from rescale.airflow.filled_form import (
     request_of,
     stripped,
 )
-from rescale.airflow.flink.cancel_mark import CANCELS
+from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import GoBack, TakeSavepoint
 from rescale.airflow.flink.questions import Answer, describe_answer
-from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.flink.stopping import JobBefore, look_at_job, restart_of
 from rescale.airflow.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.live_form import LiveRequest, live_request_of
 from rescale.airflow.required_approval import drops_need_approval
@@ -81,15 +81,16 @@ class GoBackIfNeeded(GoBack):
         return super().execute(context)
 
     def source(self, context: Context, before: JobBefore) -> str | None:
-        """Return the source of this run; the job's newest checkpoint if the run was killed after it cancelled it."""
-        source = super().source(context, before)
-        cancels = [context["ti"].xcom_pull(task_ids=task_id, key=CANCELS) for task_id in (TAKE, FOLLOW)]
-        if source is None and before.job_id in cancels:
-            with storage_access(stripped(context["params"])["connection"]):
-                from rescale.airflow.flink.last_checkpoint import newest_checkpoint
-
-                return newest_checkpoint(before.directory)
-        return source
+        """Return the source of this run; the job's last checkpoint if the run was killed after it cancelled it."""
+        source, pull = super().source(context, before), context["ti"].xcom_pull
+        if source is not None:
+            return source
+        for task_id in (TAKE, FOLLOW):
+            if pull(task_ids=task_id, key=CANCELS) == before.job_id:
+                known = pull(task_ids=task_id, key=CANCELS_AFTER)
+                with storage_access(stripped(context["params"])["connection"]):
+                    return restart_of(before, known)
+        return None
 
     def _finish(self, answer: Answer) -> Answer:
         if answer.get("went_back") is False:
