@@ -77,7 +77,7 @@ class Bulk:
         with self.cluster.open() as flink:
             start = Start(snapshot, parallelism, maximum)
             flink.run_jar(self.cluster.jar, self.job_id, start, "Bulk", self.arguments, self.jar.configuration)
-            wait_until(lambda: (line := flink.line(self.job_id)) is not None and line.runs, "the job to run", 600)
+            wait_until(lambda: (line := flink.line(self.job_id)) is not None and line.runs, "the job to run")
         return time.monotonic()
 
     def changed(self) -> int:

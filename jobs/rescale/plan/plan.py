@@ -85,7 +85,7 @@ class Plan:
             self.target,
             [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
             [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],
-        )
+        )._replace(refers=self.refers)
 
     @property
     def refers(self) -> bool:

@@ -128,15 +128,14 @@ def test_a_job_that_somebody_else_has_stopped_is_not_started(checkpoints: str) -
         assert caught.value.found == "file:/s"
 
 
-def test_another_stop_is_looked_for_until_the_answer_is_young(checkpoints: str) -> None:
+def test_another_stop_is_looked_for_until_the_answer_is_young() -> None:
     cluster: Any = Cluster(completed(8), completed(8), stopped(8, 9))
-    with pytest.raises(RequestError, match="somebody else has stopped the job"):
-        refuse_stop_in_between(cluster, "job", time.monotonic())
     begun = time.monotonic()
-    refuse_stop_in_between(cluster := Cluster(completed(8)), "job", begun)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="somebody else has stopped the job"):
+        refuse_stop_in_between(cluster, "job", begun)
+    cluster, begun = Cluster(completed(8)), time.monotonic()
+    refuse_stop_in_between(cluster, "job", begun)
     assert time.monotonic() - begun >= OLD_SECONDS
-    refuse_stop_in_between(cluster, "job", begun)  # type: ignore[arg-type]
-    assert time.monotonic() - begun < 10 * OLD_SECONDS, "time that has passed is not waited for again"
 
 
 def test_checkpoints_of_an_earlier_life_are_refused_before_the_cancel(checkpoints: str) -> None:
