@@ -154,8 +154,12 @@ class Flink:
 
         The answer may be `seconds_of_old_answers` old.
         """
-        statistics = self._request("GET", f"/jobs/{job_id}/checkpoints", Checkpoints)
+        statistics = self.checkpoints(job_id)
         return None if statistics is None else statistics.latest or LatestCheckpoints()
+
+    def checkpoints(self, job_id: str) -> Checkpoints | None:
+        """Return statistics of a job's checkpoints, or None if Flink does not know the job."""
+        return self._request("GET", f"/jobs/{job_id}/checkpoints", Checkpoints)
 
     def seconds_of_old_answers(self) -> float:
         """Return for how many seconds Flink repeats an answer about checkpoints (`web.refresh-interval`).

@@ -152,10 +152,27 @@ class LatestCheckpoints(msgspec.Struct):
     restored: RestoredSnapshot | None = None
 
 
+class _MinMaxAvg(msgspec.Struct):
+    max: int = 0
+
+
+class _Summary(msgspec.Struct):
+    checkpointed_size: _MinMaxAvg = msgspec.field(default_factory=_MinMaxAvg)
+    end_to_end_duration: _MinMaxAvg = msgspec.field(default_factory=_MinMaxAvg)
+
+
 class Checkpoints(msgspec.Struct):
     """`CheckpointingStatistics`."""
 
     latest: LatestCheckpoints | None = None
+    summary: _Summary | None = None
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """The rate at which the job's largest checkpoint was written, at least; None if that is not known."""
+        if self.summary is None or not self.summary.end_to_end_duration.max:
+            return None
+        return 1000 * self.summary.checkpointed_size.max / self.summary.end_to_end_duration.max or None
 
 
 class Metric(msgspec.Struct):

@@ -109,6 +109,7 @@ def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
 
 def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
+    from rescale.airflow.flink.first_checkpoint import first_checkpoint
     from rescale.airflow.job.followable import refuse_what_cannot_be_followed
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
     from rescale.airflow.job.latest_checkpoint import latest_checkpoint
@@ -139,6 +140,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
                 refuse_what_cannot_be_followed(flink, job, request, latest)
             if taking is Taking.CHECKPOINT:
                 _check_plan(latest, request, before.directory, live)
+                log.info("%s", first_checkpoint(flink, before.job_id))
             else:
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not Taking.RUN_ON:
