@@ -10,6 +10,7 @@ import pytest
 
 from rescale.airflow.flink.final_checkpoint import (
     final_checkpoint,
+    recorded_checkpoint,
     refuse_checkpoints_of_another_life,
     refuse_stop_in_between,
     restart_checkpoint,
@@ -112,6 +113,13 @@ def test_a_job_that_flink_no_longer_knows(checkpoints: str) -> None:
             final(Cluster(None), checkpoints, known)
         with pytest.raises(RequestError, match="uncertain from which checkpoint"):
             restart(Cluster(None), checkpoints, known)
+
+
+def test_a_flink_that_was_replaced_is_not_asked(checkpoints: str) -> None:
+    assert recorded_checkpoint("job", checkpoints, 7) == f"{checkpoints}/chk-7"
+    for number in (9, None):
+        with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+            recorded_checkpoint("job", checkpoints, number)
 
 
 def test_no_checkpoint(tmp_path: Path) -> None:

@@ -70,17 +70,35 @@ def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int |
     newer one than `known`; or if somebody else has stopped the job with a savepoint.
     """
     numbers = _ask(flink, job_id, checkpoints, known)
-    is_there = numbers.completed in complete_checkpoints(checkpoints)
-    if numbers.completed is None or not is_there or not (numbers.knows or numbers.agree):
-        raise RequestError(
-            "it is uncertain from which checkpoint the job goes on, so it is not started again",
-            path=checkpoints,
-            operator=job_id,
-            expected=f"checkpoint {_named(numbers.completed)}, which is the last one that Flink calls completed",
-            found=f"checkpoint {_named(numbers.newest)} as the newest one",
-            advice="find out from the JobManager's log which checkpoint was completed last, and start the job from it",
-        )
+    if not (numbers.knows or numbers.agree):
+        raise _uncertain(checkpoints, job_id, numbers)
+    return _directory_of_completed(checkpoints, job_id, numbers)
+
+
+def recorded_checkpoint(job_id: str, checkpoints: str, final: int | None) -> str:
+    """Return the checkpoint with the number `final`, which was recorded as the last one before Flink was replaced.
+
+    Raises `RequestError` if it is not in the directory `checkpoints`.
+    """
+    newest = complete_checkpoints(checkpoints)[-1:]
+    return _directory_of_completed(checkpoints, job_id, _Numbers(newest[0] if newest else None, final, knows=False))
+
+
+def _directory_of_completed(checkpoints: str, job_id: str, numbers: _Numbers) -> str:
+    if numbers.completed is None or numbers.completed not in complete_checkpoints(checkpoints):
+        raise _uncertain(checkpoints, job_id, numbers)
     return checkpoint_directory(checkpoints, numbers.completed)
+
+
+def _uncertain(checkpoints: str, job_id: str, numbers: _Numbers) -> RequestError:
+    return RequestError(
+        "it is uncertain from which checkpoint the job goes on, so it is not started again",
+        path=checkpoints,
+        operator=job_id,
+        expected=f"checkpoint {_named(numbers.completed)}, which is the last one that Flink calls completed",
+        found=f"checkpoint {_named(numbers.newest)} as the newest one",
+        advice="find out from the JobManager's log which checkpoint was completed last, and start the job from it",
+    )
 
 
 def checkpoint_number(checkpoint: str) -> int:

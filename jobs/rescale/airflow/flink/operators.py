@@ -23,7 +23,6 @@ from rescale.airflow.flink.stopping import (
     go_back,
     hand_job_over,
     job_before_of,
-    stop_at_checkpoint,
     take_savepoint,
 )
 from rescale.airflow.flink.triggers import AnswerTrigger
@@ -93,6 +92,8 @@ class TakeSavepoint(WaitingOperator):
             if before.taking is not Taking.CHECKPOINT:
                 return self._result(take_savepoint(before, self._run(context)))
             with storage_access(stripped(context["params"])["connection"]):
+                from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
+
                 mark = CancelMark(context["task_state_store"], context["ti"], before.job_id)
                 return self._finish(stop_at_checkpoint(before, mark))
 

@@ -9,14 +9,12 @@ ended.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.deployment import Wanted, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print
@@ -40,6 +38,9 @@ log = logging.getLogger(__name__)
 
 CANCELLING = "CANCELLING"
 """State of a job that has been asked to end, and has not yet."""
+
+_SHUTDOWN_OPTION = "execution.shutdown-on-application-finish"
+"""`DeploymentOptions.SHUTDOWN_ON_APPLICATION_FINISH`."""
 
 _MAX_SAVEPOINTS = 20
 """Most savepoints that a run may begin. Every check asks Flink for each of them."""
@@ -128,6 +129,8 @@ def look_at_job(
             raise StoreError("the job is not running at the moment", path=cluster.address, found=line.state)
         parallelism = cluster.default_parallelism(line.job_id) or details.parallelism
         directory = _checkpoints_of(cluster, line.job_id) if taking is Taking.CHECKPOINT else _given(savepoints)
+        if taking is Taking.CHECKPOINT and isinstance(hand_over, PatchDeployment):
+            _refuse_cluster_that_ends(cluster)
     before = JobBefore(
         flink,
         line.job_id,
@@ -145,6 +148,23 @@ def _checkpoints_of(cluster: Flink, job_id: str) -> str:
     from rescale.airflow.flink.last_checkpoint import checkpoints_of
 
     return checkpoints_of(cluster, job_id)
+
+
+def _refuse_cluster_that_ends(cluster: Flink) -> None:
+    """Raise `RequestError` if Flink's REST API would end with the job, which has to be asked for its last checkpoint.
+
+    Flink's Kubernetes operator lets the JobManager run on, unless a FlinkDeployment says otherwise
+    (`FlinkConfigBuilder`).
+    """
+    stays = cluster.configuration().get(_SHUTDOWN_OPTION)
+    if stays != "false":
+        raise RequestError(
+            "the JobManager ends with its job, and could not be asked which checkpoint it completed last",
+            path=cluster.address,
+            expected=f"{_SHUTDOWN_OPTION}: false",
+            found=stays or "true, the default",
+            advice='set this option in the FlinkDeployment; or choose a savepoint under "What becomes of the job"',
+        )
 
 
 def _given(savepoints: str | None) -> str:
@@ -171,38 +191,6 @@ def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
             found=deployment.job_id,
         )
     return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
-
-
-def stop_at_checkpoint(before: JobBefore, mark: CancelMark) -> Answer:
-    """Cancel the job right after a checkpoint, and return its last completed checkpoint.
-
-    `mark` tells later tries that the job was cancelled.
-    """
-    from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
-    from rescale.airflow.flink.last_checkpoint import cancel_after_checkpoint
-
-    is_cancelled = mark.is_set
-    if is_cancelled:
-        mark.set(mark.checkpoint)
-    with open_flink(before.flink) as flink:
-        line = flink.line(before.job_id)
-        if line is not None and not line.ended:
-            cancel_after_checkpoint(flink, before.job_id, before.directory, mark.set)
-        elif not is_cancelled:
-            raise RescaleError(
-                "the job has ended, and this run has not cancelled it",
-                path=before.flink,
-                operator=before.name,
-                found="a job that Flink does not know" if line is None else line.state,
-                advice="if another run has cancelled the job, that run starts it again; otherwise start it from its "
-                "last checkpoint",
-            )
-        ended = time.monotonic()
-        line = flink.line(before.job_id)
-        checkpoint = final_checkpoint(flink, before.job_id, before.directory, mark.checkpoint)
-        mark.set(checkpoint_number(checkpoint))
-        refuse_stop_in_between(flink, before.job_id, ended)
-    return {"savepoint": checkpoint, "job": before.job_id, "state": None if line is None else line.state}
 
 
 def take_savepoint(before: JobBefore, run: str) -> Question:
@@ -286,21 +274,6 @@ def _refuse_running_job(before: JobBefore, start: Start, run: str) -> None:
             found=running,
             advice="let the run stop the job, or choose to print the command",
         )
-
-
-def restart_of(before: JobBefore, known: int | None) -> str | None:
-    """Return the checkpoint from which a job that this run has cancelled is started again; None while it runs.
-
-    `known` is the number of a checkpoint that the job had completed. Raises `RequestError` if it is uncertain which
-    checkpoint that is.
-    """
-    from rescale.airflow.flink.final_checkpoint import restart_checkpoint
-
-    with open_flink(before.flink) as flink:
-        line = flink.line(before.job_id)
-        if line is not None and (not line.ended or line.state == "FINISHED"):
-            return None
-        return restart_checkpoint(flink, before.job_id, before.directory, known)
 
 
 def end_pending_work(before: JobBefore, run: str) -> Question | None:

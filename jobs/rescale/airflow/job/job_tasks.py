@@ -24,7 +24,7 @@ from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import GoBack, TakeSavepoint
 from rescale.airflow.flink.questions import Answer, describe_answer
-from rescale.airflow.flink.stopping import JobBefore, look_at_job, restart_of
+from rescale.airflow.flink.stopping import JobBefore, look_at_job
 from rescale.airflow.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.live_form import LiveRequest, live_request_of
 from rescale.airflow.required_approval import drops_need_approval
@@ -89,6 +89,8 @@ class GoBackIfNeeded(GoBack):
             if pull(task_ids=task_id, key=CANCELS) == before.job_id:
                 known = pull(task_ids=task_id, key=CANCELS_AFTER)
                 with storage_access(stripped(context["params"])["connection"]):
+                    from rescale.airflow.flink.checkpoint_stop import restart_of
+
                     return restart_of(before, known)
         return None
 

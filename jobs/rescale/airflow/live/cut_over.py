@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rescale.airflow.flink.cancel_mark import CancelMark
+from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
 from rescale.airflow.flink.questions import Answer, DeploymentRuns, Question, describe_answer
-from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over, restart_of
+from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over
 from rescale.airflow.live.mover import Mover
 from rescale.airflow.live.parts import Parts
 from rescale.following.follower import Follower, finished_plan
