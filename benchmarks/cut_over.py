@@ -1,27 +1,39 @@
-"""Downtime of a job that gets another shape: a plain restart, through a native savepoint, and while it runs.
+"""Downtime of a job that gets another shape: a plain restart, while it runs, and through a native savepoint.
 
-    python benchmarks/cut_over.py [--gigabytes 1 8] [--rate 1000] [--times 3] [--flink 1.20.5 2.3.0]
+    python benchmarks/cut_over.py [--gigabytes 1 8] [--rate 1000] [--times 3] [--flink 1.20.5 2.3.0] [--s3]
+    python benchmarks/cut_over.py --same-maximum --gigabytes 0.25 1 4
 
 A job of a real session cluster keeps its state in RocksDB, and changes a known number of keys in a second. Its shape
-goes from parallelism 6 and max parallelism 128 to 4 and 1000, and back. The downtime is from the cancel (or the request
-to stop) to all tasks of the new job running, as Flink's overview shows it. A plain restart is a cancel after a
+goes from parallelism 6 and max parallelism 128 to 4 and 1000, and back. With `--same-maximum` it goes from parallelism
+2 to 3, and back, and the result refers to the files of the last checkpoint. The downtime is from the cancel (or the
+request to stop) to all tasks of the new job running, as Flink's overview shows it. A plain restart is a cancel after a
 checkpoint, and a start from it in the same shape. The bar is 5 seconds more than that. Every record of a result is
-compared with its source afterwards. The last column has the parts of the last cut-over: the last round is among them if
-the job made another checkpoint right before the cancel.
+compared with its source afterwards.
+
+The parts are those of the last cut-over: the last round is among them if the job made another checkpoint right before
+the cancel. The last columns have the keys that the job changed in a second, before it was followed and meanwhile, and
+the seconds that the newest round had predicted for a last one, beside those that it took.
+
+With `--s3`, checkpoints, savepoints and results lie in an S3 server on this machine. Each release and size has a
+cluster of its own: if one fails, its line says why, and the others are measured.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+from unittest.mock import patch
 from uuid import uuid4
 
 import httpx
@@ -31,19 +43,26 @@ import tests_path  # noqa: F401
 from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint, take_checkpoint
 from rescale.airflow.live.verify_task import _verify
+from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.flink.start import Start
 from rescale.flink_rest.client import SavepointFormat, Taking
-from rescale.storage.locations import normalise
+from rescale.following.follower import Follower
+from rescale.following.round_plan import RoundPlan
+from rescale.storage.locations import is_s3, join, normalise
+from rescale.text.errors import RescaleError
 from support.live_story import LiveStory
+from support.s3 import strict_s3_server
 from support.session_cluster import SessionCluster, session_cluster, wait_until
 
 RESCALE = str(Path(sys.executable).with_name("rescale"))
 VALUE_SIZE, KEY_BYTES = 1000, 20
 BAR_SECONDS = 5
 SHAPES = ((6, 128), (4, 1000))
+SAME_MAXIMUM = ((2, 128), (3, 128))
 """Parallelism and max parallelism; no reader is without one of the six splits, so none has finished."""
 
 TIMEOUT_SECONDS = 3600
+LOOK_SECONDS = 5.0
 OPTIONS = {
     "state.backend.type": "rocksdb",
     "state.backend.incremental": "true",
@@ -59,31 +78,51 @@ class Bulk:
     """The job, which runs as `job_id` in the shape with this number; `home` is for its results and savepoints."""
 
     cluster: SessionCluster
-    home: Path
+    home: str
     arguments: tuple[str, ...]
+    shapes: tuple[tuple[int, int], tuple[int, int]]
     shape: int = 0
     job_id: str = ""
 
     @property
     def jar(self) -> RunJar:
-        places = {"state.checkpoints.dir": (self.home / "checkpoints").as_uri()}
+        places = {"state.checkpoints.dir": as_uri(join(self.home, "checkpoints"))}
         return RunJar(self.cluster.address, "counts.jar", "Bulk", self.arguments, {**OPTIONS, **places})
 
     def start(self, snapshot: str, *, turned: bool) -> float:
         """Start the job from a snapshot; return the time at which all of it runs."""
         self.shape ^= turned
-        parallelism, maximum = SHAPES[self.shape]
+        parallelism, maximum = self.shapes[self.shape]
         self.job_id = uuid4().hex
         with self.cluster.open() as flink:
             start = Start(snapshot, parallelism, maximum)
             flink.run_jar(self.cluster.jar, self.job_id, start, "Bulk", self.arguments, self.jar.configuration)
-            wait_until(lambda: (line := flink.line(self.job_id)) is not None and line.runs, "the job to run", 600)
+            wait_until(lambda: (line := flink.line(self.job_id)) is not None and line.runs, "the job to run")
         return time.monotonic()
+
+    @property
+    def refers(self) -> bool:
+        """Whether the max parallelism stays, so that files stay where they are."""
+        return self.shapes[0][1] == self.shapes[1][1]
+
+    def runs(self) -> bool:
+        with self.cluster.open() as flink:
+            return (line := flink.line(self.job_id)) is not None and line.runs
 
     def changed(self) -> int:
         """Return the number of keys that the job has written since its start."""
         vertices = httpx.get(f"{self.cluster.address}/jobs/{self.job_id}").json()["vertices"]
         return int(sum(vertex["metrics"]["read-records"] for vertex in vertices if "Process" in vertex["name"]))
+
+    @property
+    def other(self) -> tuple[int, int]:
+        return self.shapes[1 - self.shape]
+
+    def keys_a_second(self, seconds: float) -> float:
+        """Return the keys that the job writes in a second, by its metrics, which Flink fetches every second."""
+        before, begun = self.changed(), time.monotonic()
+        time.sleep(seconds)
+        return (self.changed() - before) / (time.monotonic() - begun)
 
 
 def main() -> None:
@@ -92,20 +131,40 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=1000, help="keys that change in a second")
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--flink", nargs="+", default=["1.20.5", "2.3.0"], help="the releases of Flink")
+    parser.add_argument("--same-maximum", action="store_true", help="keep the max parallelism, and refer to files")
+    parser.add_argument("--s3", action="store_true", help="keep all files in an S3 server")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     rows: list[Sequence[object]] = []
     for release in arguments.flink:
         for gigabytes in arguments.gigabytes:
-            with (
-                session_cluster(release, memory="2g") as cluster,
-                tempfile.TemporaryDirectory(dir=arguments.directory, ignore_cleanup_errors=True) as home,
-            ):
-                keys = int(gigabytes * 1e9 / (VALUE_SIZE + KEY_BYTES))
-                bulk = Bulk(cluster, Path(home), (str(keys), str(VALUE_SIZE), str(arguments.rate)))
-                rows += measured(release, gigabytes, keys, bulk, arguments.times)
-    headers = ("Flink", "GB", "way", "s", "most", "more", "bar", "parts")
+            try:
+                for row in rows_of(release, gigabytes, arguments):
+                    rows.append(row)
+                    print(*row, file=sys.stderr)
+            except (RescaleError, AssertionError, subprocess.CalledProcessError, httpx.HTTPError) as error:
+                rows.append((release, gigabytes, f"failed: {error}"))
+    headers = ("Flink", "GB", "way", "s", "most", "more", "bar", "parts", "keys/s", "followed", "predicted", "took")
     print(tabulate(rows, headers, floatfmt=".1f"))
+
+
+def rows_of(release: str, gigabytes: float, arguments: argparse.Namespace) -> Iterator[Sequence[object]]:
+    """Measure a release with a state of this size, on a cluster of its own."""
+    with ExitStack() as stack:
+        home = stack.enter_context(TemporaryDirectory(dir=arguments.directory, ignore_cleanup_errors=True))
+        server = stack.enter_context(strict_s3_server(Path(home))) if arguments.s3 else None
+        if server is not None:
+            stack.enter_context(patch.dict(os.environ, server.environment))
+        cluster = stack.enter_context(session_cluster(release, server, memory="2g"))
+        place = home if server is None else f"s3://{server.new_bucket('cut-over')}/live"
+        keys = int(gigabytes * 1e9 / (VALUE_SIZE + KEY_BYTES))
+        shapes = SAME_MAXIMUM if arguments.same_maximum else SHAPES
+        bulk = Bulk(cluster, place, (str(keys), str(VALUE_SIZE), str(arguments.rate)), shapes)
+        yield from measured(release, gigabytes, keys, bulk, arguments.times)
+
+
+def as_uri(place: str) -> str:
+    return place if is_s3(place) else Path(place).as_uri()
 
 
 def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) -> Iterator[Sequence[object]]:
@@ -113,13 +172,25 @@ def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) 
     wait_until(lambda: bulk.changed() > 1.1 * keys, "the state to be there", TIMEOUT_SECONDS)
     restarts = [restart(bulk) for _ in range(times)]
     plain = median(restarts)
-    yield release, gigabytes, "restart", plain, max(restarts), None, None, ""
+    yield release, gigabytes, "restart", plain, max(restarts)
     cuts = [live(bulk, f"live-{number}") for number in range(times)]
-    seconds = [cut["downtime_seconds"] for cut in cuts]
-    parts = ", ".join(f"{name} {value:.1f}" for name, value in cuts[-1]["seconds"].items())
-    yield release, gigabytes, "while it runs", median(seconds), max(seconds), max(seconds) - plain, BAR_SECONDS, parts
+    seconds = [cut.seconds for cut in cuts]
+    yield (
+        release,
+        gigabytes,
+        "refers" if bulk.refers else "while it runs",
+        median(seconds),
+        max(seconds),
+        max(seconds) - plain,
+        BAR_SECONDS,
+        cuts[-1].parts,
+        median(cut.keys_before for cut in cuts),
+        median(cut.keys_meanwhile for cut in cuts),
+        cuts[-1].predicted,
+        cuts[-1].took,
+    )
     through = savepoint(bulk, "savepoint")
-    yield release, gigabytes, "native savepoint", through, through, through - plain, None, ""
+    yield release, gigabytes, "native savepoint", through, through, through - plain
 
 
 def restart(bulk: Bulk) -> float:
@@ -127,31 +198,85 @@ def restart(bulk: Bulk) -> float:
         take_checkpoint(flink, bulk.job_id)
         begun = time.monotonic()
         cancel(flink, bulk.job_id)
-    return bulk.start(newest_checkpoint(str(bulk.home / "checkpoints" / bulk.job_id)), turned=False) - begun
+    return bulk.start(newest_checkpoint(join(bulk.home, f"checkpoints/{bulk.job_id}")), turned=False) - begun
 
 
-def live(bulk: Bulk, name: str) -> dict[str, Any]:
-    parallelism, maximum = SHAPES[1 - bulk.shape]
+class Cut(NamedTuple):
+    """A cut-over: its downtime and its parts, keys written in a second, and the seconds of the last round."""
+
+    seconds: float
+    parts: str
+    keys_before: float
+    keys_meanwhile: float
+    predicted: float | None
+    took: float | None
+
+
+def live(bulk: Bulk, name: str) -> Cut:
+    parallelism, maximum = bulk.other
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
         wait_until(lambda: flink.latest_checkpoint(bulk.job_id) is not None, "Flink to tell of the checkpoint")
-    target = str(bulk.home / name)
-    story = LiveStory(bulk.cluster, bulk.job_id, bulk.jar, target, parallelism=parallelism, max_parallelism=maximum)
-    summary = story.follow()
+    before = bulk.keys_a_second(LOOK_SECONDS)
+    target = join(bulk.home, name)
+    changes: dict[str, Any] = {"files": "refer"} if bulk.refers else {"max_parallelism": maximum}
+    story = LiveStory(bulk.cluster, bulk.job_id, bulk.jar, target, parallelism=parallelism, **changes)
+    took: list[float] = []
+    with _timed_last_round(took), _watched(bulk) as rates:
+        summary = story.follow()
     assert _verify(summary, story.form, None)["verdict"] == "complete"
     bulk.job_id, bulk.shape = summary["job"], 1 - bulk.shape
-    return summary
+    parts = ", ".join(f"{part} {value:.1f}" for part, value in summary["seconds"].items())
+    predicted = (story.state.get(ROUNDS) or {}).get("last_round_seconds")
+    meanwhile = median(rates) if rates else before
+    return Cut(summary["downtime_seconds"], parts, before, meanwhile, predicted, took[-1] if took else None)
+
+
+@contextmanager
+def _timed_last_round(took: list[float]) -> Iterator[None]:
+    """Add the seconds of each last round to `took`, its plan included."""
+    real = Follower.move_last
+
+    def timed(follower: Follower, planned: RoundPlan) -> None:
+        real(follower, planned)
+        took.append(time.monotonic() - planned.begun)
+
+    with patch.object(Follower, "move_last", timed):
+        yield
+
+
+@contextmanager
+def _watched(bulk: Bulk) -> Iterator[list[float]]:
+    """Yield the keys that the job writes in a second, while it runs: a value for every few seconds."""
+    rates: list[float] = []
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.is_set():
+            with suppress(httpx.HTTPError, KeyError):
+                rate = bulk.keys_a_second(LOOK_SECONDS)
+                if bulk.runs():
+                    rates.append(rate)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield rates
+    finally:
+        ended.set()
+        thread.join()
 
 
 def savepoint(bulk: Bulk, name: str) -> float:
-    trigger, target, begun = uuid4().hex, str(bulk.home / name), time.monotonic()
+    trigger, target, begun = uuid4().hex, join(bulk.home, name), time.monotonic()
     with bulk.cluster.open() as flink:
-        directory = str(bulk.home / "savepoints")
+        directory = as_uri(join(bulk.home, "savepoints"))
         flink.trigger_savepoint(bulk.job_id, trigger, directory, Taking.STOP, SavepointFormat.NATIVE)
         while (taken := flink.savepoint(bulk.job_id, trigger)) is None or taken.location is None:
             time.sleep(0.1)
-    parallelism, maximum = SHAPES[1 - bulk.shape]
-    shape = ["--parallelism", str(parallelism), "--max-parallelism", str(maximum)]
+    parallelism, maximum = bulk.other
+    shape = ["--parallelism", str(parallelism)]
+    shape += [] if bulk.refers else ["--max-parallelism", str(maximum)]
     command = [RESCALE, "run", normalise(taken.location), "--target", target, *shape]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return bulk.start(target, turned=True) - begun

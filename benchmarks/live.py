@@ -1,6 +1,6 @@
 """Rounds of `rescale follow`: what they cost by what has changed, and how long a job stands still at the end.
 
-    python benchmarks/live.py [--gigabytes 1 8] [--per-cent 0.1 1 10] [--flink 1.20.5]
+    python benchmarks/live.py [--gigabytes 1 8] [--per-cent 0.1 1 10] [--flink 1.20.5 2.3.0]
 
 A job of real Flink keeps its state in RocksDB at parallelism 4 and max parallelism 128. Between its checkpoints it
 changes a known number of keys; `rescale follow` takes each checkpoint to parallelism 6 and max parallelism 1000. The
@@ -56,24 +56,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, nargs="+", default=[1.0])
     parser.add_argument("--per-cent", type=float, nargs="+", default=[0.1, 1.0, 10.0], help="keys changed in a round")
-    parser.add_argument("--flink", default="1.20.5", help="the release of Flink")
+    parser.add_argument("--flink", nargs="+", default=["1.20.5", "2.3.0"], help="the releases of Flink")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     rounds: list[Sequence[object]] = []
     downtimes: list[Sequence[object]] = []
-    with Flink(arguments.flink, RETAINED, jvm=JVM) as flink:
-        for gigabytes in arguments.gigabytes:
-            with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
-                keys = int(gigabytes * 1e9 / (VALUE_SIZE + KEY_BYTES))
-                changed = [int(keys * share / 100) for share in (*arguments.per_cent, LAST_PER_CENT)]
-                job = bulk(keys, changed)
-                followed = follow(flink, job, Path(folder), len(changed))
-                rounds += round_rows(gigabytes, keys, changed, followed.rounds)
-                downtimes += downtime_rows(gigabytes, changed[-1], flink, job, Path(folder), followed)
-    round_headers = ("GB", "changed", "seconds", "÷ base", "rows", "bytes", "read", "MB/s")
+    for release in arguments.flink:
+        with Flink(release, RETAINED, jvm=JVM) as flink:
+            for gigabytes in arguments.gigabytes:
+                with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
+                    keys = int(gigabytes * 1e9 / (VALUE_SIZE + KEY_BYTES))
+                    changed = [int(keys * share / 100) for share in (*arguments.per_cent, LAST_PER_CENT)]
+                    job = bulk(keys, changed)
+                    followed = follow(flink, job, Path(folder), len(changed))
+                    made = round_rows(gigabytes, keys, changed, followed.rounds)
+                    rounds += ((release, *row) for row in made)
+                    stood = downtime_rows(gigabytes, changed[-1], flink, job, Path(folder), followed)
+                    downtimes += ((release, *row) for row in stood)
+    round_headers = ("Flink", "GB", "changed", "seconds", "÷ base", "rows", "bytes", "read", "MB/s")
     print(tabulate(rounds, round_headers, floatfmt=".2f"))
     print()
-    print(tabulate(downtimes, ("GB", "way", "command", "restore", "s", "more than restart", "bar"), floatfmt=".1f"))
+    print(
+        tabulate(
+            downtimes, ("Flink", "GB", "way", "command", "restore", "s", "more than restart", "bar"), floatfmt=".1f"
+        )
+    )
 
 
 def bulk(keys: int, changed: Sequence[int]) -> Job:

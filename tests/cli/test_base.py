@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -191,6 +192,19 @@ def test_other_backends(capsys: Captured, later: Path, base: Path) -> None:
     error = refusal(capsys, later, base, *SHAPE)
     assert error["operator"]
     assert "another" in error["found"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [(b"compaction_style", b"kCompactionStyleFIFO"), (b"num_levels", b"6")], ids=["fifo", "few"]
+)
+def test_too_few_levels(capsys: Captured, later: Path, base: Path, option: bytes, value: bytes) -> None:
+    def change(content: bytes) -> bytes:
+        return re.sub(rb"(?m)^(\s*%s)=.*$" % option, rb"\1=%s" % value, content)
+
+    assert edited.edit_files(later, "OPTIONS", change)
+    error = refusal(capsys, later, base, *SHAPE, code=3)
+    assert error["operator"]
+    assert error["found"] == f"{option.decode()}={value.decode()}"
 
 
 def test_a_job_that_changes(capsys: Captured, later: Path, base: Path) -> None:

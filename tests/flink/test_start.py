@@ -27,6 +27,11 @@ def test_it_says_the_parallelism_of_most_operators(parallelisms: list[int], said
     assert start.command == f"flink run -s /result -p {said} <your-job.jar>"
 
 
+def test_a_result_that_refers_to_files_is_not_claimed() -> None:
+    start = start_of("/result", [(2, 128)], [(3, 128)])._replace(refers=True)
+    assert start.command == "flink run -s /result -restoreMode no_claim -p 3 <your-job.jar>"
+
+
 def test_what_always_runs_with_one_subtask_does_not_count() -> None:
     assert common_parallelism([(1, 1), (1, 1), (4, 128)]) == 4
     assert common_parallelism([(1, 1)]) == 1

@@ -17,7 +17,7 @@ from rescale.snapshot.model import Database, Snapshot
 from rescale.snapshot.opening import open_snapshot
 from rescale.storage.locations import contains, join, name, parent
 from rescale.storage.store import open_store
-from rescale.text.errors import SnapshotError
+from rescale.text.errors import RescaleError, SnapshotError
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.s3 import S3Server, somebodys_store
 
@@ -67,6 +67,24 @@ def test_a_pinned_checkpoint_outlives_its_files(job: Checkpoints, home: str) -> 
     assert content_of(pinned)
     assert open_snapshot(pinned.directory, moves=pinned.moves).metadata_sha256 == before.metadata_sha256
     assert pins_of(job, home).newest() == pinned
+
+
+def test_a_pin_that_was_cut_short_is_found(job: Checkpoints, home: str) -> None:
+    """Its handle has another size, in front of whatever reads the file."""
+    pinned = pins_of(job, home).pin(job.number)
+    job.delete()
+    store = somebodys_store(home)
+    pins = [entry for entry in store.list(pins_of(job, home).place) if name(entry.uri) != "_metadata"]
+    assert pins
+    for entry in pins:
+        content = store.read_all(entry.uri, 1 << 30)[0]
+        store.delete([entry.uri])
+        store.put(entry.uri, content[:-1])
+        with pytest.raises(RescaleError) as caught:
+            content_of(pinned)
+        assert caught.value.path == entry.uri
+        store.put(entry.uri, content)
+    assert content_of(pinned)
 
 
 def test_only_what_is_new_is_pinned(job: Checkpoints, home: str) -> None:

@@ -18,7 +18,7 @@ from rescale.airflow.job_form import job_form
 from rescale.airflow.live.follow_task import _follow
 from rescale.flink_rest.client import Taking
 from support.deferring import TaskState
-from support.session_cluster import SessionCluster
+from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
 
 class LiveStory:
@@ -62,6 +62,16 @@ class LiveStory:
 
     def shapes(self, job_id: str) -> set[tuple[int, int]]:
         return {(vertex.parallelism, vertex.max_parallelism) for vertex in self.cluster.job(job_id).vertices}
+
+
+def begin(cluster: SessionCluster, target: Path, *arguments: str, **form: Any) -> LiveStory:
+    """Start a job that counts, and a run that rescales it while it runs."""
+    kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+    options = {**native_options(cluster, ROCKSDB), **kept}
+    job_id = cluster.run(2, *arguments, options=options)
+    wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
+    jar = RunJar(cluster.address, "counts.jar", "Counts", arguments, options)
+    return LiveStory(cluster, job_id, jar, str(target), **{"parallelism": 3, "max_parallelism": 256, **form})
 
 
 class _Events(dict[Any, Any]):

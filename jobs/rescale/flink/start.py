@@ -18,19 +18,30 @@ RAN_ON = (
     "and a sink that remembers ids of checkpoints (such as Iceberg's) may skip commits until they are reached again"
 )
 
+CLAIM_MODE_OPTIONS = ("execution.state-recovery.claim-mode", "execution.savepoint-restore-mode")
+"""`StateRecoveryOptions.RESTORE_MODE` under its name since Flink 1.20, and under the one that it had before."""
+
+NO_CLAIM = "NO_CLAIM"
+"""`RecoveryClaimMode.NO_CLAIM`: the job never deletes the files that it was started from."""
+
 
 class Start(NamedTuple):
-    """Start of a job from a snapshot; with a `max_parallelism` of None, the job and the snapshot determine it."""
+    """Start of a job from a snapshot; with a `max_parallelism` of None, the job and the snapshot determine it.
+
+    If the snapshot `refers` to files of another one, the job must not claim them: it would delete what others need.
+    """
 
     snapshot: str
     parallelism: int
     max_parallelism: int | None
+    refers: bool = False
 
     @property
     def command(self) -> str:
         """Command line that starts the job, with a placeholder for the user's jar."""
         option = "" if self.max_parallelism is None else f" -D{MAX_PARALLELISM_OPTION}={self.max_parallelism}"
-        return f"flink run -s {quoted(self.snapshot)} -p {self.parallelism}{option} <your-job.jar>"
+        claims = " -restoreMode no_claim" if self.refers else ""
+        return f"flink run -s {quoted(self.snapshot)}{claims} -p {self.parallelism}{option} <your-job.jar>"
 
 
 def common_parallelism(shapes: Shapes) -> int:

@@ -8,6 +8,7 @@ own 404 counts for that; a misconfigured proxy answers with 404, too, while the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import TracebackType
@@ -25,12 +26,14 @@ from rescale.flink_rest.responses import (
     Checkpoints,
     CompletedCheckpoint,
     ConfigEntry,
+    Dashboard,
     Errors,
     JarPlan,
     Jars,
     JobConfig,
     JobExceptions,
     Jobs,
+    LatestCheckpoints,
     Metric,
     Overview,
     SavepointOperation,
@@ -39,6 +42,9 @@ from rescale.flink_rest.running_job import Job, JobLine
 from rescale.text.errors import RequestError, StoreError
 
 T = TypeVar("T")
+
+_DURATION = re.compile(r"(\d+)\s*(|ms|s|sec|min|h)")
+_SECONDS = {"": 0.001, "ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 
 _JsonObject = dict[str, Any]
 
@@ -141,8 +147,29 @@ class Flink:
 
     def last_checkpoint(self, job_id: str) -> CompletedCheckpoint | None:
         """Return the last checkpoint that completed since the job started, with its sizes; None without one."""
-        statistics = self._request("GET", f"/jobs/{job_id}/checkpoints", Checkpoints)
-        return statistics.latest.completed if statistics is not None and statistics.latest is not None else None
+        latest = self.latest_checkpoints(job_id)
+        return latest.completed if latest is not None else None
+
+    def latest_checkpoints(self, job_id: str) -> LatestCheckpoints | None:
+        """Return the latest checkpoint of each kind, or None if Flink does not know the job.
+
+        The answer may be `seconds_of_old_answers` old.
+        """
+        statistics = self.checkpoints(job_id)
+        return None if statistics is None else statistics.latest or LatestCheckpoints()
+
+    def checkpoints(self, job_id: str) -> Checkpoints | None:
+        """Return statistics of a job's checkpoints, or None if Flink does not know the job."""
+        return self._request("GET", f"/jobs/{job_id}/checkpoints", Checkpoints)
+
+    def seconds_of_old_answers(self) -> float:
+        """Return for how many seconds Flink repeats an answer about checkpoints (`web.refresh-interval`).
+
+        An option of its own may set another time for them (`rest.cache.checkpoint-statistics.timeout`).
+        """
+        dashboard = self._request("GET", "/config", Dashboard) or Dashboard()
+        own = self.configuration().get("rest.cache.checkpoint-statistics.timeout")
+        return dashboard.refresh_interval / 1000 if own is None else seconds_of(own)
 
     def jobs(self) -> list[JobLine]:
         """Return all jobs that Flink knows, ended ones included."""
@@ -306,8 +333,7 @@ class Flink:
 
     def _latest(self, job_id: str, kind: str) -> str | None:
         """Return a place from the job's checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
-        statistics = self._request("GET", f"/jobs/{job_id}/checkpoints", Checkpoints)
-        latest = statistics.latest if statistics is not None else None
+        latest = self.latest_checkpoints(job_id)
         snapshot = getattr(latest, kind) if latest is not None else None
         location: str | None = snapshot and snapshot.external_path
         return location
@@ -370,6 +396,15 @@ class Flink:
 def is_place(location: str | None) -> bool:
     """Return whether it is a directory, not a note of Flink's such as `<checkpoint-not-externally-addressable>`."""
     return location is not None and not location.startswith("<")
+
+
+def seconds_of(duration: str) -> float:
+    """Return the seconds of a duration as Flink's options have it (`TimeUtils`), such as `3 s` or `500`.
+
+    A form that is not known here counts as a minute.
+    """
+    match = _DURATION.fullmatch(duration.strip().lower())
+    return int(match[1]) * _SECONDS[match[2]] if match else 60.0
 
 
 def _errors(answer: httpx.Response) -> str | None:

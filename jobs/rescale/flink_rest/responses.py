@@ -84,6 +84,12 @@ class ConfigEntry(msgspec.Struct):
     value: str
 
 
+class Dashboard(msgspec.Struct, rename="kebab"):
+    """`DashboardConfiguration`; the interval is in milliseconds."""
+
+    refresh_interval: int = 3000
+
+
 class Externalization(msgspec.Struct):
     """`CheckpointConfigInfo.ExternalizedCheckpointInfo`: whether checkpoints outlive the job, or only its failure."""
 
@@ -106,6 +112,24 @@ class _Snapshot(msgspec.Struct):
     external_path: str | None = None
 
 
+class RestoredSnapshot(_Snapshot):
+    """`RestoredCheckpointStatistics`: the number and the place of the snapshot that a job was last restored from."""
+
+    id: int = 0
+
+
+class CompletedSavepoint(_Snapshot):
+    """`CompletedCheckpointStatistics` of a savepoint; its type is a `RestAPICheckpointType`."""
+
+    id: int = 0
+    checkpoint_type: str | None = None
+
+    @property
+    def stops_the_job(self) -> bool:
+        """Whether it was taken to stop the job: then its sinks commit what they wrote before it."""
+        return self.checkpoint_type == "SYNC_SAVEPOINT"
+
+
 class CheckpointDetails(_Snapshot):
     """`CheckpointStatistics`: its state, such as `IN_PROGRESS` or `COMPLETED`, and the place of a complete one."""
 
@@ -120,16 +144,35 @@ class CompletedCheckpoint(_Snapshot):
     checkpointed_size: int | None = None
 
 
-class _Latest(msgspec.Struct):
+class LatestCheckpoints(msgspec.Struct):
+    """`CheckpointingStatistics.LatestCheckpoints`: since the JobManager started, but for the restored one."""
+
     completed: CompletedCheckpoint | None = None
-    savepoint: _Snapshot | None = None
-    restored: _Snapshot | None = None
+    savepoint: CompletedSavepoint | None = None
+    restored: RestoredSnapshot | None = None
+
+
+class _MinMaxAvg(msgspec.Struct):
+    max: int = 0
+
+
+class _Summary(msgspec.Struct):
+    checkpointed_size: _MinMaxAvg = msgspec.field(default_factory=_MinMaxAvg)
+    end_to_end_duration: _MinMaxAvg = msgspec.field(default_factory=_MinMaxAvg)
 
 
 class Checkpoints(msgspec.Struct):
     """`CheckpointingStatistics`."""
 
-    latest: _Latest | None = None
+    latest: LatestCheckpoints | None = None
+    summary: _Summary | None = None
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """The rate at which the job's largest checkpoint was written, at least; None if that is not known."""
+        if self.summary is None or not self.summary.end_to_end_duration.max:
+            return None
+        return 1000 * self.summary.checkpointed_size.max / self.summary.end_to_end_duration.max or None
 
 
 class Metric(msgspec.Struct):

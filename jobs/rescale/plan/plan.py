@@ -86,7 +86,7 @@ class Plan:
             self.target,
             [(operator.parallelism, operator.max_parallelism) for operator in self.operators],
             [(operator.new_parallelism, operator.new_max_parallelism) for operator in self.operators],
-        )
+        )._replace(refers=self.refers)
 
     @property
     def mixed_maxima(self) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.assembly.continued_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
-from rescale.snapshot.databases.own_tables import OwnTables, own_tables, tables_in_between
+from rescale.snapshot.databases.own_tables import OwnTables, own_tables, refuse_few_levels_of, tables_in_between
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Database, Operator, Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile, database_place
@@ -77,6 +77,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
             reasons += sides.why_not_by_rows()
             continue
         sides.refuse_rescaled()
+        refuse_few_levels_of(later, later.operators[number], LEVELS)
         if reason := sides.obstacle():
             notes.append(f"operator {operator.label!r} is moved whole, not continued from the base: {reason}")
             reasons.append((operator.label, reason))

@@ -57,6 +57,24 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
     return frozenset(family for family, values in filters.items() if values == [_NONE] * len(_FILTERS))
 
 
+def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
+    """`UnsupportedError` if RocksDB opens a column family with fewer than `levels` levels.
+
+    Rows that are written anew lie in the last of them. FIFO compaction has a single one (`SanitizeOptions`).
+    """
+    for family, option, value in _column_family_settings(data, path):
+        is_fifo = (option, value) == ("compaction_style", "kCompactionStyleFIFO")
+        if is_fifo or (option == "num_levels" and int(value) < levels):
+            raise UnsupportedError(
+                "the job's RocksDB has too few levels for rows in the last one, and changes above it",
+                path=path,
+                state=family,
+                expected=f"{levels} levels, and no FIFO compaction",
+                found=f"{option}={value}",
+                advice=CANONICAL,
+            )
+
+
 def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, str]]:
     """Yield (column family, option, value) for each setting of a column family."""
     section = family = None

@@ -11,8 +11,10 @@ import pytest
 from kubernetes.client import ApiException
 
 from rescale.airflow.flink import deployment, stopping
+from rescale.airflow.flink.deployment import Wanted, redeploy
 from rescale.airflow.flink.hand_overs import PatchDeployment, RunJar
-from rescale.airflow.flink.starting import check_hand_over
+from rescale.airflow.flink.starting import check_hand_over, start_job
+from rescale.flink.start import Start
 from rescale.flink_rest.client import Taking
 from rescale.flink_rest.running_job import JobLine
 from rescale.text.errors import RequestError, StoreError
@@ -117,3 +119,23 @@ def test_a_session_job_of_the_operator_is_not_started_by_a_jar(
     expected = (RequestError, "manages the job as a FlinkSessionJob") if is_refused else (StoreError, "is not running")
     with pytest.raises(expected[0], match=expected[1]):
         stopping.look_at_job("flink", "clicks", Taking.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))
+
+
+@pytest.mark.parametrize("refers", [True, False])
+def test_a_job_does_not_claim_what_its_result_refers_to(patch: Mock, refers: bool) -> None:
+    start_job(WHERE, Start("s3://b/result", 3, None, refers))
+    options = patch.call_args.args[-1]["spec"]["flinkConfiguration"]
+    names = ("execution.state-recovery.claim-mode", "execution.savepoint-restore-mode")
+    assert [options.get(name) for name in names] == [("NO_CLAIM" if refers else None)] * 2
+
+
+@pytest.mark.parametrize(
+    ("has", "wants", "is_patched"), [(True, True, False), (True, False, False), (False, True, True)]
+)
+def test_a_deployment_as_wanted_is_not_redeployed(
+    resource: dict[str, Any], patch: Mock, has: bool, wants: bool, is_patched: bool
+) -> None:
+    resource["spec"]["job"] |= {"initialSavepointPath": "s3://b/s", "savepointRedeployNonce": 4}
+    resource["spec"]["flinkConfiguration"] = dict.fromkeys(deployment.CLAIM_MODE_OPTIONS, "NO_CLAIM") if has else {}
+    redeploy(WHERE, Wanted("s3://b/s", 2, None, no_claim=wants))
+    assert bool(patch.call_args_list) is is_patched

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink import stopping
+from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.hand_overs import Print, RunJar
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import GoBack
@@ -117,6 +119,27 @@ def test_a_savepoint_that_flink_forgot_of_a_job_that_runs_on_is_found_in_its_sta
         question.ask()
     cluster.latest = f"{RUNS_ON.own_directory(RUN)}/savepoint-1"
     assert question.ask() == {"savepoint": cluster.latest, "job": BEFORE.job_id, "state": "RUNNING"}
+
+
+@pytest.mark.parametrize(("option", "is_refused"), [("false", False), ("true", True), (None, True)])
+def test_a_jobmanager_that_would_end_with_its_job_is_refused(option: str | None, is_refused: bool) -> None:
+    """Nobody could be asked then which checkpoint was completed last."""
+    options = [] if option is None else [{"key": "execution.shutdown-on-application-finish", "value": option}]
+    flink = Flink("http://flink", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=options)))
+    if is_refused:
+        with pytest.raises(RequestError, match="the JobManager ends with its job"):
+            stopping._refuse_cluster_that_ends(flink)
+    else:
+        stopping._refuse_cluster_that_ends(flink)
+
+
+def test_the_way_back_from_a_deployment_needs_no_flink(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The FlinkDeployment was redeployed, and its new JobManager may never answer."""
+    (tmp_path / "chk-8").mkdir()
+    (tmp_path / "chk-8" / "_metadata").touch()
+    monkeypatch.setattr(JobBefore, "is_replaced", True)
+    before = msgspec.structs.replace(BEFORE, taking=Taking.CHECKPOINT, directory=str(tmp_path))
+    assert restart_of(before, 8) == f"{tmp_path}/chk-8"
 
 
 def test_how_to_start_the_job_is_said_before_flink_is_asked(

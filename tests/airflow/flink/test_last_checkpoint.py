@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 from unittest.mock import patch
 
@@ -10,14 +12,15 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink import last_checkpoint
-from rescale.airflow.flink.cancel_mark import CANCELS
+from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
+from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
 from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
 from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
-from rescale.flink_rest.client import Flink, Taking
+from rescale.flink_rest.client import Flink, SavepointFormat, Taking
 from rescale.snapshot.opening import open_snapshot
 from rescale.text.errors import RequestError, SnapshotError
 from support.deferring import TaskState, run_operator
@@ -92,7 +95,8 @@ def test_a_run_that_is_killed_after_its_cancel_goes_on_or_back(cluster: SessionC
         pytest.raises(TaskEnded),
     ):
         take(before, job_id, state)
-    assert state == {CANCELS: job_id}
+    assert state[CANCELS] == job_id
+    assert f"chk-{state[CANCELS_AFTER]}" in last_checkpoint.newest_checkpoint(before.directory)
     old = back(before, None, job_id, state)
     assert Path(old["restored_from"].removeprefix("file:")) == Path(last_checkpoint.newest_checkpoint(before.directory))
     assert cluster.alive() == {old["job"]}
@@ -108,9 +112,68 @@ def test_a_run_that_is_killed_before_its_cancel_leaves_the_job(cluster: SessionC
     before, state = look(cluster, job_id, options), TaskState()
     with patch.object(Flink, "cancel", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         take(before, job_id, state)
-    assert state == {CANCELS: job_id}
+    assert state[CANCELS] == job_id
     assert cluster.alive() == {job_id}
     assert take(before, job_id, state)["state"] == "CANCELED"
+
+
+@pytest.mark.slow
+def test_a_checkpoint_that_was_given_up_is_no_source(cluster: SessionCluster) -> None:
+    """Flink has written `_metadata` of a checkpoint that it does not call completed."""
+    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    job_id = run(cluster, options)
+    before, state = look(cluster, job_id, options), TaskState()
+
+    def cancel(flink: Flink, job_id: str) -> None:
+        real_cancel(flink, job_id)
+        newest = last_checkpoint.newest_checkpoint(before.directory)
+        copytree(newest, f"{before.directory}/chk-{int(newest.rpartition('-')[2]) + 1}")
+
+    real_cancel = last_checkpoint.cancel
+    with (
+        patch.object(last_checkpoint, "cancel", cancel),
+        pytest.raises(TaskEnded, match="not the one that Flink completed last"),
+    ):
+        take(before, job_id, state)
+    old = back(before, None, job_id, state)
+    given_up = int(last_checkpoint.newest_checkpoint(before.directory).rpartition("-")[2])
+    assert Path(old["restored_from"].removeprefix("file:")).name == f"chk-{given_up - 1}"
+    wait_until(lambda: cluster.counts(old["job"]), "the job to count on")
+    assert cluster.alive() == {old["job"]}
+
+
+@pytest.mark.slow
+def test_a_job_that_somebody_else_stops_is_not_started_again(cluster: SessionCluster) -> None:
+    """It finishes with a savepoint, which commits what was written, and Flink deletes even retained checkpoints."""
+    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    job_id = run(cluster, options)
+    before, state = look(cluster, job_id, options), TaskState()
+
+    def cancel(flink: Flink, job_id: str) -> None:
+        folder = (cluster.folder / "savepoints").as_uri()
+        flink.trigger_savepoint(job_id, "5" * 32, folder, Taking.STOP, SavepointFormat.NATIVE)
+        wait_until(lambda: not cluster.alive(), "the job to finish")
+        real_cancel(flink, job_id)
+
+    real_cancel = last_checkpoint.cancel
+    with patch.object(last_checkpoint, "cancel", cancel), pytest.raises(TaskEnded, match="has finished by itself"):
+        take(before, job_id, state)
+    with pytest.raises(TaskEnded, match="has finished by itself"):
+        back(before, None, job_id, state)
+    assert cluster.alive() == set()
+    with cluster.open() as flink, pytest.raises(RequestError, match="somebody else has stopped the job"):
+        refuse_stop_in_between(flink, job_id, time.monotonic())
+
+
+@pytest.mark.slow
+def test_a_directory_with_checkpoints_of_an_earlier_life_is_refused(cluster: SessionCluster) -> None:
+    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    job_id = run(cluster, options)
+    directory = look(cluster, job_id, options).directory
+    copytree(last_checkpoint.newest_checkpoint(directory), f"{directory}/chk-999")
+    with pytest.raises(RequestError, match="of an earlier life"):
+        look(cluster, job_id, options)
+    assert cluster.alive() == {job_id}
 
 
 def test_a_job_whose_checkpoints_would_be_deleted_is_not_cancelled(cluster: SessionCluster) -> None:
@@ -141,7 +204,7 @@ def test_records_in_flight_are_refused_before_the_cancel(cluster: SessionCluster
     job_id = run(cluster, options)
     before = look(cluster, job_id, options)
     with (
-        patch.object(last_checkpoint, "_holds_records_in_flight", return_value=True),
+        patch.object(last_checkpoint, "holds_records_in_flight", return_value=True),
         pytest.raises(TaskEnded, match="the job's checkpoints hold records in flight"),
     ):
         take(before, job_id)

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink.cancel_mark import CANCELS
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.last_checkpoint import newest_checkpoint
 from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.live import cut_over
@@ -23,19 +22,8 @@ from rescale.runstate.places import beside, pins_place, rounds_place
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, StoreError
 from support.deferring import run_operator
-from support.live_story import LiveStory
-from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
-
-KEPT = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-
-
-def begin(cluster: SessionCluster, target: Path, *arguments: str, **form: Any) -> LiveStory:
-    """Start a job that counts, and a run that rescales it while it runs."""
-    options = {**native_options(cluster, ROCKSDB), **KEPT}
-    job_id = cluster.run(2, *arguments, options=options)
-    wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
-    jar = RunJar(cluster.address, "counts.jar", "Counts", arguments, options)
-    return LiveStory(cluster, job_id, jar, str(target), **{"parallelism": 3, "max_parallelism": 256, **form})
+from support.live_story import LiveStory, begin
+from support.session_cluster import SessionCluster, wait_until
 
 
 def go_back(story: LiveStory) -> Any:
@@ -53,7 +41,8 @@ def test_a_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path)
     assert Path(summary["restored_from"].removeprefix("file:")) == tmp_path / "result"
     assert summary["source"] == newest_checkpoint(story.before.directory)
     assert summary["in_place_of"] == story.job_id
-    assert [part for part in summary["seconds"] if "last round" not in part] == ["cancel", "publish", "start"]
+    parts = ["cancel", "publish", "look for another stop", "start"]
+    assert [part for part in summary["seconds"] if "last round" not in part] == parts
     assert summary["downtime_seconds"] >= sum(summary["seconds"].values()) - 1
     assert story.state[ROUNDS]["round"] >= 1
     left = [entry.uri for entry in open_store(story.target).list(beside(story.target))]

@@ -48,7 +48,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Any:
         before: Any = SimpleNamespace(flink="", job_id="", directory="")
         follower: Any = job
         mover: Any = None
-        return CutOver(before, follower, mover, "run", 60, None)
+        return CutOver(before, follower, mover, SimpleNamespace(), "run", 60, None)
 
     return of
 

@@ -26,6 +26,7 @@ ROUNDS = {
     "change_rate": 2_000_000.0,
     "last_round_seconds": 2.0,
     "is_short": True,
+    "first_checkpoint": "All state is written.",
     "asks": True,
 }
 
@@ -140,4 +141,5 @@ def test_the_question_shows_the_newest_figures() -> None:
     assert "1,200 came, 1,100 left" in text
     assert "2 MB/s" in text
     assert "about 2 seconds" in text
-    assert "nothing has to be moved" in question_about({"asks": True})
+    assert "All state is written." in text
+    assert "nothing has to be moved" in question_about({"asks": True, "first_checkpoint": ""})

@@ -31,7 +31,7 @@ def test_a_published_result_is_described_and_a_second_run_gives_no_second_event(
     assert run.state == "success", run.log
     described = run.outputs["rescale"]
     assert described["target"] == target
-    assert described["starting"] == {"snapshot": target, "parallelism": 3, "max_parallelism": None}
+    assert described["starting"] == {"snapshot": target, "parallelism": 3, "max_parallelism": None, "refers": False}
     (event,) = [event for event in run.events if event["uri"] == target]
     assert event["certificate_sha256"] == described["certificate_sha256"]
     assert event["shape"]["visits"]["parallelism"] == 4

@@ -5,6 +5,7 @@ database that holds the model."""
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -32,7 +33,7 @@ from rescale.rocksdb.assembly.new_database import NewTable, manifest_of
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.rocksdb.engine import directory
 from rescale.rocksdb.engine.table_writer import Rows, TableWriter
-from rescale.rocksdb.manifest.compactions import rewritten_files
+from rescale.rocksdb.manifest.compactions import Rewritten, rewritten_files
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
@@ -240,6 +241,43 @@ def test_rounds_over_random_databases(
         check_our_reading(part, 128, tmp_path)
     check(library, part)
     go_on(library, part, 128, rng)
+
+
+@pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 2, range(8)))
+def test_a_later_checkpoint_that_does_not_descend_from_the_earlier_one(
+    library: FlinksRocksdb, tmp_path: Path, seed: int
+) -> None:
+    """The job fell back to before the earlier one, and gave the same numbers to other files and other writes."""
+    rng = random.Random(seed)
+    common, earlier, later = (tmp_path / name for name in ("common", "earlier", "later"))
+    model: Model = {state: {} for state in STATES}
+    steps = random_steps(rng, ALL, 128, 1500)
+    apply(model, steps)
+    with library.opened(tmp_path / "job", STATES, SMALL) as database:
+        database.write([*steps, ("flush",), *(("compact", state) for state in STATES), ("checkpoint", common)])
+    models = []
+    for path in (earlier, later):
+        shutil.copytree(common, tmp_path / f"life-{path.name}")
+        models.append(copied(model))
+        steps = random_steps(rng, ALL, 128, rng.choice([40, 400]))
+        apply(models[-1], steps)
+        with library.opened(tmp_path / f"life-{path.name}", STATES, SMALL) as database:
+            compacted = [("compact", state) for state in STATES] if rng.random() < 0.5 else []
+            database.write([*steps, ("flush",), *compacted, ("checkpoint", path)])
+    checkpoints = Checkpoints([earlier, later])
+    place = checkpoints.place(0, 1)
+    assert place.before is not None
+    assert place.after is not None
+    reused = {
+        file.name
+        for file in earlier.glob("*.sst")
+        if (later / file.name).exists() and (later / file.name).read_bytes() != file.read_bytes()
+    }
+    sides = (side._replace(own=side.own | reused) for side in (place.before, place.after))
+    manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))
+    assert rewritten_files(*manifests, STATES, {}, "MANIFEST") == Rewritten(), "no history leads from one to the other"
+    reader = ChangeReader(128, checkpoints.files, ChangePlace(*sides, place.key_groups), header_of(STATES))
+    assert changes_by_state(reader, STATES) == changed(*models)
 
 
 def test_rows_that_were_flushed_and_compacted_in_between_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:

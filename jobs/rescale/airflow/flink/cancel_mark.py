@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 CANCELS = "cancels"
 """Key in the task's state, and of its XCom; the value is the id of the job."""
 
+CANCELS_AFTER = "cancels_after"
+"""Key likewise; the value is the number of a checkpoint that the job had completed before."""
+
 
 class CancelMark(NamedTuple):
     """The mark of the task instance `ti`, whose tries have `state` in common, for the job `job_id`."""
@@ -20,7 +23,14 @@ class CancelMark(NamedTuple):
         """Whether this try or an earlier one has set the mark."""
         return bool(self.state.get(CANCELS) == self.job_id)
 
-    def set(self) -> None:
+    @property
+    def checkpoint(self) -> int | None:
+        """The number of a checkpoint that the job had completed before, None if it is not known."""
+        number: int | None = self.state.get(CANCELS_AFTER)
+        return number
+
+    def set(self, checkpoint: int | None) -> None:
         """Set the mark. A later try does that again, because Airflow removes the XComs of a task before each try."""
-        self.state.set(CANCELS, self.job_id)
-        self.ti.xcom_push(CANCELS, self.job_id)
+        for key, value in ((CANCELS_AFTER, checkpoint), (CANCELS, self.job_id)):
+            self.state.set(key, value)
+            self.ti.xcom_push(key, value)

@@ -21,7 +21,7 @@ import msgspec
 
 from rescale.airflow.flink.flink_access import open_kubernetes
 from rescale.airflow.flink.hand_overs import PatchDeployment
-from rescale.flink.start import MAX_PARALLELISM_OPTION
+from rescale.flink.start import CLAIM_MODE_OPTIONS, MAX_PARALLELISM_OPTION, NO_CLAIM
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 _KIND = ("flink.apache.org", "v1beta1")
@@ -37,11 +37,15 @@ log = logging.getLogger(__name__)
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Fields of the specification that a rescale sets; None for an absent field."""
+    """Fields of the specification that a rescale sets; None for an absent field.
+
+    With `no_claim` the options say that the job does not own the files of the snapshot (`RecoveryClaimMode`).
+    """
 
     snapshot: str | None
     parallelism: int | None
     max_parallelism: str | None
+    no_claim: bool = False
 
 
 class Deployment(msgspec.Struct, frozen=True):
@@ -76,7 +80,9 @@ def read_deployment(where: PatchDeployment) -> Deployment:
             "FlinkSessionJob (flinksessionjob/namespace/name)",
         )
     return Deployment(
-        Wanted(job.get("initialSavepointPath"), job.get("parallelism"), _max_parallelism(where, spec)),
+        Wanted(
+            job.get("initialSavepointPath"), job.get("parallelism"), _max_parallelism(where, spec), _never_claims(spec)
+        ),
         job.get("state") == "suspended",
         job.get("savepointRedeployNonce"),
         _reconciled_nonce(status),
@@ -111,7 +117,8 @@ def check_patch(where: PatchDeployment) -> None:
 def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
     """Patch the resource to the wanted fields, unless it has them; return its nonce."""
     current = read_deployment(where)
-    is_as_wanted = current.fields == wanted and not current.suspended and current.nonce is not None
+    enough = (wanted, msgspec.structs.replace(wanted, no_claim=True))
+    is_as_wanted = current.fields in enough and not current.suspended and current.nonce is not None
     if is_as_wanted and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP):
         return current.nonce or 0
     nonce = (current.nonce or 0) + 1
@@ -122,7 +129,10 @@ def redeploy(where: PatchDeployment, wanted: Wanted) -> int:
         "autoscalerResetNonce": (current.reset or 0) + 1,
         "state": "running",
     }
-    _patch(where, {"spec": {"job": job, "flinkConfiguration": {MAX_PARALLELISM_OPTION: wanted.max_parallelism}}})
+    options = {MAX_PARALLELISM_OPTION: wanted.max_parallelism}
+    if wanted.no_claim:
+        options |= dict.fromkeys(CLAIM_MODE_OPTIONS, NO_CLAIM)
+    _patch(where, {"spec": {"job": job, "flinkConfiguration": options}})
     return nonce
 
 
@@ -170,6 +180,10 @@ def _option(spec: dict[str, Any], name: str) -> Any:
         return next((value for value in nested if value is not None), None)
 
     return find(spec.get("flinkConfiguration"), name)
+
+
+def _never_claims(spec: dict[str, Any]) -> bool:
+    return all(_option(spec, name) == NO_CLAIM for name in CLAIM_MODE_OPTIONS)
 
 
 def _max_parallelism(where: PatchDeployment, spec: dict[str, Any]) -> str | None:

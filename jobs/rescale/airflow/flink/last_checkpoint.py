@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 from uuid import uuid4
 
+from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_another_life
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink_rest.client import Flink
 from rescale.snapshot.discovery import METADATA, checkpoint_directory, complete_checkpoints
@@ -37,7 +38,8 @@ _TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
 def checkpoints_of(flink: Flink, job_id: str) -> str:
     """Return the directory of a job's checkpoints, below which Flink keeps the last one when the job is cancelled.
 
-    Raises `RequestError` if it would not, or if the job has made no checkpoint yet.
+    Raises `RequestError` if it would not, if the job has made no checkpoint yet, or if the directory has newer ones of
+    an earlier life of the job.
     """
     config = flink.checkpoint_config(job_id)
     retained = config is not None and config.externalization.enabled
@@ -60,11 +62,13 @@ def checkpoints_of(flink: Flink, job_id: str) -> str:
             found=latest,
             advice=f"wait for the job's next checkpoint, and check state.checkpoints.dir; or {_TAKE_A_SAVEPOINT}",
         )
-    return parent(normalise(latest))
+    checkpoints = parent(normalise(latest))
+    refuse_checkpoints_of_another_life(flink, job_id, checkpoints)
+    return checkpoints
 
 
-def take_checkpoint(flink: Flink, job_id: str) -> None:
-    """Let a job make a checkpoint, and wait for it. Raises `StoreError` if it fails."""
+def take_checkpoint(flink: Flink, job_id: str) -> int | None:
+    """Let a job make a checkpoint, wait for it, and return its number. Raises `StoreError` if it fails."""
     trigger_id, until = uuid4().hex, time.monotonic() + _CHECKPOINT_SECONDS
     flink.trigger_checkpoint(job_id, trigger_id)
     while time.monotonic() < until:
@@ -73,28 +77,34 @@ def take_checkpoint(flink: Flink, job_id: str) -> None:
             failure = None if progress is None else progress.failure
             raise StoreError("Flink could not take a checkpoint", path=flink.address, operator=job_id, found=failure)
         if progress.ended:
-            return
+            return progress.number
         time.sleep(_POLL_SECONDS)
     raise StoreError("Flink has not ended a checkpoint in time", path=flink.address, found=f"{_CHECKPOINT_SECONDS} s")
 
 
-def cancel_after_checkpoint(flink: Flink, job_id: str, checkpoints: str, before_cancel: Callable[[], None]) -> None:
+def cancel_after_checkpoint(
+    flink: Flink, job_id: str, checkpoints: str, before_cancel: Callable[[int | None], None]
+) -> None:
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
     The first checkpoint may take long. So there is a second one, and few records come between it and the cancel.
+    `before_cancel` gets the number of the last one.
     """
     take_checkpoint(flink, job_id)
-    take_source(flink, job_id, checkpoints)
-    before_cancel()
+    number = take_source(flink, job_id, checkpoints)
+    before_cancel(number)
     cancel(flink, job_id)
 
 
-def take_source(flink: Flink, job_id: str, checkpoints: str) -> None:
-    """Let a job make a checkpoint without records in flight. Raises `UnsupportedError` if all attempts have some."""
+def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
+    """Let a job make a checkpoint without records in flight, and return its number.
+
+    Raises `UnsupportedError` if all attempts have some.
+    """
     for _ in range(_ATTEMPTS):
-        take_checkpoint(flink, job_id)
-        if not with_newest(checkpoints, _holds_records_in_flight):
-            return
+        number = take_checkpoint(flink, job_id)
+        if not with_newest(checkpoints, holds_records_in_flight):
+            return number
     raise UnsupportedError(
         "the job's checkpoints hold records in flight, which belong to the old subtasks",
         path=checkpoints,
@@ -150,7 +160,7 @@ def with_newest(checkpoints: str, use: Callable[[str], T]) -> T:
     )
 
 
-def _holds_records_in_flight(checkpoint: str) -> bool:
+def holds_records_in_flight(checkpoint: str) -> bool:
     uri = join(checkpoint, METADATA)
     metadata = read_metadata(open_store(uri).read_all(uri, METADATA_LIMIT)[0], uri)
     states = [subtask.state for operator in metadata.operators for subtask in operator.subtasks]

@@ -23,7 +23,6 @@ from rescale.airflow.flink.stopping import (
     go_back,
     hand_job_over,
     job_before_of,
-    stop_at_checkpoint,
     take_savepoint,
 )
 from rescale.airflow.flink.triggers import AnswerTrigger
@@ -93,13 +92,10 @@ class TakeSavepoint(WaitingOperator):
             if before.taking is not Taking.CHECKPOINT:
                 return self._result(take_savepoint(before, self._run(context)))
             with storage_access(stripped(context["params"])["connection"]):
-                return self._finish(self._stop_at_checkpoint(context, before))
+                from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
-    def _stop_at_checkpoint(self, context: Context, before: JobBefore) -> Answer:
-        mark = CancelMark(context["task_state_store"], context["ti"], before.job_id)
-        if is_cancelled := mark.is_set:
-            mark.set()
-        return stop_at_checkpoint(before, is_cancelled=is_cancelled, before_cancel=mark.set)
+                mark = CancelMark(context["task_state_store"], context["ti"], before.job_id)
+                return self._finish(stop_at_checkpoint(before, mark))
 
 
 class HandOverJob(WaitingOperator):

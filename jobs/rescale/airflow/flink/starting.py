@@ -38,7 +38,8 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> Question | Answe
     if isinstance(hand_over, PatchDeployment):
         before = read_deployment(hand_over).fields.max_parallelism
         maximum = before if start.max_parallelism is None else str(start.max_parallelism)
-        return DeploymentRuns(hand_over, redeploy(hand_over, Wanted(start.snapshot, start.parallelism, maximum)))
+        wanted = Wanted(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
+        return DeploymentRuns(hand_over, redeploy(hand_over, wanted))
     with open_flink(hand_over.flink) as flink:
         if (alive := _alive(flink, *seed)) is not None:
             return JobRuns(hand_over.flink, alive)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
@@ -43,6 +43,8 @@ CANCELLING = "CANCELLING"
 _SESSION_JOB_ID = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
 """Id of a job that Flink's operator has submitted for a FlinkSessionJob: a Java hash code as a long, and the generation
 of the resource (`FlinkUtils.generateSessionJobFixedJobID`)."""
+_SHUTDOWN_OPTION = "execution.shutdown-on-application-finish"
+"""`DeploymentOptions.SHUTDOWN_ON_APPLICATION_FINISH`."""
 
 _MAX_SAVEPOINTS = 20
 """Most savepoints that a run may begin. Every check asks Flink for each of them."""
@@ -139,6 +141,8 @@ def look_at_job(
             raise StoreError("the job is not running at the moment", path=cluster.address, found=line.state)
         parallelism = cluster.default_parallelism(line.job_id) or details.parallelism
         directory = _checkpoints_of(cluster, line.job_id) if taking is Taking.CHECKPOINT else _given(savepoints)
+        if taking is Taking.CHECKPOINT and isinstance(hand_over, PatchDeployment):
+            _refuse_cluster_that_ends(cluster)
     before = JobBefore(
         flink,
         line.job_id,
@@ -156,6 +160,23 @@ def _checkpoints_of(cluster: Flink, job_id: str) -> str:
     from rescale.airflow.flink.last_checkpoint import checkpoints_of
 
     return checkpoints_of(cluster, job_id)
+
+
+def _refuse_cluster_that_ends(cluster: Flink) -> None:
+    """Raise `RequestError` if Flink's REST API would end with the job, which has to be asked for its last checkpoint.
+
+    Flink's Kubernetes operator lets the JobManager run on, unless a FlinkDeployment says otherwise
+    (`FlinkConfigBuilder`).
+    """
+    stays = cluster.configuration().get(_SHUTDOWN_OPTION)
+    if stays != "false":
+        raise RequestError(
+            "the JobManager ends with its job, and could not be asked which checkpoint it completed last",
+            path=cluster.address,
+            expected=f"{_SHUTDOWN_OPTION}: false",
+            found=stays or "true, the default",
+            advice='set this option in the FlinkDeployment; or choose a savepoint under "What becomes of the job"',
+        )
 
 
 def _given(savepoints: str | None) -> str:
@@ -182,31 +203,6 @@ def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
             found=deployment.job_id,
         )
     return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
-
-
-def stop_at_checkpoint(before: JobBefore, *, is_cancelled: bool, before_cancel: Callable[[], None]) -> Answer:
-    """Cancel the job right after a checkpoint, and return its last retained checkpoint.
-
-    `before_cancel` records the cancel for later tries; `is_cancelled` says that an earlier one did.
-    """
-    from rescale.airflow.flink.last_checkpoint import cancel_after_checkpoint, newest_checkpoint
-
-    with open_flink(before.flink) as flink:
-        line = flink.line(before.job_id)
-        if line is not None and not line.ended:
-            cancel_after_checkpoint(flink, before.job_id, before.directory, before_cancel)
-        elif not is_cancelled:
-            raise RescaleError(
-                "the job has ended, and this run has not cancelled it",
-                path=before.flink,
-                operator=before.name,
-                found="a job that Flink does not know" if line is None else line.state,
-                advice="if another run has cancelled the job, that run starts it again; otherwise start it from its "
-                "last checkpoint",
-            )
-        line = flink.line(before.job_id)
-    checkpoint = newest_checkpoint(before.directory)
-    return {"savepoint": checkpoint, "job": before.job_id, "state": None if line is None else line.state}
 
 
 def take_savepoint(before: JobBefore, run: str) -> Question:

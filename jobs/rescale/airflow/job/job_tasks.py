@@ -20,7 +20,7 @@ from rescale.airflow.filled_form import (
     request_of,
     stripped,
 )
-from rescale.airflow.flink.cancel_mark import CANCELS
+from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import GoBack, TakeSavepoint
 from rescale.airflow.flink.questions import Answer, describe_answer
@@ -83,15 +83,18 @@ class GoBackIfNeeded(GoBack):
         return super().execute(context)
 
     def source(self, context: Context, before: JobBefore) -> str | None:
-        """Return the source of this run; the job's newest checkpoint if the run was killed after it cancelled it."""
-        source = super().source(context, before)
-        cancels = [context["ti"].xcom_pull(task_ids=task_id, key=CANCELS) for task_id in (TAKE, FOLLOW)]
-        if source is None and before.job_id in cancels:
-            with storage_access(stripped(context["params"])["connection"]):
-                from rescale.airflow.flink.last_checkpoint import newest_checkpoint
+        """Return the source of this run; the job's last checkpoint if the run was killed after it cancelled it."""
+        source, pull = super().source(context, before), context["ti"].xcom_pull
+        if source is not None:
+            return source
+        for task_id in (TAKE, FOLLOW):
+            if pull(task_ids=task_id, key=CANCELS) == before.job_id:
+                known = pull(task_ids=task_id, key=CANCELS_AFTER)
+                with storage_access(stripped(context["params"])["connection"]):
+                    from rescale.airflow.flink.checkpoint_stop import restart_of
 
-                return newest_checkpoint(before.directory)
-        return source
+                    return restart_of(before, known)
+        return None
 
     def _finish(self, answer: Answer) -> Answer:
         if answer.get("went_back") is False:
@@ -110,6 +113,7 @@ def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
 
 def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
+    from rescale.airflow.flink.first_checkpoint import first_checkpoint
     from rescale.airflow.job.followable import refuse_what_cannot_be_followed
     from rescale.airflow.job.jar_plan import refuse_unknown_vertices
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
@@ -143,6 +147,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
                 refuse_what_cannot_be_followed(flink, job, request, latest)
             if taking is Taking.CHECKPOINT:
                 _check_plan(latest, request, before.directory, live)
+                log.info("%s", first_checkpoint(flink, before.job_id))
             else:
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not Taking.RUN_ON:

@@ -18,13 +18,11 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from rescale.airflow.flink.cancel_mark import CancelMark
+from rescale.airflow.flink.checkpoint_stop import restart_of
+from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.last_checkpoint import (
-    cancel,
-    newest_checkpoint,
-    take_source,
-    with_newest,
-)
+from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
 from rescale.airflow.flink.questions import Answer, DeploymentRuns, Question, describe_answer
 from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over
 from rescale.airflow.live.mover import Mover
@@ -56,18 +54,22 @@ _PAUSE_SECONDS = 0.5
 class CutOver:
     """A cut-over of the job that `follower` follows; `run` names the Airflow run, `limit` is in seconds.
 
+    `mark` tells later tries, and the task that goes back, that the job was cancelled.
     `parallelism` is the default parallelism of the new job, None for that of most operators.
     """
 
     before: JobBefore
     follower: Follower
     mover: Mover
+    mark: CancelMark
     run: str
     limit: float
     parallelism: int | None
     _planned: RoundPlan | None = field(default=None, init=False)
     _is_made: bool = field(default=False, init=False)
     _missed: int = field(default=0, init=False)
+    _completed: int | None = field(default=None, init=False)
+    _ended: float | None = field(default=None, init=False)
 
     def prepare(self, before: Round | None) -> bool:
         """Let the job make a checkpoint, and make the last round from it, if that will be about as short as `before`.
@@ -77,7 +79,7 @@ class CutOver:
         before the last round.
         """
         with open_flink(self.before.flink) as flink:
-            take_source(flink, self.before.job_id, self.before.directory)
+            self._completed = take_source(flink, self.before.job_id, self.before.directory)
         self._planned = planned = with_newest(self.before.directory, lambda _: self._plan())
         size = planned.prepared.plan.bytes_compared
         if before is not None and size > max(LIGHT_BYTES, _ALIKE * before.bytes_read):
@@ -95,9 +97,11 @@ class CutOver:
 
     def cancel(self) -> Parts:
         """Cancel the job."""
+        self.mark.set(self._completed)
         parts = Parts()
         with open_flink(self.before.flink) as flink, parts.part("cancel"):
             cancel(flink, self.before.job_id)
+        self._ended = time.monotonic()
         return parts
 
     def complete(self, parts: Parts) -> tuple[Plan, Answer]:
@@ -116,15 +120,25 @@ class CutOver:
                 time.sleep(_PAUSE_SECONDS)
 
     def _attempt(self, parts: Parts) -> tuple[Plan, Answer]:
+        since = self._ended = self._ended or time.monotonic()
         plan = finished_plan(self.follower.target)
         if plan is None:
+            self._settle()
             plan = self._last_round(parts)
+        with parts.part("look for another stop"), open_flink(self.before.flink) as flink:
+            refuse_stop_in_between(flink, self.before.job_id, since)
         with parts.part("start"):
             start = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism)
             log.info("start the job: %s", start.command)
             started = hand_job_over(self.before.hand_over, start, self.run, self.before)
             answer = _answer(started, self.limit - parts.elapsed)
         return plan, answer
+
+    def _settle(self) -> None:
+        """Record which checkpoint the job has completed last. Raises `RequestError` if the newest one is another."""
+        with open_flink(self.before.flink) as flink:
+            final = final_checkpoint(flink, self.before.job_id, self.before.directory, self.mark.checkpoint)
+        self.mark.set(checkpoint_number(final))
 
     def _last_round(self, parts: Parts) -> Plan:
         planned = self._planned
@@ -168,7 +182,7 @@ class CutOver:
         """Start the job again as it was, and return the error of the run."""
         while (pending := end_pending_work(self.before, self.run)) is not None:
             _answer(pending, _GO_BACK_SECONDS)
-        back = go_back(self.before, self.run, newest_checkpoint(self.before.directory))
+        back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
         return RequestError(

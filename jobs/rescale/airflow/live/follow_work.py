@@ -65,7 +65,8 @@ def follow_and_cut_over(
             params["accept_unconditional_publish"],
         )
         watch = Watch(before, follower, live, params, ti, task_state_store, *hours)
-        cut = CutOver(before, follower, moves, f"{ti.dag_id}/{ti.run_id}", live.give_up_after, looked["parallelism"])
+        run, limit, parallelism = f"{ti.dag_id}/{ti.run_id}", live.give_up_after, looked["parallelism"]
+        cut = CutOver(before, follower, moves, watch.mark, run, limit, parallelism)
         resumed = watch.is_cancelled()
         parts = Parts() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)
@@ -92,7 +93,6 @@ def _follow_until_cut(watch: Watch, cut: CutOver) -> Parts:
                 if not watch.live.refers:
                     watch.follower.next_round()
             elif watch.waits_for(None) is None:  # a window may have closed since
-                watch.mark.set()
                 return cut.cancel()
 
 

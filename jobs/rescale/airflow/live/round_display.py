@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from rescale.airflow.flink.first_checkpoint import first_checkpoint
+from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import with_newest
 from rescale.airflow.flink.stopping import JobBefore
 from rescale.airflow.reports.report_link import REPORT, ReportPage
@@ -36,6 +38,7 @@ class RoundDisplay:
     ti: Any
     state: Any
     _page_due: float = 0.0
+    _shown: dict[str, Any] | None = None
 
     def show(self, made: Round, waits_for: str | None, *, is_short: bool, asks: bool) -> None:
         """Show a round, and what the cut-over waits for; None if it begins."""
@@ -67,11 +70,14 @@ class RoundDisplay:
     def show_without_rounds(self, waits_for: str, *, asks: bool) -> None:
         """Show what the cut-over waits for, if nothing has to be moved before it; once for each."""
         document = {"is_short": True, "asks": asks, "waits_for": waits_for, "target": self.follower.target}
-        if self.state.get(ROUNDS) != document:
+        if document != self._shown:
+            self._shown = document
             log.info("the result refers to the files of the job's last checkpoint; waits for %s", waits_for)
             self._put(document)
 
     def _put(self, document: dict[str, Any]) -> None:
+        with open_flink(self.before.flink) as flink:
+            document = {**document, "first_checkpoint": first_checkpoint(flink, self.before.job_id)}
         self.state.set(ROUNDS, document)
         self.ti.xcom_push(ROUNDS, document)
 

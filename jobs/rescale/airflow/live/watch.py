@@ -65,7 +65,7 @@ class Watch:
             if line is not None and not line.ended and line.state != CANCELLING:
                 return False
             cancel(flink, self.before.job_id)
-        self.mark.set()
+        self.mark.set(self.mark.checkpoint)
         return True
 
     @property

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from rescale.rocksdb.manifest.compactions import PassedTable, Rewritten, rewritten_files
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
-from rescale.rocksdb.options_file import unfiltered_families
+from rescale.rocksdb.options_file import refuse_few_levels, unfiltered_families
 from rescale.rocksdb.stored_files import newest_options
 from rescale.snapshot.databases.listed_files import listed_files
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Snapshot
+from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.text.errors import UnsupportedError
 
 
 class OwnTables(NamedTuple):
@@ -47,6 +48,20 @@ def own_tables(
         return OwnTables(gone, added)
     files, passed = _rewritten(earlier, before, later, after, kept)
     return OwnTables(gone - files, added - files, passed)
+
+
+def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
+    """`UnsupportedError` if the job opens the operator's directories with fewer than `levels` levels.
+
+    One directory is looked at, because all subtasks have the same options.
+    """
+    for database in operator.databases[:1]:
+        if (options := _newest_options(snapshot, database)) is not None:
+            path, settings = options
+            try:
+                refuse_few_levels(settings, path, levels)
+            except UnsupportedError as error:
+                raise error.located(operator=operator.label) from None
 
 
 def tables_in_between(
@@ -89,13 +104,20 @@ def _by_place(snapshot: Snapshot, database: Database | None) -> dict[_Place, str
 def _rewritten(
     earlier: Snapshot, before: Database, later: Snapshot, after: Database, kept: Mapping[str, int]
 ) -> Rewritten:
-    options = newest_options(listed_files(later.contents, ((file.name, file.extent) for file in after.files)))
+    options = _newest_options(later, after)
     if options is None:
         return Rewritten()
-    path, settings = _named(later, after, options.name)
+    path, settings = options
     _, old = _manifest(earlier, before)
     manifest, new = _manifest(later, after)
     return rewritten_files(old, new, unfiltered_families(settings, path), kept, manifest)
+
+
+def _newest_options(snapshot: Snapshot, database: Database) -> tuple[str, bytes] | None:
+    """Return the URI of a directory's newest OPTIONS, and its content; None without one."""
+    named = ((file.name, file.extent) for file in database.files if file.name.startswith("OPTIONS-"))
+    options = newest_options(listed_files(snapshot.contents, named))
+    return None if options is None else _named(snapshot, database, options.name)
 
 
 def _manifest(snapshot: Snapshot, database: Database) -> tuple[str, bytes]:

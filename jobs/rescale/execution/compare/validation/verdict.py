@@ -146,7 +146,9 @@ def certificate_of(
             result.directory,
             [(operator.parallelism, operator.max_parallelism) for operator in source.operators],
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
-        ).command,
+        )
+        ._replace(refers=any(proof.directories and proof.directories.files_referred_to for proof in proofs))
+        .command,
         proof=_depth(proofs),
         surgery=surgery,
         continues=plan.continued if plan else None,

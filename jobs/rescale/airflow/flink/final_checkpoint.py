@@ -1,0 +1,189 @@
+"""The checkpoint from which an ended job goes on: the last one that Flink calls completed.
+
+Flink writes `_metadata` before a checkpoint is completed. A newer `_metadata` may be of a checkpoint that was given up
+when the job ended, together with the Kafka transactions in it: a job that went on from it would lose their records. A
+job that went on from an older one would repeat what was committed. So Flink's word and the job's directory must agree.
+
+Flink keeps its answers about checkpoints for some seconds (`CheckpointStatsCache`). So an answer proves that a
+checkpoint is completed, but only one that is young enough proves that another one is not. After a failover of the
+JobManager there may be no completed checkpoint yet: then the job goes on from the one that was restored. A JobManager
+that was lost without high availability knows nothing: then the last checkpoint that was completed before the cancel
+counts, if it is the newest.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from rescale.flink_rest.client import Flink
+from rescale.flink_rest.responses import LatestCheckpoints
+from rescale.snapshot.discovery import checkpoint_directory, complete_checkpoints
+from rescale.storage.locations import name
+from rescale.text.errors import RequestError
+
+_POLL_SECONDS = 0.1
+_MARGIN_SECONDS = 0.2
+"""Time from an answer of Flink's to its arrival here."""
+
+
+class _Numbers(NamedTuple):
+    """Numbers of the newest checkpoint in the job's directory, and of the one that Flink calls the last completed.
+
+    Either is None if there is none. If Flink no longer `knows` the job, the second is that of a completed one, but
+    there may have been later ones.
+    """
+
+    newest: int | None
+    completed: int | None
+    knows: bool
+
+    @property
+    def agree(self) -> bool:
+        return self.newest is not None and self.newest == self.completed
+
+
+def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> str:
+    """Return the checkpoint that an ended job goes on from; `known` was completed when the job was cancelled.
+
+    Raises `RequestError` if the newest one in the directory `checkpoints` is not the one that Flink calls completed, or
+    if somebody else has stopped the job with a savepoint.
+    """
+    numbers = _ask(flink, job_id, checkpoints, known)
+    if not numbers.agree:
+        raise RequestError(
+            "the newest checkpoint in the job's directory is not the one that Flink completed last",
+            path=checkpoints,
+            operator=job_id,
+            expected=f"checkpoint {_named(numbers.completed)}, which is the last one that Flink calls completed",
+            found=f"checkpoint {_named(numbers.newest)}",
+            advice="a newer one may have been given up together with the transactions in it, and an older one repeats "
+            "what was committed",
+        )
+    return checkpoint_directory(checkpoints, numbers.newest or 0)
+
+
+def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> str:
+    """Return the checkpoint from which an ended job is started again: the last one that Flink calls completed.
+
+    Raises `RequestError` if it is not in the directory `checkpoints`; if Flink no longer knows the job, and there is a
+    newer one than `known`; or if somebody else has stopped the job with a savepoint.
+    """
+    numbers = _ask(flink, job_id, checkpoints, known)
+    if not (numbers.knows or numbers.agree):
+        raise _uncertain(checkpoints, job_id, numbers)
+    return _directory_of_completed(checkpoints, job_id, numbers)
+
+
+def recorded_checkpoint(job_id: str, checkpoints: str, final: int | None) -> str:
+    """Return the checkpoint with the number `final`, which was recorded as the last one before Flink was replaced.
+
+    Raises `RequestError` if it is not in the directory `checkpoints`.
+    """
+    newest = complete_checkpoints(checkpoints)[-1:]
+    return _directory_of_completed(checkpoints, job_id, _Numbers(newest[0] if newest else None, final, knows=False))
+
+
+def _directory_of_completed(checkpoints: str, job_id: str, numbers: _Numbers) -> str:
+    if numbers.completed is None or numbers.completed not in complete_checkpoints(checkpoints):
+        raise _uncertain(checkpoints, job_id, numbers)
+    return checkpoint_directory(checkpoints, numbers.completed)
+
+
+def _uncertain(checkpoints: str, job_id: str, numbers: _Numbers) -> RequestError:
+    return RequestError(
+        "it is uncertain from which checkpoint the job goes on, so it is not started again",
+        path=checkpoints,
+        operator=job_id,
+        expected=f"checkpoint {_named(numbers.completed)}, which is the last one that Flink calls completed",
+        found=f"checkpoint {_named(numbers.newest)} as the newest one",
+        advice="find out from the JobManager's log which checkpoint was completed last, and start the job from it",
+    )
+
+
+def checkpoint_number(checkpoint: str) -> int:
+    """Return the number of a checkpoint in a directory chk-N."""
+    return int(name(checkpoint).removeprefix("chk-"))
+
+
+def refuse_stop_in_between(flink: Flink, job_id: str, since: float) -> None:
+    """Raise `RequestError` if somebody else has stopped the job with a savepoint after its last checkpoint.
+
+    `since` is when the job had ended, by `time.monotonic`. Waits until Flink's answers are younger than that.
+    """
+    fresh = since + flink.seconds_of_old_answers() + _MARGIN_SECONDS
+    while (latest := flink.latest_checkpoints(job_id)) is not None:
+        _refuse_stop(flink, job_id, latest)
+        if time.monotonic() >= fresh:
+            return
+        time.sleep(_POLL_SECONDS)
+
+
+def refuse_checkpoints_of_another_life(flink: Flink, job_id: str, checkpoints: str) -> None:
+    """Raise `RequestError` if the directory of a running job holds a newer checkpoint than all of its own.
+
+    Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
+    """
+    newest = complete_checkpoints(checkpoints)[-1:]
+    until = time.monotonic() + flink.seconds_of_old_answers() + _MARGIN_SECONDS
+    completed: int | None = None
+    while newest and newest[0] in complete_checkpoints(checkpoints):  # Flink deletes its own, sooner or later
+        completed = _completed(flink.latest_checkpoints(job_id))
+        if completed is not None and completed >= newest[0]:
+            return
+        if time.monotonic() >= until:
+            raise RequestError(
+                "the newest checkpoint in the job's directory is not one of this job's, but of an earlier life of it",
+                path=checkpoints,
+                operator=job_id,
+                expected=f"checkpoint {_named(completed)}, which is the last one that Flink calls completed",
+                found=f"checkpoint {newest[0]}",
+                advice="move the checkpoints of the earlier life away; or take a savepoint instead",
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _ask(flink: Flink, job_id: str, checkpoints: str, known: int | None) -> _Numbers:
+    """Ask Flink until its answer agrees with the directory, or is younger than the question."""
+    begun = time.monotonic()
+    fresh: float | None = None
+    while True:
+        latest = flink.latest_checkpoints(job_id)
+        if latest is not None:
+            _refuse_stop(flink, job_id, latest)
+        completed = _completed(latest)
+        newest = complete_checkpoints(checkpoints)[-1:]
+        last = known if completed is None else max(completed, known or 0)
+        numbers = _Numbers(newest[0] if newest else None, last, latest is not None)
+        if numbers.agree or latest is None:
+            return numbers
+        fresh = fresh or begun + flink.seconds_of_old_answers() + _MARGIN_SECONDS
+        if time.monotonic() >= fresh:
+            return numbers
+        time.sleep(_POLL_SECONDS)
+
+
+def _completed(latest: LatestCheckpoints | None) -> int | None:
+    """Return the number of the last checkpoint that was completed or restored, None if Flink knows of none."""
+    if latest is None:
+        return None
+    numbers = [each.id for each in (latest.completed, latest.restored) if each is not None]
+    return max(numbers, default=None)
+
+
+def _refuse_stop(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:
+    savepoint = latest.savepoint
+    if savepoint is not None and savepoint.stops_the_job and savepoint.id > (_completed(latest) or 0):
+        raise RequestError(
+            "somebody else has stopped the job with a savepoint, which committed what the job wrote before it; so "
+            "nothing is started",
+            path=flink.address,
+            operator=job_id,
+            expected="a job that only this run ends",
+            found=savepoint.external_path,
+            advice="start the job from that savepoint, or from its rescale",
+        )
+
+
+def _named(number: int | None) -> str:
+    return "none" if number is None else str(number)

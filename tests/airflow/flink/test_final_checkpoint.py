@@ -1,0 +1,177 @@
+"""Which checkpoint an ended job goes on from: Flink's word and the job's directory must agree."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.airflow.flink.final_checkpoint import (
+    final_checkpoint,
+    recorded_checkpoint,
+    refuse_checkpoints_of_another_life,
+    refuse_stop_in_between,
+    restart_checkpoint,
+)
+from rescale.flink_rest.client import seconds_of
+from rescale.flink_rest.responses import CompletedCheckpoint, CompletedSavepoint, LatestCheckpoints, RestoredSnapshot
+from rescale.text.errors import RequestError
+
+OLD_SECONDS = 0.3
+
+
+class Cluster:
+    """A Flink that gives these answers, and then repeats the last one; None for a job that it does not know."""
+
+    address = "http://flink"
+
+    def __init__(self, *answers: LatestCheckpoints | None) -> None:
+        self.answers = list(answers)
+
+    def latest_checkpoints(self, _: str) -> LatestCheckpoints | None:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    def seconds_of_old_answers(self) -> float:
+        return OLD_SECONDS
+
+
+def completed(number: int, **more: Any) -> LatestCheckpoints:
+    return LatestCheckpoints(completed=CompletedCheckpoint(id=number), **more)
+
+
+def stopped(number: int, savepoint: int, kind: str = "SYNC_SAVEPOINT") -> LatestCheckpoints:
+    return completed(number, savepoint=CompletedSavepoint("file:/s", savepoint, kind))
+
+
+def restored(number: int) -> LatestCheckpoints:
+    return LatestCheckpoints(restored=RestoredSnapshot(id=number))
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> str:
+    """A directory with the checkpoints 7 and 8."""
+    for number in (7, 8):
+        add(tmp_path, number)
+    return str(tmp_path)
+
+
+def add(checkpoints: Path, number: int) -> None:
+    directory = checkpoints / f"chk-{number}"
+    directory.mkdir()
+    (directory / "_metadata").touch()
+
+
+def final(cluster: Any, checkpoints: str, known: int | None = 7) -> str:
+    return final_checkpoint(cluster, "job", checkpoints, known).removeprefix(checkpoints)
+
+
+def restart(cluster: Any, checkpoints: str, known: int | None = 7) -> str:
+    return restart_checkpoint(cluster, "job", checkpoints, known).removeprefix(checkpoints)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [completed(8)],
+        [completed(6), completed(7), completed(8)],
+        [LatestCheckpoints(), restored(8)],
+        [completed(8, restored=RestoredSnapshot(id=5))],
+        [stopped(8, 5)],
+        [stopped(8, 9, "SAVEPOINT")],
+    ],
+    ids=["same", "old answers", "failover", "restored before", "stopped before", "savepoint that commits nothing"],
+)
+def test_the_last_completed_checkpoint_that_is_the_newest(answers: list[LatestCheckpoints], checkpoints: str) -> None:
+    assert final(Cluster(*answers), checkpoints) == restart(Cluster(*answers), checkpoints) == "/chk-8"
+
+
+def test_a_checkpoint_that_was_given_up_is_refused(checkpoints: str) -> None:
+    """Its `_metadata` is there, and its transactions were aborted: the job goes on from the one before."""
+    begun = time.monotonic()
+    with pytest.raises(RequestError, match="not the one that Flink completed last") as caught:
+        final(Cluster(completed(7)), checkpoints)
+    assert time.monotonic() - begun >= OLD_SECONDS, "an older answer would prove nothing"
+    assert "checkpoint 7" in str(caught.value.expected)
+    assert caught.value.found == "checkpoint 8"
+    assert restart(Cluster(completed(7)), checkpoints) == "/chk-7"
+
+
+def test_a_completed_checkpoint_that_is_gone_is_refused(checkpoints: str) -> None:
+    with pytest.raises(RequestError, match="not the one that Flink completed last"):
+        final(Cluster(completed(9)), checkpoints)
+    with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+        restart(Cluster(completed(9)), checkpoints)
+
+
+def test_a_job_that_flink_no_longer_knows(checkpoints: str) -> None:
+    """A JobManager that was lost: nothing is known of checkpoints after the last one that was seen to complete."""
+    assert final(Cluster(None), checkpoints, 8) == restart(Cluster(None), checkpoints, 8) == "/chk-8"
+    for known in (7, None):
+        with pytest.raises(RequestError, match="not the one that Flink completed last"):
+            final(Cluster(None), checkpoints, known)
+        with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+            restart(Cluster(None), checkpoints, known)
+
+
+def test_a_flink_that_was_replaced_is_not_asked(checkpoints: str) -> None:
+    assert recorded_checkpoint("job", checkpoints, 7) == f"{checkpoints}/chk-7"
+    for number in (9, None):
+        with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+            recorded_checkpoint("job", checkpoints, number)
+
+
+def test_no_checkpoint(tmp_path: Path) -> None:
+    for ask in (final, restart):
+        with pytest.raises(RequestError) as caught:
+            ask(Cluster(None), str(tmp_path), None)
+        assert "none" in str(caught.value.found)
+
+
+def test_a_job_that_somebody_else_has_stopped_is_not_started(checkpoints: str) -> None:
+    for ask in (final, restart):
+        with pytest.raises(RequestError, match="somebody else has stopped the job") as caught:
+            ask(Cluster(stopped(8, 9)), checkpoints)
+        assert caught.value.found == "file:/s"
+
+
+def test_another_stop_is_looked_for_until_the_answer_is_young() -> None:
+    cluster: Any = Cluster(completed(8), completed(8), stopped(8, 9))
+    begun = time.monotonic()
+    with pytest.raises(RequestError, match="somebody else has stopped the job"):
+        refuse_stop_in_between(cluster, "job", begun)
+    cluster, begun = Cluster(completed(8)), time.monotonic()
+    refuse_stop_in_between(cluster, "job", begun)
+    assert time.monotonic() - begun >= OLD_SECONDS
+
+
+def test_checkpoints_of_an_earlier_life_are_refused_before_the_cancel(checkpoints: str) -> None:
+    cluster: Any = Cluster(completed(3))
+    with pytest.raises(RequestError, match="of an earlier life") as caught:
+        refuse_checkpoints_of_another_life(cluster, "job", checkpoints)
+    assert caught.value.found == "checkpoint 8"
+    assert "checkpoint 3" in str(caught.value.expected)
+
+
+def test_checkpoints_of_the_job_are_its_own(checkpoints: str) -> None:
+    for answers in ([completed(8)], [completed(5), completed(9)], [restored(8)]):
+        cluster: Any = Cluster(*answers)
+        refuse_checkpoints_of_another_life(cluster, "job", checkpoints)
+
+
+def test_a_checkpoint_that_flink_deletes_was_its_own(checkpoints: str) -> None:
+    class Deleting(Cluster):
+        def latest_checkpoints(self, job_id: str) -> LatestCheckpoints | None:
+            (Path(checkpoints) / "chk-8" / "_metadata").unlink(missing_ok=True)
+            return super().latest_checkpoints(job_id)
+
+    cluster: Any = Deleting(completed(3))
+    refuse_checkpoints_of_another_life(cluster, "job", checkpoints)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500", 0.5), ("500 ms", 0.5), ("3 s", 3), ("2min", 120), ("1 H", 3600), ("PT3S", 60)]
+)
+def test_durations_of_flink(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
