@@ -55,8 +55,8 @@ class StreamPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
     def part(self, own: KeyGroupRange) -> StreamPlace[H]:
         """Return the place of those of its key groups that lie in a range."""
         both = own.intersection(KeyGroupRange(*self.key_groups))
-        groups = self.groups[both.first - self.first_key_group :][: len(both)]
-        return msgspec.structs.replace(self, first_key_group=both.first, groups=groups)
+        begin = both.first - self.first_key_group
+        return msgspec.structs.replace(self, first_key_group=both.first, groups=self.groups[begin : begin + len(both)])
 
     def with_headers(self, read: Callable[[H], G]) -> StreamPlace[G]:
         """Return the same place with the header that `read` returns for its own."""
