@@ -28,7 +28,7 @@ from rescale.flink_rest.running_job import Job
 from support.needs import need
 from support.s3 import S3Server
 
-_JOBS = ("Counts", "Alarms", "Bulk", "Chained")
+_JOBS = ("Counts", "Alarms", "Bulk")
 _JOBS_OF_2 = ("AsyncCounts",)
 """Jobs that use classes that Flink 1.x does not have."""
 
@@ -94,8 +94,7 @@ class _Jvm:
 
 @dataclass(frozen=True)
 class SessionCluster:
-    """`jar` is the id of the uploaded jar with the jobs `Counts`, `Alarms`, `Bulk`, `Chained` and, of Flink 2,
-    `AsyncCounts`.
+    """`jar` is the id of the uploaded jar with the jobs `Counts`, `Alarms`, `Bulk` and, of Flink 2, `AsyncCounts`.
 
     `folder` is for savepoints.
     """

@@ -28,7 +28,6 @@ from rescale.flink_rest.responses import (
     ConfigEntry,
     Dashboard,
     Errors,
-    JarPlan,
     Jars,
     JobConfig,
     JobExceptions,
@@ -279,28 +278,6 @@ class Flink:
     def jars(self) -> dict[str, str]:
         """Return the names of the uploaded jars by id."""
         return {jar.id: jar.name for jar in self._require("GET", "/jars", Jars).files}
-
-    def jar_vertices(
-        self,
-        jar: str,
-        parallelism: int,
-        entry_class: str | None,
-        arguments: Sequence[str],
-        configuration: Mapping[str, str],
-    ) -> dict[str, str]:
-        """Return the vertices that the job of a jar would have, their names by the ids of their first operators.
-
-        Flink runs the program's `main` for this (`JarPlanHandler`), and starts no job.
-        """
-        body = {
-            "entryClass": entry_class,
-            "programArgsList": list(arguments),
-            "parallelism": parallelism,
-            "flinkConfiguration": dict(configuration),
-        }
-        given = {name: value for name, value in body.items() if value is not None}
-        plan = self._require("POST", f"/jars/{quote(jar)}/plan", JarPlan, given).plan
-        return {node.operator_id: node.description for node in plan.nodes}
 
     def run_jar(
         self,

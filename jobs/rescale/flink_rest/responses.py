@@ -192,21 +192,6 @@ class Jars(msgspec.Struct):
     files: list[_Jar]
 
 
-class _PlannedVertex(msgspec.Struct):
-    operator_id: str = msgspec.field(name="id")
-    description: str = ""
-
-
-class _Plan(msgspec.Struct):
-    nodes: list[_PlannedVertex]
-
-
-class JarPlan(msgspec.Struct):
-    """`JobPlanInfo`; a vertex has the id of its first operator."""
-
-    plan: _Plan
-
-
 class Errors(msgspec.Struct):
     """`ErrorResponseBody`: the body of every error that Flink itself, and no proxy, responds with."""
 

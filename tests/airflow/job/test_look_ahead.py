@@ -17,6 +17,7 @@ from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.airflow.job.look_ahead import look_ahead
 from rescale.airflow.job.sampled_keys import _sample
 from rescale.flink.key_groups import key_group_of_hash
+from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink_rest.running_job import Job, Vertex
@@ -27,6 +28,7 @@ from rescale.planning.request.surgery_request import parse_surgery
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.opening import open_snapshot
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
+from support import synthetic
 from support.canonical import Record
 from support.java_composites import Pojo
 from support.java_values import HASHABLE_LEAVES
@@ -359,3 +361,11 @@ def test_different_max_parallelisms_need_an_approval_before_the_job_is_stopped()
     assert "Flink restores all operators of a chain" in str(caught.value.found)
     assert look_ahead(job_of(snapshot), request, snapshot, is_approved=True) is False
     assert look_ahead(job_of(snapshot), asked([], ["64"]), snapshot, is_approved=False) is False
+
+
+def test_ids_that_may_change_are_warned_of_before_the_job_is_stopped(caplog: pytest.LogCaptureFixture) -> None:
+    elements = (synthetic.element_stream(0, {"numbers": (DistributionMode.UNION, 2)}, b"head"),)
+    alone = synthetic.snapshot(synthetic.operator("generated", 1, elements=elements, label="map"))
+    with caplog.at_level("INFO"):
+        assert look_ahead(job_of(alone), asked(["2"]), alone) is False
+    assert "warning: the job leaves parallelism 1" in " ".join(" ".join(caplog.messages).split())

@@ -22,7 +22,7 @@ def check_hand_over(hand_over: HandOver) -> None:
                 advice="remove it: Flink takes an unchanged one from the snapshot, and the run sets a new one",
             )
         with open_flink(hand_over.flink) as flink:
-            jar_id(flink, hand_over.jar)
+            _jar_id(flink, hand_over.jar)
     elif isinstance(hand_over, PatchDeployment):
         read_deployment(hand_over)
         check_patch(hand_over)
@@ -43,7 +43,7 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> Question | Answe
     with open_flink(hand_over.flink) as flink:
         if (alive := _alive(flink, *seed)) is not None:
             return JobRuns(hand_over.flink, alive)
-        jar = jar_id(flink, hand_over.jar)
+        jar = _jar_id(flink, hand_over.jar)
         for job_id in ids(*seed):
             job = flink.job(job_id)
             if job is None:
@@ -91,7 +91,7 @@ def _run(flink: Flink, hand_over: RunJar, jar: str, job_id: str, start: Start) -
             raise
 
 
-def jar_id(flink: Flink, wanted: str) -> str:
+def _jar_id(flink: Flink, wanted: str) -> str:
     """Return the id of an uploaded jar; for a file name, the one that was uploaded last."""
     jars = flink.jars()
     if wanted in jars:

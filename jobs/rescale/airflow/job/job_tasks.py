@@ -115,7 +115,6 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
     from rescale.airflow.job.followable import refuse_what_cannot_be_followed
-    from rescale.airflow.job.jar_plan import refuse_unknown_vertices
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
     from rescale.airflow.job.latest_checkpoint import latest_checkpoint
     from rescale.airflow.job.look_ahead import look_ahead
@@ -142,7 +141,6 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
             is_approved = params["require_approval"] or settings().approval.required.always
             if look_ahead(job, request, latest, is_approved=is_approved):
                 skip_task(_nothing_to_do(job))
-            refuse_unknown_vertices(hand_over, latest, request.parallelism.get("", before.parallelism))
             if live is not None:
                 refuse_what_cannot_be_followed(flink, job, request, latest)
             if taking is Taking.CHECKPOINT:
