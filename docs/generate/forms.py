@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+
 from rescale.airflow.form import Form, rescale_form
 from rescale.airflow.job_form import job_form
 from rescale.airflow.settings import Settings
@@ -68,8 +69,8 @@ def _structs(struct: type[msgspec.Struct]) -> Iterator[str]:
 
 
 def _title(struct: type[msgspec.Struct]) -> str:
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", struct.__name__).lower()
-    return "All settings" if struct is Settings else words.capitalize()
+    title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", struct.__name__).capitalize()
+    return "All settings" if struct is Settings else title
 
 
 def _type(kind: msgspec.inspect.Type, nested: dict[type[msgspec.Struct], None]) -> str:

@@ -10,12 +10,14 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from commands import commands_markdown, options_markdown
-from documents import DOCUMENTS, documents_markdown, schema_text
-from forms import params_markdown, settings_markdown
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+
+from commands import commands_markdown, options_markdown
+from documents import documents_markdown, schema_text
+from forms import params_markdown, settings_markdown
+from rescale.schemas.documents import DOCUMENTS
 
 ROOT = Path(__file__).parents[2]
 
