@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rescale.cli.main import parser
 from rescale.options.option import NO_FIELD, Option
 from rescale.options.rows import OPTIONS
 from tables import table
+
+_PLAIN_GROUPS = ("positional arguments", "options")
+"""Titles of the groups that argparse makes itself."""
 
 
 def commands_markdown() -> str:
@@ -39,17 +42,23 @@ def _with_default(text: str, default: str | None) -> str:
 
 
 def _section(name: str, command: argparse.ArgumentParser) -> str:
-    usage = re.sub(r"\s+", " ", command.format_usage()).removeprefix("usage: ").strip()
+    usage = re.sub(r"\s+", " ", command.format_usage()).removeprefix("usage: ").replace("[-h] ", "").strip()
     example = (command.epilog or "").partition("\n\n")[2].strip()
-    parts = [f"## `{name}` {{#{name}}}", _prose(command.description or ""), f"```\n{_wrapped(usage)}\n```"]
+    parts = [f"## `{name}` {{#{name}}}", _paragraphs(command.description or ""), f"```\n{_wrapped(usage)}\n```"]
     if example:
         parts += ["For example:", f"```\n{example}\n```"]
+    plain = [group for group in command._action_groups if group.title in _PLAIN_GROUPS]
+    parts.append(_arguments([action for group in plain for action in group._group_actions], command))
     for group in command._action_groups:
-        rows = [_row(action, command) for action in group._group_actions if action.dest != "help"]
-        if rows:
-            described = _prose(group.description or "")
-            parts += [part for part in (described, table(["argument", "what it means"], rows)) if part]
-    return "\n\n".join(parts)
+        if group not in plain and group._group_actions:
+            described = f"**{(group.title or '').capitalize()}.** {_prose(group.description or '')}"
+            parts += [described, _arguments(group._group_actions, command)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _arguments(actions: Sequence[argparse.Action], command: argparse.ArgumentParser) -> str:
+    rows = [_row(action, command) for action in actions if action.dest != "help"]
+    return table(["argument", "what it means"], rows)
 
 
 def _row(action: argparse.Action, command: argparse.ArgumentParser) -> list[str]:
@@ -62,7 +71,14 @@ def _row(action: argparse.Action, command: argparse.ArgumentParser) -> list[str]
         value = formatter._format_args(action, formatter._get_default_metavar_for_optional(action))
         shown = f"{', '.join(action.option_strings)} {value}"
     meaning = formatter._expand_help(action) if action.help else ""
-    return [f"`{shown}`", _prose(meaning) + (" **Required.**" if action.required and action.option_strings else "")]
+    return [f"`{shown}`", ("**Required.** " if action.required and action.option_strings else "") + _prose(meaning)]
+
+
+def _paragraphs(text: str) -> str:
+    """Return the paragraphs of a description; indented ones are commands to copy."""
+    return "\n\n".join(
+        f"```\n{part.strip()}\n```" if part.startswith(" ") else _prose(part) for part in text.rstrip().split("\n\n")
+    )
 
 
 def _prose(text: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from html import escape
 from typing import Any
 
 from rescale.schemas.documents import DOCUMENTS, PublishedDocument
@@ -14,12 +16,14 @@ Schema = Mapping[str, Any]
 
 
 def documents_markdown() -> str:
-    """Return a section for each document: what writes it, its schema, and its fields."""
+    """Return a section for each document (what writes it, its schema, its fields), and one for each type in them."""
     listed = table(
         ["document", "version", "where it comes from"],
-        ([f"[`{document.name}`](#{document.name})", str(document.version), document.where] for document in DOCUMENTS),
+        ([f"[`{each.name}`](#{each.name})", str(each.version), escape(each.where)] for each in DOCUMENTS),
     )
-    return "\n\n".join([listed, *(_section(document) for document in DOCUMENTS)])
+    types = {name: each for document in DOCUMENTS for name, each in schema_of(document)["$defs"].items()}
+    named = [_type_section(name, each) for name, each in sorted(types.items())]
+    return "\n\n".join([listed, *map(_section, DOCUMENTS), "## Types", *named])
 
 
 def schema_text(document: PublishedDocument) -> str:
@@ -29,19 +33,37 @@ def schema_text(document: PublishedDocument) -> str:
 
 def _section(document: PublishedDocument) -> str:
     schema = schema_of(document)
-    parts = [
-        f"## `{document.name}` {{#{document.name}}}",
-        f"{schema['description']}",
-        f"[JSON Schema](schemas/{document.name}.json), version {document.version}",
-    ]
+    origin = f"Version {document.version}, from {escape(document.where)}. [JSON Schema](schemas/{document.name}.json)"
+    parts = [f"## `{document.name}` {{#{document.name}}}", origin]
     for struct in _structs(schema):
-        if len(parts) > 3 or len(_structs(schema)) > 1:
-            parts.append(f"**{struct['title']}**: {struct.get('description', '')}")
-        fields = struct.get("properties", {}).items()
-        required = set(struct.get("required", ()))
-        rows = ([f"`{name}`", _kind(field), "" if name in required else "may be absent"] for name, field in fields)
-        parts.append(table(["field", "type", ""], rows))
+        parts += [_described(struct), _fields(struct)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _type_section(name: str, definition: Schema) -> str:
+    """Return the section of a type: what it is, and its fields or its values."""
+    parts = [f"### `{name}` {{#{_anchor(name)}}}", _described(definition)]
+    if "enum" in definition:
+        parts.append(f"One of {_kind(definition)}.")
+    parts += [_fields(struct) for struct in _objects(definition, {}) if struct is definition]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _described(struct: Schema) -> str:
+    """Return the description of a type as Markdown, in which a place such as `<target>` is no tag."""
+    pieces = re.split(r"(`[^`]*`)", struct.get("description", ""))
+    return "".join(piece if piece.startswith("`") else escape(piece) for piece in pieces)
+
+
+def _fields(struct: Schema) -> str:
+    required = set(struct.get("required", ()))
+    fields = struct.get("properties", {}).items()
+    rows = ([f"`{name}`", _kind(field), "" if name in required else "may be absent"] for name, field in fields)
+    return table(["field", "type", ""], rows)
+
+
+def _anchor(name: str) -> str:
+    return f"type-{name.lower()}"
 
 
 def _structs(schema: Schema) -> list[Schema]:
@@ -66,7 +88,8 @@ def _objects(part: Schema, definitions: Schema) -> Iterator[Schema]:
 def _kind(field: Schema) -> str:
     """Return the type of a field in words."""
     if "$ref" in field:
-        return f"`{field['$ref'].rpartition('/')[2]}`"
+        name = field["$ref"].rpartition("/")[2]
+        return f"[`{name}`](#{_anchor(name)})"
     if "anyOf" in field:
         return " or ".join(map(_kind, field["anyOf"]))
     if "enum" in field:
