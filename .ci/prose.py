@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ("benchmarks", "charts", "dags", "jobs", "tests")
+FOLDERS = ("benchmarks", "charts", "dags", "docs", "jobs", "tests")
 
 HEADLESS = re.compile(r"(Of|Those|Who|Whoever|What|That)\b")
 EMPTY_NAMES = {"one", "found", "told", "words"}

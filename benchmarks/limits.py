@@ -4,8 +4,8 @@
 
 First come whole commands, each in a new process, against a bare Spark and the State Processor API (`whole_run`). Then
 come the steps, warm, in one Spark session: copies against plain copies (`relocate`), other maxima against a plain copy
-and opaque blocks in Spark's shuffle (`rehash`), RocksDB against a bare scan (`kinds`). `--readme` replaces the tables
-in README.md. The machine should have nothing else to do.
+and opaque blocks in Spark's shuffle (`rehash`), RocksDB against a bare scan (`kinds`). `--page` replaces the tables
+of the documentation (`docs/explanation/costs.md`). The machine should have nothing else to do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from big_savepoint import write_savepoint
 from processes import Cost, megabytes_in
 from rescale.planning.request.result_files import Format
 
-README = Path(__file__).parents[1] / "README.md"
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "costs.md"
 BEGIN, END = "<!-- made by benchmarks/limits.py -->\n", "<!-- until here -->\n"
 MAXIMUM = 1000
 VALUE_SIZES = {"1 KB": 1000, "100 bytes": 100}
@@ -54,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=3, help="of whole commands, behind one that does not count")
-    parser.add_argument("--readme", action="store_true", help="put the tables into README.md")
+    parser.add_argument("--page", action="store_true", help=f"put the tables into {PAGE}")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
@@ -64,11 +64,11 @@ def main() -> None:
     headers = (f"step, {arguments.gigabytes:g} GB, warm", "MB per CPU-second", "MB/s", "part of the limit", "the limit")
     tables = f"{whole}\n\n{tabulate(steps, headers, tablefmt='github', disable_numparse=True)}\n"
     print(tables)
-    if arguments.readme:
+    if arguments.page:
         between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
-        text, replaced = between.subn(lambda _: f"{BEGIN}{tables}{END}", README.read_text(encoding="utf-8"))
+        text, replaced = between.subn(lambda _: f"{BEGIN}{tables}{END}", PAGE.read_text(encoding="utf-8"))
         assert replaced == 1
-        README.write_text(text, encoding="utf-8")
+        PAGE.write_text(text, encoding="utf-8")
 
 
 def whole_table(costs: dict[str, Cost]) -> str:

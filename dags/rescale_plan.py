@@ -1,13 +1,15 @@
 """
 ### Plan only
 
-Shows what *Rescale a savepoint* would do, with the same form. It writes nothing, and does not claim the target, which
-need not exist. If a run would be refused, for example because the target is occupied, the log and the report say so.
+Shows what *Rescale a savepoint* would do, with the same form. It does not claim the target, which need not exist, and
+leaves nothing there. If a run would be refused, for example because the target is occupied, the log and the report say
+so.
 
 | task | what it does |
 |---|---|
 | `inspect` | reads metadata and headers, checks that the snapshot is complete, and shows its contents in the log |
 | `plan` | decides everything as a run would; its log and its report show operators, work, bytes, evenness and costs |
+| `check` | tries the target's store with probes, which it removes, and a worker that runs steps; fails if a run would |
 """
 
 from __future__ import annotations

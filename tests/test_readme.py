@@ -1,4 +1,4 @@
-"""Links of the READMEs lead somewhere, and everything that users can set is in them."""
+"""Links of the READMEs lead somewhere, and every variable that users can set is documented."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.readme import PAGES, ROOT
+from support.readme import DOCS, READMES, ROOT
 
 MARKS = {"RESCALE_DEMO", "RESCALE_DEMO_PROCESS"}
 """Nobody sets these."""
@@ -19,7 +19,7 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", READMES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8"))
     assert links
@@ -29,15 +29,17 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(there.read_text(encoding="utf-8")), (place, anchor)
 
 
-def test_variables_are_told() -> None:
+def test_variables_are_documented() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "jobs").rglob("*.py"))
     variables = set(re.findall(r'"(RESCALE_\w+)"', code)) - MARKS
     assert len(variables) > 3
-    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert not [variable for variable in variables if variable not in text]
+    page = (DOCS / "reference" / "variables.md").read_text(encoding="utf-8")
+    assert not [variable for variable in variables if f"`{variable}`" not in page]
 
 
-def test_snapshots_of_examples_are_there() -> None:
-    places = set(re.findall(r"tests/fixtures/\S+/snapshot", (ROOT / "README.md").read_text(encoding="utf-8")))
-    assert places
-    assert all(Path(ROOT, place, "_metadata").exists() for place in places)
+def test_readmes_are_short() -> None:
+    """Users read the pages of the documentation; only the table of the chart's values is long."""
+    lengths = {
+        page: len(page.read_text(encoding="utf-8").partition("\n## Values\n")[0].split("\n")) for page in READMES
+    }
+    assert {page: lines for page, lines in lengths.items() if lines > 120} == {}

@@ -77,3 +77,9 @@ def test_what_a_first_user_needs_is_open_and_the_rest_is_not_required() -> None:
     for name, param in form.items():
         if param.schema.get("section"):
             assert "null" in param.schema.get("type", "null"), name
+
+
+def test_every_field_has_a_title_and_says_what_it_means() -> None:
+    for param in rescale_form().values():
+        assert param.schema["title"]
+        assert param.schema["description_md"].endswith(".")

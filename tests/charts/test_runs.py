@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from support.helm import CHART, KUBERNETES_VERSION, Manifest, helm, manifest_of, rendered
+from support.needs import need
 
 RUN = ("--set", "run.source=s3://a/s", "--set", "run.target=s3://a/t", "--set", "s3.secret=keys")
 
@@ -114,6 +117,29 @@ def test_long_names_of_releases_do_not_collide_and_odd_ones_are_names() -> None:
             assert manifest["metadata"].get("namespace", "456") == "456"
             for subject in manifest.get("subjects", ()):
                 assert subject["namespace"] == "456"
+
+
+@pytest.mark.parametrize("place", ["", "s3://a/tests/"])
+def test_the_test_asks_the_doctor_about_the_place_that_it_rescales_to(place: str) -> None:
+    pods = {
+        what: manifest_of(rendered("--set", f"test.target={place}"), "Pod", f"-test-{what}")
+        for what in ("doctor", "rescale")
+    }
+    doctor, rescale = (pod["spec"]["containers"][0]["args"] for pod in pods.values())
+    assert doctor[2].startswith("exec rescale doctor --source ")
+    assert doctor[2].endswith(' --target "$1"')
+    assert doctor[4] == rescale[4] == ("s3://a/tests/clicks-1" if place else "/tmp/rescaled")
+    assert pods["doctor"]["metadata"]["annotations"]["helm.sh/hook"] == "test"
+
+
+def test_the_doctor_of_the_test_runs(tmp_path: Path) -> None:
+    need("java", "the doctor looks for it")
+    shell, options, script, *_ = manifest_of(rendered(), "Pod", "-test-doctor")["spec"]["containers"][0]["args"]
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = [shell, options, script, "sh", str(tmp_path / "rescaled")]
+    done = subprocess.run(command, env={**os.environ, "PATH": programs}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " checks: 0 errors" in done.stdout
 
 
 def test_nothing_of_a_value_is_read_by_a_shell() -> None:

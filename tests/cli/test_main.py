@@ -50,9 +50,7 @@ def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None
     assert (code, document["exit_code"], document["error"]) == (3, 3, "SnapshotError")
     assert document["path"] == str(tmp_path / "_metadata")
     assert 0 < document["offset"] <= 100
-    assert (
-        {"error", "what", "exit_code", "advice_parts", *RescaleError.DETAILS} == fields("an error") >= document.keys()
-    )
+    assert {"error", "what", "exit_code", "advice_parts", *RescaleError.DETAILS} == fields("error") >= document.keys()
     assert main(["inspect", damaged(tmp_path)]) == 3
     captured = capsys.readouterr()
     assert captured.out == ""

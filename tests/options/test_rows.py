@@ -14,8 +14,7 @@ import rescale
 from rescale.cli.main import parser
 from rescale.options.option import FormSection, Option
 from rescale.options.rows import OPTIONS
-from rescale.options.table import options_table
-from support.readme import COMMANDS, ROOT
+from support.readme import ROOT
 
 PACKAGE = Path(rescale.__file__).parent
 
@@ -37,10 +36,6 @@ def test_the_example_is_taken_by_every_command(row: Option) -> None:
 def test_the_open_fields_come_first() -> None:
     sections = [row.field.section for row in OPTIONS]
     assert sections == sorted(sections, key=list(FormSection).index)
-
-
-def test_the_readme_has_the_current_table() -> None:
-    assert f"\n\n{options_table()}\n" in COMMANDS.read_text(encoding="utf-8")
 
 
 def test_the_chart_takes_the_options_of_a_run() -> None:

@@ -1,4 +1,4 @@
-"""Makes the pictures of reports in the README: `python tests/report/make_screenshots.py`, with Debian's chromium.
+"""Makes the pictures of reports for the documentation: `python tests/report/make_screenshots.py`, with chromium.
 
 They show a job that nobody ran: what has come of a rescale, in light, and the load of many subtasks, in dark.
 """

@@ -1,23 +1,27 @@
-"""Promises of the project's READMEs, for the tests that check them."""
+"""Pages for people: the READMEs, and the pages of the documentation, for the tests that check them."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from rescale.schemas.documents import DOCUMENTS
+from rescale.schemas.schema import schema_of
+
 ROOT = Path(__file__).parents[2]
-COMMANDS, DAGS = ROOT / "jobs" / "README.md", ROOT / "dags" / "README.md"
-PAGES = (
+DOCS = ROOT / "docs"
+READMES = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    COMMANDS,
-    DAGS,
+    ROOT / "jobs" / "README.md",
+    ROOT / "dags" / "README.md",
     ROOT / "charts" / "rescale" / "README.md",
     ROOT / "tests" / "README.md",
 )
 
 
-def fields(command: str) -> set[str]:
-    """The fields of the JSON document that a command answers with."""
-    (row,) = re.findall(rf"^\| `?{command}`? \|(.*)\|$", COMMANDS.read_text(encoding="utf-8"), re.MULTILINE)
-    return set(re.findall("`([a-z0-9_]+)`", row))
+def fields(name: str) -> set[str]:
+    """The fields that the JSON Schema of a published document names."""
+    (document,) = (document for document in DOCUMENTS if document.name == name)
+    schema = schema_of(document)
+    definition = schema["$defs"][schema["$ref"].rpartition("/")[2]]
+    return set(definition["properties"])

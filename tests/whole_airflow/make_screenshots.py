@@ -1,4 +1,4 @@
-"""Makes the pictures in the README: `python tests/whole_airflow/make_screenshots.py`, with a JDK and Debian's chromium.
+"""Makes the pictures of the DAGs: `python tests/whole_airflow/make_screenshots.py`, with a JDK and Debian's chromium.
 
 They show what `rescale demo --ui` starts: the trigger form, filled in, the question that comes of it, and the graph
 of the run once it was answered.

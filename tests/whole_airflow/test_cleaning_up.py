@@ -20,6 +20,7 @@ def test_a_plan_alone_writes_nothing(airflow: AirflowServer, tmp_path: Path) -> 
     log = run.log_text("plan")
     assert "asked for: parallelism 3, max parallelism unchanged; format keep" in log
     assert "relocate: the max parallelism stays" in log
+    assert "target: put a probe if it is absent" in run.log_text("check")
     assert list(tmp_path.iterdir()) == []
 
 

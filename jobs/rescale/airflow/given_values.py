@@ -33,5 +33,5 @@ def check_values(values: Mapping[str, Any]) -> None:
             raise RequestError(
                 f"the argument {name!r} has a wrong value",
                 found=str(error).splitlines()[0],
-                advice="the table of the Params in dags/README.md says what it accepts",
+                advice="the documentation has a table of the Params (docs/reference/params.md)",
             ) from None

@@ -12,6 +12,7 @@ from rescale.airflow.ending import end_task, group_end_task
 from rescale.airflow.savepoint_tasks import (
     KnownPlaces,
     announce,
+    check,
     inspect,
     inspect_given,
     look,
@@ -23,9 +24,6 @@ from rescale.airflow.savepoint_tasks import (
     validate,
 )
 from rescale.airflow.steps.earlier_tasks import ANNOUNCE, ASK, XComField
-
-_AFTER_PLANNING = ("connection", "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
-"""Fields of the form that tasks after the plan read; the plan has all others."""
 
 _AFTER_PLANNING = ("connection", "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
 """Fields of the form that tasks after the plan read; the plan has all others."""
@@ -74,7 +72,7 @@ def rescale_graph(
 
 def look_graph() -> None:
     """Create the tasks of a run that only plans."""
-    chain(inspect(None), look())
+    chain(inspect(None), [look(), check()])
 
 
 def savepoint_graph() -> None:

@@ -66,6 +66,13 @@ def _look(params: Any = None, ti: Any = None) -> Summary:
     return show_plan(params, ti)
 
 
+def _check(params: Any = None) -> Summary:
+    """Tries on probes, which it removes, what a run needs: the target's store, and this worker if steps run on it."""
+    from rescale.airflow.environment import check_environment
+
+    return check_environment(params)
+
+
 def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Removes what a run left in and beside its target, unless the run is still running or has published."""
     from rescale.airflow.filled_form import refuse_unknown_fields
@@ -129,6 +136,7 @@ _REPORT = (ReportLink(PLAN),)
 
 plan = rescale_task(_plan, PLAN, "Plan", links=_REPORT)
 look = rescale_task(_look, PLAN, "Plan", links=_REPORT)
+check = rescale_task(_check, "check", "Check the environment")
 rejected = rescale_task(_rejected, "rejected", "Plan rejected", trigger_rule=TriggerRule.ALL_FAILED)
 discard_left = rescale_task(_discard, "discard", "Discard")
 reshuffle = step_task(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 
 import msgspec
 
+from rescale.text.advice import Advice, Mention
 from rescale.text.errors import InternalError, RescaleError, unexpected
 
 _PERMISSIONS = "check who may read and write there"
@@ -46,9 +47,10 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 class CheckList:
-    """Collection of checks."""
+    """Collection of checks; `wording` words what their advice mentions, else it is worded for the command line."""
 
-    def __init__(self) -> None:
+    def __init__(self, wording: Callable[[Mention], str] | None = None) -> None:
+        self._wording = wording
         self.done: list[Check] = []
         self.unreachable = False
         """Whether a check ended with a `StoreError`: further tries at the same place would only take time."""
@@ -86,7 +88,9 @@ class CheckList:
         self, subject: str, tried: str, outcome: CheckOutcome, result: str, meaning: str, advice: str | None
     ) -> None:
         """Add a check; `advice` may be an `Advice`, which no encoder knows."""
-        self.done.append(Check(subject, tried, outcome, result, meaning, None if advice is None else str(advice)))
+        if isinstance(advice, Advice):
+            advice = str(advice) if self._wording is None else advice.worded(self._wording)
+        self.done.append(Check(subject, tried, outcome, result, meaning, advice))
 
 
 def result_of(error: RescaleError) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rescale.doctor.checks import Check, CheckList, CheckOutcome, Diagnosis
 from rescale.doctor.machine import check_java, check_scratch, check_spark_packages
 from rescale.doctor.source import check_source
 from rescale.doctor.target import check_target
+from rescale.text.advice import Mention
 from rescale.text.units import counted
 
 
@@ -25,6 +28,20 @@ def diagnose(source: str | None, target: str | None, flink: str | None) -> Diagn
         from rescale.doctor.flink_cluster import check_flink  # imports httpx, which is slow
 
         check_flink(checks, flink)
+    return checks.diagnosis
+
+
+def diagnose_run(source: str, target: str, *, machine: bool, wording: Callable[[Mention], str]) -> Diagnosis:
+    """Check what the steps of a run need, whose source was inspected before: its target, and with `machine` this one.
+
+    `wording` words the advice.
+    """
+    checks = CheckList(wording)
+    if machine:
+        check_java(checks)
+        check_spark_packages(checks)
+        check_scratch(checks, None)
+    check_target(checks, target, source)
     return checks.diagnosis
 
 

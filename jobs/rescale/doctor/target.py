@@ -18,7 +18,7 @@ from rescale.storage.files import owned
 from rescale.storage.files.owned import STAGING
 from rescale.storage.locations import is_s3, join
 from rescale.storage.store import Store, open_store
-from rescale.text.advice import Advice, mention
+from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import LockedError, RequestError, RescaleError
 from rescale.text.units import counted
 
@@ -89,7 +89,7 @@ class _Probes:
             claimed = self._store.stat(claim_place(self._target)) is not None
             if claimed:
                 meaning = "a run has claimed the target: only the same plan can go on there"
-                advice = "name another target, or run the same command again, or rescale discard TARGET"
+                advice = Advice("go on with the same plan, name another target, or ", command("discard", self._target))
                 self._checks.warn(_SUBJECT, tried, counted(len(files), "file"), meaning, advice)
             elif files:
                 meaning = "a run would refuse the target, because it is not empty"

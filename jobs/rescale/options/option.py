@@ -1,6 +1,6 @@
 """An option of a request: everything that a surface needs to offer it.
 
-The rows are in `rows`. Command line, steps, trigger form, windows, the chart's schema, the tables in the READMEs and
+The rows are in `rows`. Command line, steps, trigger form, windows, the chart's schema, the reference of the site and
 the advice in errors are made from them.
 """
 

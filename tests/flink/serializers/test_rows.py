@@ -20,7 +20,7 @@ from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.serializers.value_words import in_words
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.java_programs import printed_by
-from support.readme import COMMANDS
+from support.readme import DOCS
 from support.serializer_vectors import INT, JAVA_OBJECT, TYPES, VECTORS
 from support.slow import slow
 from support.snapshot_bytes import composite, parsed, snapshot
@@ -108,8 +108,9 @@ def test_flink_reads_the_older_versions_of_the_classes_that_it_has(release: str)
     assert len(older) > 40
 
 
-def test_the_readme_lists_the_serializers_whose_values_cannot_be_measured() -> None:
-    section = COMMANDS.read_text(encoding="utf-8").split("**The heap's own format**")[1].split("\n\nWhile ")[0]
+def test_the_documentation_lists_the_serializers_whose_values_cannot_be_measured() -> None:
+    page = (DOCS / "explanation" / "state.md").read_text(encoding="utf-8")
+    section = page.split("### The heap's own format\n")[1].split("\n\nWhile ")[0]
     listed = set(re.findall(r"`(\w+Serializer)`", section.split("|---|---|")[1]))
     rows = (row.snapshot for row in FLINK.values() if row.values is None)
     assert listed == {re.split(r"[.$]", snapshot)[-1].removesuffix("Snapshot") for snapshot in rows}

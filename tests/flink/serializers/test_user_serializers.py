@@ -1,4 +1,4 @@
-"""Serializers that users register: the example of the README, installed, from planning to the published result."""
+"""Serializers that users register: the documented example, installed, from planning to the published result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from rescale.snapshot.opening import open_snapshot
 from rescale.text.errors import RequestError, UnsupportedError
 from support.canonical import Record
 from support.pipeline import plan_rescale, shared_spark
-from support.readme import COMMANDS
+from support.readme import DOCS
 from support.rekeyed import contents
 from support.snapshot_bytes import LONG, keyed_header, keyed_state, list_of, parsed, snapshot
 from support.written import write_savepoint
@@ -40,10 +40,9 @@ KEYS = [(cents, currency) for cents in (-1, 0, 7, 1 << 40) for currency in ("EUR
 
 
 def example() -> tuple[str, str]:
-    """The module and the `pyproject.toml` of the README's example."""
-    text = COMMANDS.read_text(encoding="utf-8")
-    section = text[text.index("### Serializers of your own") :]
-    module, project = (re.findall(rf"^```{kind}\n(.*?)^```", section, re.M | re.S)[0] for kind in ("python", "toml"))
+    """The module and the `pyproject.toml` of the example in the documentation."""
+    text = (DOCS / "how-to" / "serializers.md").read_text(encoding="utf-8")
+    module, project = (re.findall(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)[0] for kind in ("python", "toml"))
     return module, project
 
 

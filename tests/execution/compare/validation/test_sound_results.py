@@ -33,7 +33,7 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
     publish(plan)
     again = validate_published(plan.source, str(target), shared_spark())
     assert again.candidate_sha256 == certificate.candidate_sha256
-    assert again.document().keys() == certificate.document().keys() == fields("validate")
+    assert again.document().keys() == certificate.document().keys() == fields("certificate")
     assert again.operators == certificate.operators
     moved = tmp_path / "moved"
     target.rename(moved)

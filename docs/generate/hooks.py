@@ -1,0 +1,74 @@
+"""MkDocs hooks: the pages of the reference that are made from code, and the pictures that lie with the tests.
+
+A generated page has a file of the same name in `docs/reference`, its introduction, with the line `GENERATED` where the
+generated part goes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from commands import commands_markdown, options_markdown
+from documents import documents_markdown, schema_text
+from forms import params_markdown, settings_markdown
+from rescale.schemas.documents import DOCUMENTS
+
+ROOT = Path(__file__).parents[2]
+
+GENERATED = "<!-- generated -->"
+
+PICTURES = (
+    *("tests/whole_airflow/screenshots/form.png", "tests/whole_airflow/screenshots/graph.png"),
+    *("tests/whole_airflow/screenshots/approval.png", "tests/report/screenshots/report.png"),
+    "tests/report/screenshots/load.png",
+)
+"""Pictures that tests make, which the site has below `images`."""
+
+
+def chart_values_markdown() -> str:
+    """Return the table of the chart's values, which helm-docs puts into the README of the chart."""
+    readme = (ROOT / "charts" / "rescale" / "README.md").read_text(encoding="utf-8")
+    return readme.partition("\n## Values\n")[2].strip()
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/commands.md": commands_markdown,
+    "reference/options.md": options_markdown,
+    "reference/params.md": params_markdown,
+    "reference/settings.md": settings_markdown,
+    "reference/chart-values.md": chart_values_markdown,
+    "reference/documents.md": documents_markdown,
+}
+"""Generated part of each page by the page's path."""
+
+
+def on_startup(command: str, dirty: bool) -> None:  # noqa: ARG001
+    """Keep imports of Airflow from logging into the build, whose warnings are errors."""
+    logging.getLogger("airflow").setLevel(logging.ERROR)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pictures, and a file with the JSON Schema of each document."""
+    for picture in PICTURES:
+        name = f"images/{Path(picture).name}"
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / picture)))
+    for document in DOCUMENTS:
+        files.append(File.generated(config, f"reference/schemas/{document.name}.json", content=schema_text(document)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Put the generated part into its page."""
+    make = PAGES.get(page.file.src_uri)
+    if make is None:
+        return markdown
+    before, mark, after = markdown.partition(GENERATED)
+    if not mark:
+        raise ValueError(f"{page.file.src_uri} lacks the line {GENERATED}")
+    return f"{before}{make()}{after}"

@@ -1,0 +1,41 @@
+"""Check of the environment of a run that nobody has started yet: its target, and the worker of its steps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.connections.spark import platform_spark
+from rescale.airflow.form_advice import in_form
+from rescale.airflow.steps.earlier_tasks import Summary
+from rescale.airflow.task_log import log_text
+from rescale.doctor.checks import CheckOutcome
+from rescale.doctor.diagnosis import diagnose_run, diagnosis_text
+from rescale.planning.request.request import target_place
+from rescale.storage.locations import normalise
+from rescale.text.errors import RequestError
+from rescale.text.units import counted
+
+
+def check_environment(params: Mapping[str, Any]) -> Summary:
+    """Log what `rescale doctor` finds out about the target, and return the number of its checks by their outcome.
+
+    The worker is checked, too, if the steps of a run would be its processes. Raises `RequestError` if a run would fail.
+    """
+    machine = DRIVER_POD not in os.environ and not platform_spark().is_cluster
+    source, target = normalise(params["source"]), target_place(params["target"])
+    diagnosis = diagnose_run(source, target, machine=machine, wording=in_form)
+    log_text(diagnosis_text(diagnosis))
+    failed = [check for check in diagnosis.checks if check.outcome is CheckOutcome.ERROR]
+    if failed:
+        raise RequestError(
+            f"a run would fail: {counted(len(failed), 'check')} ended with an error",
+            found=f"{failed[0].subject}: {failed[0].tried}: {failed[0].result}",
+            advice=failed[0].advice or "the log of this task has all checks",
+        )
+    return {
+        outcome.value: sum(check.outcome is outcome for check in diagnosis.checks)
+        for outcome in (CheckOutcome.OK, CheckOutcome.WARNING)
+    }

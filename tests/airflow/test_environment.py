@@ -1,0 +1,72 @@
+"""The check of *Plan only*: what `rescale doctor` says of a target, in the words of the form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.savepoint_tasks import check
+from rescale.airflow.steps.retries import TaskEnded
+from rescale.runstate.claim import claim
+from support.filled_forms import filled
+from support.needs import need
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+SOURCE = directory("2-clicks")
+
+
+def checked(target: Path) -> dict[str, Any]:
+    """The output of the task for a run from `SOURCE` to a target."""
+    summary: dict[str, Any] = check.function(params=filled(source=SOURCE, target=str(target), parallelism=3))
+    return summary
+
+
+def test_the_target_and_the_worker_are_checked_and_nothing_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    need("java", "the worker is checked for it")
+    caplog.set_level("INFO")
+    summary = checked(tmp_path / "rescaled")
+    assert list(tmp_path.iterdir()) == []
+    checks = [line for line in caplog.messages if line.startswith(("ok ", "warning "))]
+    assert sum(summary.values()) == len(checks)
+    for subject in ("Java: ", "pyspark: ", "scratch space: ", "target: put a probe if it is absent"):
+        assert subject in caplog.text
+
+
+def test_a_worker_that_cannot_run_steps_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(TaskEnded, match="1 check ended with an error") as raised:
+        checked(tmp_path / "rescaled")
+    assert "Java" in str(raised.value)
+    assert "install a JDK 17" in str(raised.value)
+
+
+def test_a_worker_is_not_checked_where_steps_run_in_pods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv(DRIVER_POD, str(tmp_path / "pod.yaml"))
+    assert checked(tmp_path / "rescaled")["ok"] > 5
+    assert "Java" not in caplog.text
+
+
+def test_a_target_that_cannot_be_written_to_fails_the_check(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TaskEnded, match="a run would fail") as raised:
+        checked(tmp_path / "file" / "rescaled")
+    assert "target" in str(raised.value)
+
+
+def test_advice_names_what_airflow_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    need("java", "the worker is checked for it")
+    caplog.set_level("INFO")
+    claim(plan_rescale(SOURCE, str(tmp_path / "rescaled"), ["2"]))
+    assert checked(tmp_path / "rescaled")["warning"] >= 1
+    assert 'run "Discard what an unpublished run left" for' in caplog.text
+    assert "rescale discard" not in caplog.text
