@@ -22,6 +22,7 @@ from rescale.process import run_step
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
+from rescale.snapshot.places import StreamPlace
 from rescale.text.errors import InternalError, RescaleError
 from support import snapshots
 from support.pipeline import plan_rescale, shared_spark
@@ -51,7 +52,11 @@ def reading_nowhere(plan: Plan) -> Plan:
     def change(operator: OperatorPlan) -> OperatorPlan:
         if operator.rekeying is None:
             return operator
-        sources = tuple(source._replace(file=NOWHERE) for source in operator.rekeying.sources)
+        sources = tuple(
+            source._replace(place=source.place._replace(file=NOWHERE))
+            for source in operator.rekeying.sources
+            if isinstance(source.place, StreamPlace)
+        )
         return replace(operator, rekeying=replace(operator.rekeying, sources=sources))
 
     return with_operators(plan, change)
