@@ -53,7 +53,7 @@ def reading_nowhere(plan: Plan) -> Plan:
         if operator.rekeying is None:
             return operator
         sources = tuple(
-            source._replace(place=replace(source.place, file=NOWHERE))
+            source._replace(place=msgspec.structs.replace(source.place, file=NOWHERE))
             for source in operator.rekeying.sources
             if isinstance(source.place, StreamPlace)
         )

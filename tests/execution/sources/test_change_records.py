@@ -273,10 +273,10 @@ def test_a_later_checkpoint_that_does_not_descend_from_the_earlier_one(
         for file in earlier.glob("*.sst")
         if (later / file.name).exists() and (later / file.name).read_bytes() != file.read_bytes()
     }
-    sides = (side._replace(own=side.own | reused) for side in (place.before, place.after))
+    sides = (side._replace(own=tuple({*side.own, *reused})) for side in (place.before, place.after))
     manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))
     assert rewritten_files(*manifests, STATES, {}, "MANIFEST") == Rewritten(), "no history leads from one to the other"
-    reader = ChangeReader(128, checkpoints.files, ChangePlace(*sides, place.key_groups), header_of(STATES))
+    reader = ChangeReader(128, checkpoints.files, change_place(*sides))
     assert changes_by_state(reader, STATES) == changed(*models)
 
 
