@@ -131,7 +131,7 @@ def test_a_plan_tells_of_it(tmp_path: Path) -> None:
         database.key_group_sizes
         for operator in plan.operators
         if operator.rekeying
-        for database in operator.rekeying.databases
+        for database, _ in operator.rekeying.databases
     ]
     snapshot = with_key_group_sizes(with_tables(open_snapshot(source)))
     assert planned == [database.measured for operator in snapshot.operators for database in operator.databases]
