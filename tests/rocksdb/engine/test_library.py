@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -53,3 +55,39 @@ def test_a_jar_that_is_damaged(jar: Path, members: dict[str, bytes] | None) -> N
     with pytest.raises(UnsupportedError, match="not there" if not members else "cannot be loaded") as caught:
         library.load_library()
     assert caught.value.path == str(jar)
+
+
+IN_A_FRESH_PROCESS = """
+import threading, time
+from rescale.rocksdb.engine import child, library
+
+events, load = [], library.load_library
+
+def slow_load():
+    events.append("load")
+    loading.set()
+    time.sleep(0.5)
+    loaded = load()
+    events.append("loaded")
+    return loaded
+
+def fork():
+    loading.wait()
+    forked = child.Child()
+    events.append("forked")
+    forked.close()
+
+loading, library.load_library = threading.Event(), slow_load
+threads = [threading.Thread(target=target) for target in (library.library, library.library, fork, fork)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(*events)
+"""
+
+
+def test_threads_load_it_once_and_none_forks_meanwhile() -> None:
+    """A child would find locks of the dynamic loader as the other thread had left them."""
+    done = subprocess.run([sys.executable, "-c", IN_A_FRESH_PROCESS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["load", "loaded", "forked", "forked"]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
-from rescale.rocksdb.engine.library import library
+from rescale.rocksdb.engine.library import LOADING, library
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.text.errors import RescaleError, unexpected
 
@@ -39,7 +39,6 @@ _FROM_WITHIN = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, si
 _idle: list[Child] = []
 _at_work: set[Child] = set()
 """Else a reader that nobody wants any more, and its child, may be cleared away in any order, the connection first."""
-_forking = threading.Lock()
 os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
 
 
@@ -109,7 +108,7 @@ class Child:
     """Forked from this process, with what this one has loaded."""
 
     def __init__(self) -> None:
-        with _forking:
+        with LOADING:
             library()
             self._arrays = SharedArrays()
             self._connection, theirs = Pipe()

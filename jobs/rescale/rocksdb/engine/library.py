@@ -12,6 +12,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import threading
 import zipfile
 from collections.abc import Iterator
 from functools import cache
@@ -116,9 +117,22 @@ class RocksdbError(Exception):
     """An error of RocksDB, in the words of `Status::ToString`; it never leaves this package."""
 
 
-@cache
+LOADING = threading.RLock()
+"""Lock of the thread that loads the library, or that forks.
+
+A child that was forked meanwhile would find the dynamic loader and LLVM as the other thread had left them: locked, and
+nobody there to go on.
+"""
+
+
 def library() -> Library:
     """Return the library, loaded once in a process; `UnsupportedError` if there is none."""
+    with LOADING:
+        return _library()
+
+
+@cache
+def _library() -> Library:
     from llvmlite import binding  # comes with numba, which only tasks have
 
     loaded = load_library()
