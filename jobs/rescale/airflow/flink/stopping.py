@@ -43,6 +43,7 @@ CANCELLING = "CANCELLING"
 _SESSION_JOB_ID = re.compile("(?:0{8}|f{8})[0-9a-f]{8}(?!0{16})0{8}[0-9a-f]{8}")
 """Id of a job that Flink's operator has submitted for a FlinkSessionJob: a Java hash code as a long, and the generation
 of the resource (`FlinkUtils.generateSessionJobFixedJobID`)."""
+
 _SHUTDOWN_OPTION = "execution.shutdown-on-application-finish"
 """`DeploymentOptions.SHUTDOWN_ON_APPLICATION_FINISH`."""
 
