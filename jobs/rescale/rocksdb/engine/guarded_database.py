@@ -122,7 +122,7 @@ def error_of_ended(
         families = checked_manifest(directory.files, directory.content, states).column_families
         names = [file.name for family in families if family.name in read for file in family.files] or names
     return SnapshotError(
-        "RocksDB does not survive reading a file of the database",
+        "RocksDB crashed while reading a file of the database",
         path=uris[names[0]] if len(names) == 1 else path,
         state=next(iter(read)) if len(read) == 1 else None,
         found=f"its process ended by {ended}, reading {' or '.join(names)}",
