@@ -33,7 +33,7 @@ def uv(*arguments: str) -> str:
     [
         ("", "rescale.snapshot.opening", "pyspark"),
         ("[spark]", "rescale.execution.tasks.spark.session", "airflow"),
-        ("[airflow]", "rescale.airflow.form", "pyspark"),
+        ("[airflow]", "rescale.airflow.forms.form", "pyspark"),
         ("[tracing]", "opentelemetry.sdk", "pyspark"),
         ("[airflow,demo,spark]", "rescale.demo.airflow_home", "pytest"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.definitions.param import ParamsDict
 
 from fixtures.table import KAFKA_FIXTURES
-from rescale.airflow.form import rescale_form
+from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.savepoint_tasks import inspect
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.snapshot.kafka.offsets import missing_offsets

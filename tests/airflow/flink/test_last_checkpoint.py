@@ -14,9 +14,9 @@ import pytest
 from rescale.airflow.flink import last_checkpoint
 from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType

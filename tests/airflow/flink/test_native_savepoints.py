@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.latest_checkpoint import latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
 from rescale.flink.metadata.properties import SnapshotType

@@ -14,11 +14,11 @@ from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.claims import this_run
 from rescale.airflow.flink.questions import Answer, describe_answer
 from rescale.airflow.flink.stopping import JobBefore, job_before_of
+from rescale.airflow.forms.live_form import followed_options, live_request_of
 from rescale.airflow.live.cut_over import CutOver
 from rescale.airflow.live.mover import mover
 from rescale.airflow.live.parts import Parts
 from rescale.airflow.live.watch import Watch
-from rescale.airflow.live_form import followed_options, live_request_of
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import asset_extra, events_of
 from rescale.airflow.steps.earlier_tasks import LOOK, Summary, required_output

@@ -9,8 +9,8 @@ import pytest
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
-from rescale.airflow.job_form import job_form
-from rescale.airflow.live_form import CutOverRule, LiveRequest, followed_options, live_request_of
+from rescale.airflow.forms.job_form import job_form
+from rescale.airflow.forms.live_form import CutOverRule, LiveRequest, followed_options, live_request_of
 from rescale.text.errors import RequestError
 
 LIVE = {"while_it_runs": True, "taking": "checkpoint"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rescale.airflow.form import title
+from rescale.airflow.forms.form import title
 from rescale.airflow.key_functions import check_key_functions
 from rescale.options.option import Option, OptionKind
 from rescale.options.rows import OPTIONS, option

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import ParamValidationError
 
-from rescale.airflow.form import Form, rescale_form
+from rescale.airflow.forms.form import Form, rescale_form
 from rescale.airflow.settings import Settings, TaskSettings, settings, settings_path
 from rescale.text.errors import RequestError
 
@@ -48,7 +48,7 @@ def _refuse_unknown_fields(ours: Settings) -> None:
     """Raise `RequestError` if the settings have a default for a field that no form has."""
     if not ours.form:
         return
-    from rescale.airflow.job_form import job_form
+    from rescale.airflow.forms.job_form import job_form
 
     known = {**rescale_form(), **job_form()}
     if unknown := sorted(ours.form.keys() - known.keys()):

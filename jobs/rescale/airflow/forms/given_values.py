@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import ParamValidationError
 
-from rescale.airflow.dag_arguments import form_of_platform
+from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.text.errors import RequestError
 
 PLACES = ("source", "target")

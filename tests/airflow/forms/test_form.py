@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
 
-from rescale.airflow.form import rescale_form
+from rescale.airflow.forms.form import rescale_form
 from support.filled_forms import PLACES, filled
 from support.open_fields import OPEN_FIELDS
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
-from rescale.airflow.filled_form import lines_of
-from rescale.airflow.flink.hand_overs import PATCHED, HandOver, PatchDeployment, Print, RunJar
-from rescale.airflow.form import Form, choice, lines, rescale_form
-from rescale.airflow.live_form import live_fields
+from rescale.airflow.forms.filled_form import lines_of
+from rescale.airflow.forms.form import Form, choice, lines, rescale_form
+from rescale.airflow.forms.live_form import live_fields
+from rescale.airflow.hand_overs import PATCHED, HandOver, PatchDeployment, Print, RunJar
 from rescale.flink_rest.client import SavepointFormat, Taking
 from rescale.options.rows import PLACE
 from rescale.text.errors import RequestError

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from rescale.airflow.form_advice import SHAPES
+from rescale.airflow.forms.form_advice import SHAPES
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.options.option import FormSection, Option, OptionKind
 from rescale.options.rows import OPTIONS, PLACE

@@ -8,8 +8,8 @@ import pytest
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
-from rescale.airflow.flink.hand_overs import PatchDeployment, Print, RunJar
-from rescale.airflow.job_form import check_renames, hand_over_of, job_form, taking_of
+from rescale.airflow.forms.job_form import check_renames, hand_over_of, job_form, taking_of
+from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar
 from rescale.flink_rest.client import Taking
 from rescale.planning.request.request import make_request
 from rescale.planning.request.surgery_request import parse_surgery

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from airflow.sdk import Param
 
-from rescale.airflow.filled_form import is_set, values_of
-from rescale.airflow.form import Form, choice, flag
+from rescale.airflow.forms.filled_form import is_set, values_of
+from rescale.airflow.forms.form import Form, choice, flag
 from rescale.flink_rest.client import Taking
 from rescale.options.rows import FOLLOWED, OPTIONS
 from rescale.planning.request.result_files import Files

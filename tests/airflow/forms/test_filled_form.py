@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.providers.standard.utils.openlineage import _inject_openlineage_parent_info_to_dagrun_conf
 
-from rescale.airflow.filled_form import (
+from rescale.airflow.forms.filled_form import (
     proof_of,
     refuse_silent_copy,
     refuse_unapproved_drops,
@@ -16,7 +16,7 @@ from rescale.airflow.filled_form import (
     request_sentence,
     stripped,
 )
-from rescale.airflow.form import look_form, rescale_form
+from rescale.airflow.forms.form import look_form, rescale_form
 from rescale.airflow.key_functions import ALLOWED_MODULES
 from rescale.plan.proof import Proof
 from rescale.planning.request.request import make_request, parse_uids

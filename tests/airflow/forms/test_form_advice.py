@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import rescale
-from rescale.airflow.filled_form import request_of
-from rescale.airflow.form import rescale_form
-from rescale.airflow.form_advice import SHAPES, in_form, word_for_form
+from rescale.airflow.forms.filled_form import request_of
+from rescale.airflow.forms.form import rescale_form
+from rescale.airflow.forms.form_advice import SHAPES, in_form, word_for_form
 from rescale.options.rows import OPTIONS
 from rescale.planning.prepare import prepare
 from rescale.storage.s3.s3_advice import SETTINGS
