@@ -11,7 +11,7 @@ import pytest
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.watch import Watch
 from rescale.runstate.approval import decide_cut_over
-from rescale.runstate.rounds import Round, RoundKind
+from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.errors import RequestError
 from support.deferring import TaskState
 

@@ -28,9 +28,9 @@ from rescale.planning.request.request import target_place
 from rescale.report.stored import put_report
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.documents import read_document
-from rescale.runstate.follower_removal import remove_follower
+from rescale.runstate.follower.removal import remove_follower
+from rescale.runstate.follower.rounds import FollowedJob, described_rounds
 from rescale.runstate.places import places_of
-from rescale.runstate.rounds import FollowedJob, described_rounds
 
 log = logging.getLogger(__name__)
 

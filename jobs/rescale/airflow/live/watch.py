@@ -21,8 +21,8 @@ from rescale.following.follower import Follower, pause_after
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.decisions import cut_over_decision
 from rescale.runstate.documents import load_plan
+from rescale.runstate.follower.rounds import Round, RoundKind, round_target
 from rescale.runstate.places import Places
-from rescale.runstate.rounds import Round, RoundKind, round_target
 from rescale.snapshot.discovery import complete_checkpoints
 from rescale.text.errors import RequestError
 from rescale.text.units import duration

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.runstate.pins import PinnedCheckpoint, Pins
+from rescale.runstate.follower.pins import PinnedCheckpoint, Pins
 from rescale.runstate.places import follower_place, pins_place, rounds_place
 from rescale.runstate.removal import discard
 from rescale.snapshot.databases.live_tables import with_tables
@@ -116,7 +116,7 @@ def with_a_compacted_table(snapshot: Snapshot) -> Snapshot:
 def test_of_checkpoints_in_between_only_what_was_flushed_is_pinned(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rescale.runstate.pins.with_tables", with_a_compacted_table)
+    monkeypatch.setattr("rescale.runstate.follower.pins.with_tables", with_a_compacted_table)
     before, pins = with_a_compacted_table(open_snapshot(job.newest)), pins_of(job, home)
     tables = [table for operator in before.operators for database in operator.databases for table in database.tables]
     compacted = {name(before.files[table.extent.file][0]) for table in tables if table.file.level > 0}
