@@ -33,7 +33,7 @@ from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.engine.open_database import opened_database
 from rescale.runstate.claim import claim
 from rescale.snapshot.databases.listed_files import listed_files
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 
 PROCESSES = 2
 PARALLELISM = 6

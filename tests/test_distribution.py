@@ -31,7 +31,7 @@ def uv(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("extra", "module", "missing"),
     [
-        ("", "rescale.snapshot.opening", "pyspark"),
+        ("", "rescale.snapshot.reading.opening", "pyspark"),
         ("[spark]", "rescale.execution.tasks.spark.session", "airflow"),
         ("[airflow]", "rescale.airflow.forms.form", "pyspark"),
         ("[tracing]", "opentelemetry.sdk", "pyspark"),

@@ -21,8 +21,8 @@ from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ChangeSet, Snapshot
-from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.places import ChangelogPlace
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 from support import edited, snapshots

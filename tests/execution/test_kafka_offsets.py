@@ -29,7 +29,7 @@ from rescale.planning.request.surgery_request import parse_surgery
 from rescale.report.pages.declared import declared_lines
 from rescale.runstate.certificate import read_certificate
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
 from support.kafka_state import (

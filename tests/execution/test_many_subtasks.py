@@ -27,7 +27,7 @@ from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.runstate.removal import discard
 from rescale.snapshot.model import KeyedStream
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.pipeline import execute_without_spark, move
 from support.s3 import S3Server, put_files, requests_of
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
@@ -62,7 +62,7 @@ def written(folder: Path, parallelism: int) -> str:
 def test_a_run_from_the_first_look_to_the_last(folders: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     # Headers that are the same are read once, or by several threads; the search for a better maximum ends the sooner
     # the more subtasks there are.
-    monkeypatch.setattr("rescale.snapshot.opening._AT_ONCE", 1)
+    monkeypatch.setattr("rescale.snapshot.reading.opening._AT_ONCE", 1)
     monkeypatch.setattr("rescale.insight.shapes.good_max_parallelism", lambda parallelism, maximum: maximum)  # noqa: ARG005
 
     def prepared(parallelism: int) -> Callable[[], object]:

@@ -35,8 +35,8 @@ from rescale.runstate.follower.rounds import (
 from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
 from rescale.runstate.publication import publish
 from rescale.runstate.removal import discard
-from rescale.snapshot.discovery import complete_checkpoints
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.discovery import complete_checkpoints
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError

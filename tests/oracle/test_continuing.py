@@ -35,8 +35,8 @@ from rescale.rocksdb.engine.table_writer import Rows
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.publication import publish
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support.diffing import diff
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale

@@ -22,7 +22,7 @@ from rescale.flink.slot import Slot
 from rescale.runstate.certificate import CertifiedOperator
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
-from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 
 _FIELDS = {
     Slot.KEYED: "managed_keyed",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

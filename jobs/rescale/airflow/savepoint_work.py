@@ -58,7 +58,7 @@ from rescale.runstate.runs import note_run
 from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, UnsupportedError
 from rescale.text.units import counted, human_bytes

@@ -45,8 +45,8 @@ from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
 from rescale.runstate.territory import take_documents
-from rescale.snapshot.discovery import checkpoint_directory, complete_checkpoints
 from rescale.snapshot.model import Snapshot
+from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
 from rescale.storage.locations import contains
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store

@@ -17,7 +17,7 @@ from rescale.planning.request.result_kind import goes_by_record, joins_databases
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import with_stored_sizes
 
 

@@ -26,7 +26,7 @@ from rescale.runstate.states import State, claimed_by, state_of
 from rescale.runstate.step import STEPS_OF_A_RUN, Step
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.moves import Move
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import apply_surgery
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, SnapshotError, unexpected

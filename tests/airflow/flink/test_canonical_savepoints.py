@@ -17,7 +17,7 @@ from rescale.airflow.job.canonical_savepoint import refuse_canonical
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink_rest.client import Flink, SavepointFormat, Taking
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError
 from support.deferring import run_operator
 from support.session_cluster import SessionCluster, session_cluster, wait_until

@@ -21,7 +21,7 @@ from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink_rest.client import Flink, SavepointFormat, Taking
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, SnapshotError
 from support.deferring import TaskState, run_operator
 from support.pipeline import execute_without_spark, plan_rescale

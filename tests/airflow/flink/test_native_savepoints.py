@@ -19,7 +19,7 @@ from rescale.flink.start import Start
 from rescale.flink_rest.client import SavepointFormat, Taking
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Format
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError
 from support.deferring import run_operator
 from support.pipeline import execute_without_spark, plan_rescale

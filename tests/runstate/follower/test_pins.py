@@ -14,7 +14,7 @@ from rescale.runstate.removal import discard
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import tables_in_between
 from rescale.snapshot.model import Database, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import contains, join, name, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError, SnapshotError

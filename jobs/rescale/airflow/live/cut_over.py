@@ -32,7 +32,7 @@ from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.publication import publish
-from rescale.snapshot.discovery import complete_checkpoints
+from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)

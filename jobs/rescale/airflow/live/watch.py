@@ -23,7 +23,7 @@ from rescale.runstate.decisions import cut_over_decision
 from rescale.runstate.documents import load_plan
 from rescale.runstate.follower.rounds import Round, RoundKind, round_target
 from rescale.runstate.places import Places
-from rescale.snapshot.discovery import complete_checkpoints
+from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.text.errors import RequestError
 from rescale.text.units import duration
 

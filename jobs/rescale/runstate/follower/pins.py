@@ -21,11 +21,11 @@ from dataclasses import dataclass
 
 from rescale.runstate.places import Places, pins_place
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.discovery import METADATA, checkpoint_directory, complete_checkpoints
-from rescale.snapshot.file_list import list_files
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.moves import Move
-from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.file_list import list_files
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.storage.contract import Pin, Span
 from rescale.storage.keeping import keep
 from rescale.storage.locations import contains, join, name, parent

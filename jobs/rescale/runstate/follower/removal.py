@@ -10,7 +10,7 @@ from rescale.runstate.places import (
     pins_place,
     rounds_place,
 )
-from rescale.snapshot.discovery import METADATA
+from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 

@@ -13,7 +13,7 @@ import pytest
 
 from rescale.runstate.places import places_of
 from rescale.snapshot.model import Operator, OtherKeyed, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support import snapshots
 from support.canonical import Record

@@ -31,7 +31,7 @@ from rescale.flink.slot import OPERATOR_SLOTS, Slot
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import CertifiedChecksums, CertifiedDirectories, CertifiedOperator, CertifiedTables
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.opening import open_candidate
+from rescale.snapshot.reading.opening import open_candidate
 from rescale.storage.locations import is_s3, parent
 from rescale.storage.second_look import changed_sides, misread
 from rescale.storage.side_by_side import side_by_side

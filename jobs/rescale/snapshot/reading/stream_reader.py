@@ -33,10 +33,6 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
 from rescale.flink.serializers.snapshot import UnknownSerializer
-from rescale.snapshot.changelog_headers import ReadChangelog
-from rescale.snapshot.changelogs import logged_states
-from rescale.snapshot.framing import framing_of
-from rescale.snapshot.handle_streams import bytes_of_changes, keyed_streams, streams_of
 from rescale.snapshot.locate import Extent, Locator
 from rescale.snapshot.model import (
     Changelog,
@@ -48,6 +44,10 @@ from rescale.snapshot.model import (
     KeyedStream,
     OtherKeyed,
 )
+from rescale.snapshot.reading.changelog_headers import ReadChangelog
+from rescale.snapshot.reading.changelogs import logged_states
+from rescale.snapshot.reading.framing import framing_of
+from rescale.snapshot.reading.handle_streams import bytes_of_changes, keyed_streams, streams_of
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 from rescale.text.errors import SnapshotError, UnsupportedError

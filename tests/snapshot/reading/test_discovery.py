@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rescale.snapshot.discovery import find_metadata
+from rescale.snapshot.reading.discovery import find_metadata
 from rescale.storage.locations import join
 from rescale.storage.store import Entry, open_store
 from rescale.text.errors import RequestError

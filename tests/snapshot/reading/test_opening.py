@@ -24,7 +24,7 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.model import KeyedStream
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.edited import edit_operators, relocated
@@ -209,11 +209,11 @@ def test_who_is_interrupted_does_not_wait_for_what_is_queued(monkeypatch: pytest
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rescale.snapshot.opening._AT_ONCE", 1)
-    monkeypatch.setattr("rescale.snapshot.opening.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("rescale.snapshot.reading.opening._AT_ONCE", 1)
+    monkeypatch.setattr("rescale.snapshot.reading.opening.ThreadPoolExecutor", Pool)
     for kind in ("keyed", "elements", "raw_keyed", "database", "other"):
-        monkeypatch.setattr(f"rescale.snapshot.opening.StreamReader.{kind}", slowly)
-    monkeypatch.setattr("rescale.snapshot.opening._Pending.operator", interrupted)
+        monkeypatch.setattr(f"rescale.snapshot.reading.opening.StreamReader.{kind}", slowly)
+    monkeypatch.setattr("rescale.snapshot.reading.opening._Pending.operator", interrupted)
     with pytest.raises(KeyboardInterrupt):
         open_snapshot(snapshots.directory("2-clicks"))
     assert len(read) <= 1

@@ -20,14 +20,14 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
-from rescale.snapshot.changelog_headers import ReadChangelog, with_headers
-from rescale.snapshot.discovery import find_metadata
-from rescale.snapshot.given_names import unused_names
-from rescale.snapshot.handle_streams import has_changes, streams_of
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
 from rescale.snapshot.moves import Move, find_moves
-from rescale.snapshot.stream_reader import StreamReader
+from rescale.snapshot.reading.changelog_headers import ReadChangelog, with_headers
+from rescale.snapshot.reading.discovery import find_metadata
+from rescale.snapshot.reading.given_names import unused_names
+from rescale.snapshot.reading.handle_streams import has_changes, streams_of
+from rescale.snapshot.reading.stream_reader import StreamReader
 from rescale.storage.locations import parent
 from rescale.storage.second_look import SOURCE, looked_at_again
 from rescale.storage.store import Pin, open_store, stats_of

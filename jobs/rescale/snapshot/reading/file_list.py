@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rescale.flink.metadata.reader import read_metadata
-from rescale.snapshot.handle_streams import streams_of
 from rescale.snapshot.locate import Locator
-from rescale.snapshot.opening import METADATA_LIMIT
+from rescale.snapshot.reading.handle_streams import streams_of
+from rescale.snapshot.reading.opening import METADATA_LIMIT
 from rescale.storage.locations import parent
 from rescale.storage.store import Pin, open_store
 

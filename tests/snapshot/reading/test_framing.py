@@ -13,7 +13,7 @@ import pytest
 from rescale.flink.encoding.snappy import plain_stream
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import HandleTag
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support import written
 from support.canonical import Record, write_group
 from support.snapshot_bytes import keyed_header, keyed_state
@@ -74,7 +74,7 @@ def test_compressed_heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_large_group_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.snapshot.framing._MOST_WALKED", 40)
+    monkeypatch.setattr("rescale.snapshot.reading.framing._MOST_WALKED", 40)
     assert len(write_group(0, records(0), 1)) > 40
     assert framing(tmp_path / "canonical", {0: records(0)}, 1) is Framing.CANONICAL
     monkeypatch.setattr(written, "write_group", heap_group(9, (1, 0, 2)))
