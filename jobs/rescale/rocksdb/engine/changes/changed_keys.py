@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
-from rescale.rocksdb.engine.keys import Keys, keys_of
+from rescale.rocksdb.engine.changes.keys import Keys, keys_of
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
@@ -44,7 +44,7 @@ def changed_keys(
     the files that `passed`: these are newer than the earlier database. Deleted ranges are not looked at.
     `SnapshotError` for a damaged file, `UnsupportedError` for one that is not read.
     """
-    from rescale.rocksdb.engine import entry_loop
+    from rescale.rocksdb.engine.changes import entry_loop
 
     runs = [_Run(tables, False) for tables in _runs(earlier)] + [
         _Run(tables, True) for tables in (*_runs(later), *([table] for table in passed))
@@ -143,7 +143,7 @@ class _Run:
 
     def take(self, limit: Bytes) -> _Entries:
         """Return the decoded entries of keys before `limit`, and decode more."""
-        from rescale.rocksdb.engine.entry_loop import first_at_least
+        from rescale.rocksdb.engine.changes.entry_loop import first_at_least
 
         entries = self._entries
         number = int(first_at_least(entries.keys, entries.key_starts, entries.key_ends, limit))
@@ -177,7 +177,7 @@ def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
 
 def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
     """Return keys in order, and the least sequence number above 0 that the files may have from each of them on."""
-    from rescale.rocksdb.engine.entry_loop import NEVER
+    from rescale.rocksdb.engine.changes.entry_loop import NEVER
 
     ranges = sorted(
         (file.smallest, file.largest + b"\0", max(1, file.smallest_sequence))
@@ -213,7 +213,7 @@ def _batches(table: SstTable) -> Iterator[_Entries]:
 
 def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> _Entries:
     """Return the entries of blocks; `sequence` is that of all entries, unless it is 0 (an ingested file)."""
-    from rescale.rocksdb.engine.entry_loop import first_unsorted, measure_entries, take_entries
+    from rescale.rocksdb.engine.changes.entry_loop import first_unsorted, measure_entries, take_entries
 
     data = np.frombuffer(bytearray().join(blocks), np.uint8)
     block_ends = np.cumsum([len(block) for block in blocks], dtype=np.int64)
@@ -258,7 +258,7 @@ def _joined(parts: Sequence[_Entries]) -> _Entries:
 
 def _chosen(entries: _Entries, chosen: Longs) -> Keys:
     """Return the keys of the chosen entries."""
-    from rescale.rocksdb.engine.entry_loop import copy_keys
+    from rescale.rocksdb.engine.changes.entry_loop import copy_keys
 
     starts, ends = entries.key_starts[chosen], entries.key_ends[chosen]
     new_ends = np.cumsum(ends - starts)

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from rescale.flink.arrays import Longs
-from rescale.rocksdb.engine import changed_keys as module
-from rescale.rocksdb.engine.changed_keys import OwnTable, changed_keys
-from rescale.rocksdb.engine.keys import joined_keys, keys_of
+from rescale.rocksdb.engine.changes import changed_keys as module
+from rescale.rocksdb.engine.changes.changed_keys import OwnTable, changed_keys
+from rescale.rocksdb.engine.changes.keys import joined_keys, keys_of
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.version_edit import LiveFile
