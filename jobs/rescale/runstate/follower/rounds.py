@@ -13,7 +13,7 @@ import msgspec
 from rescale.runstate.documents import read_document
 from rescale.runstate.places import follower_place, rounds_place
 from rescale.snapshot.reading.discovery import METADATA
-from rescale.storage.files.owned import BESIDE
+from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join, name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
-from rescale.storage.files import owned
+from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import directory_for, force_to_disk, in_one_mount, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated
 from rescale.storage.files.pinned_files import copy_span, opened, pin_of, read_exactly, same_bytes
@@ -132,7 +132,7 @@ class LocalStore:
                     for listed in (folders, names):
                         listed[:] = [name for name in listed if name.startswith(begin)]
                 for name in names:
-                    if name in owned.HIDDEN and folder.endswith(owned.BESIDE):
+                    if name in document_folders.HIDDEN and folder.endswith(document_folders.BESIDE):
                         continue
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # gone meanwhile
