@@ -26,7 +26,7 @@ from rescale.planning.request.request import make_request
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.runstate.removal import discard
-from rescale.snapshot.model import KeyedStream
+from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.reading.opening import open_snapshot
 from support.pipeline import execute_without_spark, move
 from support.s3 import S3Server, put_files, requests_of

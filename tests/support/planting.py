@@ -20,8 +20,9 @@ from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, Oper
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.slot import Slot
 from rescale.runstate.certificate import CertifiedOperator
+from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 
 _FIELDS = {

@@ -8,7 +8,8 @@ import pytest
 
 from rescale.planning.refusals.changelogs import refuse_changelog
 from rescale.planning.request.result_files import Format
-from rescale.snapshot.model import Changelog, KeyedStream, Operator
+from rescale.snapshot.keyed_state import Changelog, KeyedStream
+from rescale.snapshot.model import Operator
 from rescale.text.errors import UnsupportedError
 from support.snapshots import opened
 

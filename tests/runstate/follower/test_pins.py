@@ -13,7 +13,8 @@ from rescale.runstate.places import follower_place, pins_place, rounds_place
 from rescale.runstate.removal import discard
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import tables_in_between
-from rescale.snapshot.model import Database, Snapshot
+from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import contains, join, name, parent
 from rescale.storage.store import open_store

@@ -23,7 +23,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
-from rescale.snapshot.model import KeyedStream
+from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError
 from support import snapshots

@@ -9,7 +9,8 @@ from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.planning.request.result_files import Format
 from rescale.planning.request.result_kind import becomes_databases
-from rescale.snapshot.model import Changelog, KeyedStream, Operator
+from rescale.snapshot.keyed_state import Changelog, KeyedStream
+from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RescaleError, UnsupportedError
 

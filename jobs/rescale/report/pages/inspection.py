@@ -24,7 +24,8 @@ from rescale.report.shortening import MOST_OPERATORS, cut_table, first, left_ope
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
-from rescale.snapshot.model import Changelog, Database, Operator, Snapshot
+from rescale.snapshot.keyed_state import Changelog, Database
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.moves import is_checkpoint_directory
 from rescale.snapshot.prospects import prospects
 from rescale.snapshot.reading.given_names import unused_names_note

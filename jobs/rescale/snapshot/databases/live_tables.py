@@ -10,7 +10,8 @@ from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.snapshot.databases.listed_files import listed_files
-from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
+from rescale.snapshot.keyed_state import Database, LiveTable
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RescaleError

@@ -14,7 +14,7 @@ from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_k
 from rescale.flink.keyed.namespaces import is_of_timers, serializer_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.state_meta_info import SerializerKey, StateMetaInfo
-from rescale.snapshot.model import Changelog
+from rescale.snapshot.keyed_state import Changelog
 from rescale.text.errors import SnapshotError
 
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP, LoggedChange, read_change_set, read_listed
 from rescale.flink.keyed.changelog.logged_states import LoggedState, read_logged_state
-from rescale.snapshot.model import ChangeSet
+from rescale.snapshot.keyed_state import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError, UnsupportedError
 

@@ -20,8 +20,9 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.snapshot.keyed_state import Database, KeyedStream, OtherKeyed
 from rescale.snapshot.locate import Locator
-from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, OtherKeyed, Snapshot
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.snapshot.moves import Move, find_moves
 from rescale.snapshot.reading.changelog_headers import ReadChangelog, with_headers
 from rescale.snapshot.reading.discovery import find_metadata

@@ -33,17 +33,9 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
 from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.snapshot.keyed_state import Changelog, ChangeSet, Database, DatabaseFile, KeyedStream, OtherKeyed
 from rescale.snapshot.locate import Extent, Locator
-from rescale.snapshot.model import (
-    Changelog,
-    ChangeSet,
-    Database,
-    DatabaseFile,
-    ElementState,
-    ElementStream,
-    KeyedStream,
-    OtherKeyed,
-)
+from rescale.snapshot.model import ElementState, ElementStream
 from rescale.snapshot.reading.changelog_headers import ReadChangelog
 from rescale.snapshot.reading.changelogs import logged_states
 from rescale.snapshot.reading.framing import framing_of

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.compare.diff.differences import Difference
-from rescale.snapshot.model import KeyedStream, Operator, Snapshot
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import UnsupportedError
 from support import edited, snapshots

@@ -20,8 +20,9 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.slot import Slot
 from rescale.planning.request.operator_shapes import Shape
 from rescale.runstate.certificate import Certificate
+from rescale.snapshot.keyed_state import Database, DatabaseFile, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import contains, join, name
 from rescale.text.advice import SAME_COMMAND, Advice

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rescale.execution.compare.validation.coverage import check_equal
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
-from rescale.snapshot.model import KeyedStream, Operator
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError, RescaleError
 
 
