@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.refusals.changelogs import refuse_changelog
+from rescale.planning.refusals import refuse_changelog
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import resolve_request
