@@ -24,7 +24,7 @@ from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.rocksdb import rows_writer
-from rescale.execution.writers.rocksdb.rows_of_blocks import changes_of_blocks
+from rescale.execution.writers.rocksdb.rows_writer import changes_of_blocks
 from rescale.flink.arrays import Longs
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.writers.files import tell_of_refusals
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
-from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
