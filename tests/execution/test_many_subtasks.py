@@ -16,8 +16,8 @@ import pytest
 import rescale
 from big_savepoint import write_savepoint
 from rescale.execution.compare.validation.check_units import list_checks
+from rescale.execution.compare.validation.coverage import check_raw_timers
 from rescale.execution.compare.validation.directories import WholeFiles
-from rescale.execution.compare.validation.timer_coverage import check_raw_timers
 from rescale.execution.tasks.in_process import Loop
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from rescale.execution.compare.validation.coverage import check_rekeyed
+from rescale.execution.compare.validation.coverage import check_raw_timers, check_rekeyed
 from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
-from rescale.execution.compare.validation.timer_coverage import check_raw_timers
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
