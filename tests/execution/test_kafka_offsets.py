@@ -13,8 +13,8 @@ from rescale.execution.compare.validation.declared_offsets import check_offsets
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.flink.encoding.snappy import plain_chunk
+from rescale.flink.kafka.edited_source import reader_state_header
 from rescale.flink.kafka.position import StartAt
-from rescale.flink.kafka.reader_state import reader_state_header
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.plan import plan_from_json, plan_to_json
 from rescale.planning.request.kafka_changes import with_kafka
