@@ -40,7 +40,7 @@ from rescale.rocksdb.engine.parts_of_files import PartsOfFiles
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable, read_at
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.places import ChangePlace, ChangeSide
 from rescale.snapshot.snapshot_files import SnapshotFiles

@@ -25,7 +25,7 @@ from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_databa
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.runstate.written_handles import WrittenHandle
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.places import DatabasePlace
 from rescale.storage.scratch import scratch_directory
 from rescale.storage.store import open_store

@@ -22,7 +22,7 @@ from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.runstate.places import places_of
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.keeping import may_be_kept
 from rescale.storage.side_by_side import side_by_side
