@@ -40,8 +40,8 @@ import httpx
 from tabulate import tabulate
 
 import tests_path  # noqa: F401
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint, take_checkpoint
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.verify_task import _verify
 from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.flink.start import Start

@@ -23,7 +23,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.state_meta_info import StateKind
 from rescale.rocksdb.manifest.log_framing import read_log
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support import edited, snapshots
 from support.databases import databases
 from support.heap import without_longs

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink.deployment import Wanted, is_redeployed, read_deployment, redeploy
-from rescale.airflow.flink.hand_overs import PatchDeployment
 from rescale.airflow.flink.operators import GoBack, HandOverJob
 from rescale.airflow.flink.starting import check_hand_over
 from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.hand_overs import PatchDeployment
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Taking

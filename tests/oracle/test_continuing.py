@@ -24,7 +24,7 @@ from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.rocksdb import rows_writer
-from rescale.execution.writers.rocksdb.rows_of_blocks import changes_of_blocks
+from rescale.execution.writers.rocksdb.rows_writer import changes_of_blocks
 from rescale.flink.arrays import Longs
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
@@ -35,8 +35,8 @@ from rescale.rocksdb.engine.table_writer import Rows
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.publication import publish
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support.diffing import diff
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale

@@ -12,9 +12,9 @@ from unittest.mock import patch
 import msgspec
 from airflow.sdk.definitions.param import ParamsDict
 
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.stopping import look_at_job
-from rescale.airflow.job_form import job_form
+from rescale.airflow.forms.job_form import job_form
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
 from rescale.flink_rest.client import Taking
 from support.deferring import TaskState

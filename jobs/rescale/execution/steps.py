@@ -44,7 +44,7 @@ from rescale.runstate.written_handles import WrittenHandles, begin_moving, write
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.moves import Move
-from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join, name
 from rescale.storage.second_look import EITHER, looked_at_again

@@ -26,8 +26,9 @@ from rescale.rocksdb.assembly.continued_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables, refuse_few_levels_of, tables_in_between
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile, database_place
 from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side

@@ -19,10 +19,7 @@ from rescale.plan.pieces import Literals
 from rescale.plan.plan import FORMAT, Plan, SourceFile
 from rescale.plan.rekeying import Rekeying
 from rescale.plan.work_class import work_class
-from rescale.planning.refusals.changelogs import refuse_changelog
-from rescale.planning.refusals.databases import refuse_names
-from rescale.planning.refusals.heap import refuse_heap
-from rescale.planning.refusals.states import refuse_unread
+from rescale.planning.refusals import refuse_changelog, refuse_heap, refuse_names, refuse_unread
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.operator_shapes import Shape, new_shapes
 from rescale.planning.request.request import Request

@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from rescale.insight.cluster_estimate import OnPaper
 from rescale.insight.insight import Insight
 from rescale.runstate.certificate import Certificate
-from rescale.runstate.rounds import Round
+from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.surgery import Surgery
 from rescale.text.error_document import ErrorDocument
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.snapshot.dropped_states import DroppedState, with_stored_bytes, without_states
-from rescale.snapshot.handle_streams import bytes_of
 from rescale.snapshot.kafka.changed import with_kafka_changes
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.locate import WRITTEN
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.handle_streams import bytes_of
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from oracle.distribution import LINES
-from rescale.airflow.flink.hand_overs import Print
 from rescale.airflow.flink.operators import TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job, take_savepoint
+from rescale.airflow.hand_overs import Print
 from rescale.airflow.job.canonical_savepoint import refuse_canonical
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink_rest.client import Flink, SavepointFormat, Taking
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError
 from support.deferring import run_operator
 from support.session_cluster import SessionCluster, session_cluster, wait_until

@@ -12,8 +12,8 @@ from kubernetes.client import ApiException
 
 from rescale.airflow.flink import deployment, stopping
 from rescale.airflow.flink.deployment import Wanted, redeploy
-from rescale.airflow.flink.hand_overs import PatchDeployment, RunJar
 from rescale.airflow.flink.starting import check_hand_over, start_job
+from rescale.airflow.hand_overs import PatchDeployment, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Taking
 from rescale.flink_rest.running_job import JobLine

@@ -12,11 +12,11 @@ import pytest
 
 from rescale.airflow.flink import stopping
 from rescale.airflow.flink.checkpoint_stop import restart_of
-from rescale.airflow.flink.hand_overs import Print, RunJar
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import GoBack
 from rescale.airflow.flink.questions import JobRuns, SavepointTaken
 from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over, take_savepoint
+from rescale.airflow.hand_overs import Print, RunJar
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, Taking

@@ -14,14 +14,14 @@ import pytest
 from rescale.airflow.flink import last_checkpoint
 from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink_rest.client import Flink, SavepointFormat, Taking
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, SnapshotError
 from support.deferring import TaskState, run_operator
 from support.pipeline import execute_without_spark, plan_rescale

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.latest_checkpoint import latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
 from rescale.flink.metadata.properties import SnapshotType
@@ -19,7 +19,7 @@ from rescale.flink.start import Start
 from rescale.flink_rest.client import SavepointFormat, Taking
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Format
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError
 from support.deferring import run_operator
 from support.pipeline import execute_without_spark, plan_rescale

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.airflow.flink.hand_overs import Print, RunJar
 from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.hand_overs import Print, RunJar
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, Taking

@@ -26,7 +26,7 @@ from rescale.planning.request.request import Request, make_request, parse_uids
 from rescale.planning.request.result_files import Format
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
 from support import synthetic
 from support.canonical import Record

@@ -17,7 +17,7 @@ from rescale.execution.rekeying.key_order import in_key_order
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks, take_in
 from rescale.execution.writers import windows
 from rescale.execution.writers.protocol import WriteRange
-from rescale.execution.writers.rocksdb.rows_of_blocks import rows_of_blocks
+from rescale.execution.writers.rocksdb.rows_writer import rows_of_blocks
 from support.blocks import Moving
 from support.canonical import Record, prefix
 from support.composite import in_a_buffer

@@ -16,7 +16,7 @@ from big_savepoint import write_savepoint
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.plan.plan import Plan
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support import snapshots
 from support.examples import examples
 from support.pipeline import execute, execute_without_spark, plan_rescale

@@ -14,7 +14,7 @@ from rescale.snapshot.databases import table_sizes
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import with_key_group_sizes
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.composite import keyed

@@ -13,9 +13,7 @@ import msgspec
 from airflow.sdk import BaseOperator, Context
 
 from rescale.airflow.connections.access import storage_access
-from rescale.airflow.filled_form import stripped
 from rescale.airflow.flink.cancel_mark import CancelMark
-from rescale.airflow.flink.hand_overs import hand_over_of
 from rescale.airflow.flink.questions import Answer, Question, describe_answer
 from rescale.airflow.flink.stopping import (
     JobBefore,
@@ -26,6 +24,8 @@ from rescale.airflow.flink.stopping import (
     take_savepoint,
 )
 from rescale.airflow.flink.triggers import AnswerTrigger
+from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.hand_overs import hand_over_of
 from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.flink.start import Start

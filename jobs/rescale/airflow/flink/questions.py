@@ -14,7 +14,7 @@ import msgspec
 from rescale.airflow.flink.checkpoint_taken import CheckpointTaken
 from rescale.airflow.flink.deployment import is_redeployed
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import PatchDeployment
+from rescale.airflow.hand_overs import PatchDeployment
 from rescale.flink_rest.client import Flink, Taking
 from rescale.storage.locations import contains, normalise
 from rescale.text.errors import RescaleError, StoreError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rescale.airflow.flink.deployment import Wanted, check_patch, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.questions import Answer, DeploymentRuns, JobEnded, JobRuns, Question
+from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
 from rescale.flink_rest.client import Flink
 from rescale.text.errors import RequestError, RescaleError

@@ -18,7 +18,6 @@ import msgspec
 
 from rescale.airflow.flink.deployment import Wanted, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.questions import (
     Answer,
@@ -29,6 +28,7 @@ from rescale.airflow.flink.questions import (
     savepoint_below,
 )
 from rescale.airflow.flink.starting import check_hand_over, running_job, start_job, withdraw_job
+from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import Start
 from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, Taking
 from rescale.flink_rest.running_job import JobLine

@@ -12,7 +12,12 @@ from airflow.sdk import Context
 
 from rescale.airflow.connections.access import storage_access
 from rescale.airflow.ending import end_task
-from rescale.airflow.filled_form import (
+from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.operators import GoBack, TakeSavepoint
+from rescale.airflow.flink.questions import Answer, describe_answer
+from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.forms.filled_form import (
     proof_of,
     refuse_silent_copy,
     refuse_unapproved_drops,
@@ -20,13 +25,8 @@ from rescale.airflow.filled_form import (
     request_of,
     stripped,
 )
-from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
-from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.operators import GoBack, TakeSavepoint
-from rescale.airflow.flink.questions import Answer, describe_answer
-from rescale.airflow.flink.stopping import JobBefore, look_at_job
-from rescale.airflow.job_form import check_renames, hand_over_of, taking_of
-from rescale.airflow.live_form import LiveRequest, live_request_of
+from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
+from rescale.airflow.forms.live_form import LiveRequest, live_request_of
 from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.settings import settings

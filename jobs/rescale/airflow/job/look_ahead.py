@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from rescale.airflow.form import title
+from rescale.airflow.forms.form import title
 from rescale.airflow.job.job_shape import changes_shape_only
 from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.airflow.job.stable_surgery import is_logged, stable_surgery

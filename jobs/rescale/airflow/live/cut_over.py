@@ -30,9 +30,9 @@ from rescale.airflow.live.parts import Parts
 from rescale.following.follower import Follower, finished_plan
 from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
+from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.publication import publish
-from rescale.runstate.rounds import Round, RoundKind
-from rescale.snapshot.discovery import complete_checkpoints
+from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)

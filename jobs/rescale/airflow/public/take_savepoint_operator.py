@@ -9,10 +9,10 @@ import msgspec
 from airflow.sdk import Context
 
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import Print
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
 from rescale.airflow.flink.stopping import JobBefore, job_before_of, look_at_job, take_savepoint
+from rescale.airflow.hand_overs import Print
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.steps.retries import task_errors
 from rescale.flink_rest.client import SavepointFormat, Taking

@@ -15,11 +15,8 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks, Weighed
 from rescale.execution.writers.cuts import Cut, cuts, whole_file
-from rescale.execution.writers.files import begun_in_parts, stream_uri
+from rescale.execution.writers.files import begun_in_parts, part_size, stream_uri, tell_of_refusals, unpacked
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
-from rescale.execution.writers.parts import part_size
-from rescale.execution.writers.receipts import unpacked
-from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot

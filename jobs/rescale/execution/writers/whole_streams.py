@@ -17,9 +17,8 @@ import numpy as np
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.writers.files import stream_uri
+from rescale.execution.writers.files import part_size, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
-from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.windows import windows

@@ -9,7 +9,8 @@ from rescale.flink.keyed.heap.heap_entries import tells_entries
 from rescale.plan.work_class import WorkClass, work_class
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.request.result_files import Format
-from rescale.snapshot.model import Database, KeyedStream, Operator
+from rescale.snapshot.keyed_state import Database, KeyedStream
+from rescale.snapshot.model import Operator
 
 
 def becomes_databases(operator: Operator, wanted: Format) -> bool:

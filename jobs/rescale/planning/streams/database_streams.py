@@ -25,8 +25,9 @@ from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.planning.warnings.databases import assembly_warnings
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean, refuse_ingested
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Operator
+from rescale.snapshot.model import Operator
 from rescale.snapshot.places import database_place
 
 FOREIGN_SHARE = 0.05

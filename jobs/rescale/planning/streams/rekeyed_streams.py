@@ -22,7 +22,8 @@ from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.snapshot.model import Changelog, Database, KeyedHolder, KeyedStream, Operator
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream
+from rescale.snapshot.model import Operator
 from rescale.snapshot.places import changelog_place, database_place, stream_place
 from rescale.text.errors import UnsupportedError
 

@@ -24,10 +24,10 @@ from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.rounds import rounds_blocks
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_operators, left_out, state_bytes
-from rescale.runstate.rounds import Round
-from rescale.snapshot.given_names import unused_names_note
+from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.text.units import arrow, counted, human_bytes, when
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
-from rescale.rocksdb.engine.keys import Keys
+from rescale.rocksdb.engine.changes.keys import Keys
 from rescale.rocksdb.engine.open_database import OpenDatabase
 from rescale.rocksdb.engine.scan import buffer_for_row
 from rescale.rocksdb.engine.shared_arrays import SharedArrays

@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from rescale.flink.arrays import Flags, Longs
+from rescale.rocksdb.engine.changes.keys import Keys
 from rescale.rocksdb.engine.disk_errors import disk_errors
-from rescale.rocksdb.engine.keys import Keys
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable, read_at
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
@@ -94,7 +94,7 @@ class PartsOfFiles:
 
     def _missing(self, name: str, keys: Keys) -> list[_Range]:
         """Return the ranges of a file that keys need and that were not fetched yet, and mark them as fetched."""
-        from rescale.rocksdb.engine.entry_loop import mark_blocks
+        from rescale.rocksdb.engine.changes.entry_loop import mark_blocks
 
         blocks = self._blocks_of(name)
         wanted = np.zeros(len(blocks.sizes), np.bool_)

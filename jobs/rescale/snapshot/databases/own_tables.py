@@ -14,9 +14,10 @@ from rescale.rocksdb.manifest.compactions import PassedTable, Rewritten, rewritt
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.options_file import refuse_few_levels, unfiltered_families
 from rescale.rocksdb.stored_files import newest_options
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import UnsupportedError
 
 

@@ -15,8 +15,9 @@ from rescale.flink.keyed.timers.heap_timers import TimerService
 from rescale.rocksdb.database_layout import MANIFEST_NAME
 from rescale.rocksdb.stored_files import CURRENT
 from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from support.small_directories import (
     HALVES,
     MAXIMUM,

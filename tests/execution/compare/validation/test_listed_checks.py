@@ -20,8 +20,9 @@ from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.planning.little_work import LITTLE_BYTES, LITTLE_UNITS
+from rescale.snapshot.keyed_state import Database, DatabaseFile, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, KeyedStream, Operator
+from rescale.snapshot.model import Operator
 from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.text.errors import IntegrityError
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header, keyed_state, parsed

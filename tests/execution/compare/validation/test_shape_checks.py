@@ -19,8 +19,9 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.slot import Slot
+from rescale.snapshot.keyed_state import Database, DatabaseFile, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, KeyedStream, Operator
+from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError
 from support.synthetic import header_of, keyed_stream, operator
 

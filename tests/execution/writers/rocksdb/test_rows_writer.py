@@ -13,7 +13,7 @@ from rescale.execution.writers.rocksdb import rows_writer
 from rescale.plan.plan import Plan
 from rescale.planning.streams import inline
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.store import open_store
 from support.pipeline import execute_without_spark, plan_rescale
 from support.results import remove

@@ -20,7 +20,8 @@ from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.slot import OPERATOR_SLOTS, Slot
-from rescale.snapshot.model import ElementStream, KeyedStream, Operator
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import ElementStream, Operator
 
 StateDigests = dict[str, StateDigest]
 

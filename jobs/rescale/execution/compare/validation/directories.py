@@ -25,8 +25,9 @@ from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import DeletedRange
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import open_table
+from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError

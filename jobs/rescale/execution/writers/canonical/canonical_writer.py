@@ -19,11 +19,9 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
 from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
-from rescale.execution.writers.files import begun_in_parts, stream_uri
+from rescale.execution.writers.files import begun_in_parts, packed, part_limits, part_size, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
-from rescale.execution.writers.parts import part_limits, part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite
-from rescale.execution.writers.receipts import packed
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.arrays import Longs
 from rescale.flink.encoding.snappy import compressed

@@ -17,9 +17,8 @@ from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.sources.planned_records import rekeyed_operator
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.writers.files import stream_uri
+from rescale.execution.writers.files import part_size, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
-from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import Sink, StreamSink
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import KeyGroupRange

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.writers.files import tell_of_refusals
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
-from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
@@ -25,7 +25,7 @@ from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_databa
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.runstate.written_handles import WrittenHandle
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.places import DatabasePlace
 from rescale.storage.scratch import scratch_directory
 from rescale.storage.store import open_store
