@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.rekeying.map_task import MapTask
 from rescale.execution.rekeying.read_units import read_units
-from rescale.execution.rekeying.sort_side import SortSide
+from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.totals import add_up
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
-from rescale.execution.rekeying.write_side import WriteSide
 from rescale.execution.sources.planned_records import number_of_states
 from rescale.execution.tasks.protocol import Shuffled, Tasks
 from rescale.execution.writers.by_stream import WRITERS
@@ -58,7 +58,7 @@ def _rekeyed(
     receipts = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
-        partial(SortSide, plan, rekeyings, ranges, receipts, writer.whole_entries),
+        partial(MapTask, plan, rekeyings, ranges, receipts, writer.whole_entries),
         [(unit.weight, unit) for unit in units],
         receipts + 1,
         progress,
@@ -89,7 +89,7 @@ def _write(
     progress = Progress("write every record under its new key group", sum(due.values()), ByteAction.WRITTEN)
     packed = {partition: pickle.dumps(own) for partition, own in by_partition.items()}
     results = []
-    for result in shuffle.write(due, WriteSide(plan, writer, packed, states), progress):
+    for result in shuffle.write(due, ReduceTask(plan, writer, packed, states), progress):
         if isinstance(result, RescaleError):
             raise result
         results.append(result)

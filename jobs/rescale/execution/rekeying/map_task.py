@@ -1,4 +1,4 @@
-"""The sort side: reads records, computes their new key groups, and sends blocks to the write side."""
+"""Map tasks of the shuffle: they read records, compute their new key groups, and send blocks to the reduce tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCHES = 8
 
 
 @dataclass(frozen=True)
-class SortSide:
+class MapTask:
     """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
 
     `receipts` is the partition whose task adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
