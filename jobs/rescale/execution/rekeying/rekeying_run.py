@@ -30,11 +30,11 @@ from rescale.runstate.written_handles import WrittenHandle
 from rescale.text.errors import RescaleError
 
 
-def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, there: Mapping[str, int]) -> list[WrittenHandle]:
+def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, existing: Mapping[str, int]) -> list[WrittenHandle]:
     """Write the rekeyed streams in the slots; return their handles.
 
-    Operators whose source is in order are left to `convert_databases`. `there` has the sizes of the target's files by
-    name.
+    Operators whose source is in order are left to `convert_databases`. `existing` has the sizes of the target's files
+    by name.
     """
     by_type: dict[type[RekeyedStream], dict[int, Rekeying]] = defaultdict(dict)
     for i, operator in enumerate(plan.operators):
@@ -42,7 +42,7 @@ def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, there: Mappin
             if rekeying.slot in slots and not operator.is_in_order:
                 by_type[rekeying.stream_type][i] = rekeying
     passes = [(make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type]
-    return [handle for writer, rekeyings in passes for handle in _rekeyed(plan, rekeyings, writer, tasks, there)]
+    return [handle for writer, rekeyings in passes for handle in _rekeyed(plan, rekeyings, writer, tasks, existing)]
 
 
 def _rekeyed(
@@ -50,7 +50,7 @@ def _rekeyed(
     rekeyings: Mapping[int, Rekeying],
     writer: KeyedWriter[Work, Result],
     tasks: Tasks,
-    there: Mapping[str, int],
+    existing: Mapping[str, int],
 ) -> list[WrittenHandle]:
     """Write the streams of rekeyings of one type, which are by operator number; return their handles."""
     ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
@@ -69,7 +69,7 @@ def _rekeyed(
     if isinstance(totals, RescaleError):
         raise totals
     streams = _streams(plan, rekeyings, totals, ranges)
-    works = writer.lay_out(streams, there)
+    works = writer.lay_out(streams, existing)
     results = _write(plan, writer, shuffle, works, states)
     return writer.finish(tasks, streams, works, results)
 

@@ -31,9 +31,9 @@ def operator_differences(pair: OperatorPair) -> Iterator[Difference]:
     """Yield what differs between both operators: presence, finished subtasks, key types, coordinator, headers."""
     a, b = pair.sides
     if a is None or b is None:
-        (there,) = pair.listed
-        if there.bytes or there.entry.coordinator is not None:
-            size = f"{counted(there.bytes, 'byte')} of state"
+        (operator,) = pair.listed
+        if operator.bytes or operator.entry.coordinator is not None:
+            size = f"{counted(operator.bytes, 'byte')} of state"
             yield Difference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
         return
     finished = _in_words(a), _in_words(b)

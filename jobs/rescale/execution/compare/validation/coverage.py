@@ -148,14 +148,14 @@ def check_references(source: Snapshot, result: Snapshot) -> None:
             )
 
 
-def check_directory(result: Snapshot, there: Sequence[str]) -> None:
-    """Check that all files in the target (`there`) belong to the result.
+def check_directory(result: Snapshot, existing: Sequence[str]) -> None:
+    """Check that all files in the target (`existing`) belong to the result.
 
     Flink deletes the files of a claimed savepoint, and then its directory only if it is empty. Temporary files are
     allowed: they are deleted before the result is published.
     """
     ours = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
-    surplus = [uri for uri in there if uri not in ours and not is_temporary(name(result.directory), name(uri))]
+    surplus = [uri for uri in existing if uri not in ours and not is_temporary(name(result.directory), name(uri))]
     if surplus:
         raise IntegrityError(
             "the target holds files that do not belong to the result",
