@@ -29,7 +29,7 @@ from rescale.airflow.hand_overs import hand_over_of
 from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RescaleError
 
 _PERIOD_SECONDS = 10.0
@@ -89,7 +89,7 @@ class TakeSavepoint(WaitingOperator):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             before = job_before_of(required_output(LOOK, self.before))
-            if before.taking is not Taking.CHECKPOINT:
+            if before.taking is not StopMode.CHECKPOINT:
                 return self._result(take_savepoint(before, self._run(context)))
             with storage_access(stripped(context["params"])["connection"]):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
