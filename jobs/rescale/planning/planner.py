@@ -205,7 +205,7 @@ class _OperatorPlanner:
 def _keyed_states(operator: Operator) -> tuple[str, ...]:
     """Return the name and type of every state that stays, each once."""
     known = [state for header in operator.keyed_headers if header is not None for state in header.states]
-    staying = [state for state in known if state.name not in operator.left_out]
+    staying = [state for state in known if state.name not in operator.dropped_states]
     return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying))
 
 

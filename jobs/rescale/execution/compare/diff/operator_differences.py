@@ -77,9 +77,9 @@ def _in_words(operator: Operator) -> str:
 
 def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]:
     """Return the types of an operator's keyed states by name, as far as their headers are understood."""
-    left_out = operator.left_out if operator is not None else ()
+    dropped_states = operator.dropped_states if operator is not None else ()
     infos = [info for header in pair.headers(operator) for info in header.states]
-    return {info.name: _type(info) for info in infos if info.name not in left_out}
+    return {info.name: _type(info) for info in infos if info.name not in dropped_states}
 
 
 def element_types(operator: Operator | None) -> dict[str, str]:

@@ -202,7 +202,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups or the kind changed, or directories were split."""
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
-    if old.left_out or (old.raw_timers and not new.raw_timers):
+    if old.dropped_states or (old.raw_timers and not new.raw_timers):
         return True
     if old.heap_streams and _lists_other_states(old, new):
         return True
@@ -227,7 +227,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         if timer_stream.parsed is not None
         for state in timer_stream.parsed.states
     }
-    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.left_out)
+    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
     subtasks = list(range(new.parallelism)) if givers or timers else []
     same_groups = old.max_parallelism == new.max_parallelism
     if old.databases and new.databases and same_groups:
