@@ -14,7 +14,7 @@ from airflow.sdk import BaseOperator, Context
 
 from rescale.airflow.connections.access import storage_access
 from rescale.airflow.flink.cancel_mark import CancelMark
-from rescale.airflow.flink.questions import Answer, Question, describe_answer
+from rescale.airflow.flink.questions import Answer, FlinkQuestion, describe_answer
 from rescale.airflow.flink.stopping import (
     JobBefore,
     end_pending_work,
@@ -49,7 +49,7 @@ class WaitingOperator(BaseOperator):
         with task_errors():
             return self._finish(_answer(event))
 
-    def _result(self, step: Question | Answer) -> Answer:
+    def _result(self, step: FlinkQuestion | Answer) -> Answer:
         """Return the answer if there is one already; defer the task otherwise."""
         if isinstance(step, dict):
             return self._finish(step)
@@ -57,7 +57,7 @@ class WaitingOperator(BaseOperator):
             self._defer(step, "answered")
         return self._finish(answer)
 
-    def _defer(self, question: Question, then: str) -> NoReturn:
+    def _defer(self, question: FlinkQuestion, then: str) -> NoReturn:
         self.log.info("waiting for %s", question.waits_for)
         trigger = AnswerTrigger(msgspec.to_builtins(question), self.patience.total_seconds(), _PERIOD_SECONDS)
         self.defer(trigger=trigger, method_name=then)

@@ -152,7 +152,7 @@ class DeploymentRuns(msgspec.Struct, frozen=True, tag=True):
         return {"deployment": self.where.place, "nonce": self.nonce}
 
 
-Question = SavepointTaken | CheckpointTaken | JobEnded | JobRuns | DeploymentRuns
+FlinkQuestion = SavepointTaken | CheckpointTaken | JobEnded | JobRuns | DeploymentRuns
 
 
 def describe_answer(answer: Answer) -> str:

@@ -22,8 +22,8 @@ from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.questions import (
     Answer,
     DeploymentRuns,
+    FlinkQuestion,
     JobEnded,
-    Question,
     SavepointTaken,
     savepoint_below,
 )
@@ -206,7 +206,7 @@ def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
     return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
 
 
-def take_savepoint(before: JobBefore, run: str) -> Question:
+def take_savepoint(before: JobBefore, run: str) -> FlinkQuestion:
     """Begin the savepoint, unless an earlier try of this run did; return the question for it.
 
     A savepoint that failed is followed by another one.
@@ -262,7 +262,7 @@ def _refuse_second_canonical(flink: Flink, before: JobBefore) -> None:
         )
 
 
-def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobBefore | None) -> Question | Answer:
+def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobBefore | None) -> FlinkQuestion | Answer:
     """Start the job from the result, with its new shape. `before` is the job whose savepoint this run has taken."""
     if before is not None and not isinstance(hand_over, Print):
         _refuse_running_job(before, start, run)
@@ -289,7 +289,7 @@ def _refuse_running_job(before: JobBefore, start: Start, run: str) -> None:
         )
 
 
-def end_pending_work(before: JobBefore, run: str) -> Question | None:
+def end_pending_work(before: JobBefore, run: str) -> FlinkQuestion | None:
     """End what must not run when the job is started again; return the question for it, or None if nothing is left.
 
     That is a savepoint in progress, or a job that was started from the result.
@@ -305,7 +305,7 @@ def end_pending_work(before: JobBefore, run: str) -> Question | None:
     return withdraw_job(before.hand_over, *_seed(run, before))
 
 
-def go_back(before: JobBefore, run: str, savepoint: str | None) -> Question | Answer:
+def go_back(before: JobBefore, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
     """Start the job again from its own savepoint, with its old shape. If the job still runs, do nothing.
 
     `savepoint` may be None if Flink knows it.
@@ -370,7 +370,7 @@ def find_job(flink: Flink, job: str) -> JobLine:
     return named[0]
 
 
-def _pending_savepoint(flink: Flink, before: JobBefore, run: str) -> Question | None:
+def _pending_savepoint(flink: Flink, before: JobBefore, run: str) -> FlinkQuestion | None:
     """Return the question for a savepoint in progress, or for the end of the job that a savepoint is stopping."""
     for trigger_id, savepoint in _begun(flink, before, run).items():
         if savepoint is None or savepoint.failure is not None:
