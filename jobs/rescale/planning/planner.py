@@ -13,7 +13,7 @@ from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.user_serializer import user_serializers
 from rescale.flink.slot import Slot
-from rescale.plan.new_streams import CompactedRows, NewDatabase, PlannedStream
+from rescale.plan.new_streams import CompactedDirectory, NewDatabase, PlannedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Literals
 from rescale.plan.plan import FORMAT, Plan, SourceFile
@@ -121,7 +121,7 @@ class _PlannedKeyed(NamedTuple):
     rekeying: Rekeying | None = None
     heap_timers: Rekeying | None = None
     databases: tuple[NewDatabase, ...] = ()
-    compacted: tuple[CompactedRows, ...] = ()
+    compacted: tuple[CompactedDirectory, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from dataclasses import replace
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.plan.new_streams import (
+    RekeyedDirectory,
     RekeyedHeapGroups,
     RekeyedKeyGroups,
-    RekeyedRows,
     RekeyedStream,
     RekeyedTimers,
 )
@@ -71,7 +71,7 @@ def plan_rekeyed(
             return RekeyedHeapGroups(**own, header=piece, handle_tag=operator.keyed[0].tag)
         if created is None:
             return RekeyedKeyGroups(**own, header=piece, compressed=compressed)
-        return RekeyedRows(**own, header=piece, created=created)
+        return RekeyedDirectory(**own, header=piece, created=created)
 
     return Rekeying(
         sources=sources,

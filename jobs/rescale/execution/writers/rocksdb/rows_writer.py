@@ -26,7 +26,7 @@ from rescale.execution.writers.windows import windows_of_cells
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_places import records_of_blocks
 from rescale.flink.keyed.header import understood
-from rescale.plan.new_streams import META_STREAM, RekeyedRows
+from rescale.plan.new_streams import META_STREAM, RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.plan import Plan
@@ -179,11 +179,11 @@ class RowsWriter:
         )
         return directory_handle(self.plan, operator, stream, files)
 
-    def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedRows, list[str]]:
+    def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
         """Return the operator, its stream, and the names of the stream's states."""
         operator = self.plan.operators[operator_number]
         stream = operator.rekeyed[number]
-        if not isinstance(stream, RekeyedRows):
+        if not isinstance(stream, RekeyedDirectory):
             raise TypeError(f"expected a stream of RocksDB rows: {stream}")
         header = understood(read_header(self.plan, stream.header))
         return operator, stream, [state.name for state in header.states]
