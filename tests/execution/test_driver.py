@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from rescale.execution.progress import Progress
+from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.rekeying.totals import Receipt, packed
-from rescale.execution.rekeying.write_side import WriteSide
 from rescale.execution.tasks.protocol import Weighed
 from rescale.execution.tasks.spark.carried_work import CarriedWork
 from rescale.execution.tasks.spark.dispatch import slices_of
@@ -91,7 +91,7 @@ class SaidTasks:
         assert len(slices) <= 2 * MOST_SLICES
         assert partitions <= 2 * MOST_PARTITIONS
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
-        self.sent["sort side"] = len(CarriedWork.of(make_sender).packed)
+        self.sent["map task"] = len(CarriedWork.of(make_sender).packed)
         return SaidShuffle(self)
 
 
@@ -108,8 +108,8 @@ class SaidShuffle:
 
         return self.tasks.heard(work(map(read_unit, range(len(self.tasks.plan.operators)))))
 
-    def write(self, sizes: Mapping[int, int], work: WriteSide[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
-        self.tasks.sent["write side"] = len(CarriedWork.of(work).packed)
+    def write(self, sizes: Mapping[int, int], work: ReduceTask[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
+        self.tasks.sent["reduce task"] = len(CarriedWork.of(work).packed)
         return [self._written(load) for partition in sizes for load in pickle.loads(work.works[partition])]
 
     def _written(self, work: Any) -> WrittenParts:

@@ -73,13 +73,13 @@ def test_canonical_state_keeps_any_name_and_becomes_no_database(name: str, why: 
         refuse_names(named, Format.ROCKSDB)
     assert (caught.value.operator, caught.value.state) == ("counts", name)
     assert "--format canonical" in str(caught.value.advice)
-    refuse_names(replace(named, left_out=frozenset({name})), Format.ROCKSDB)
+    refuse_names(replace(named, dropped_states=frozenset({name})), Format.ROCKSDB)
 
 
 @pytest.mark.parametrize("wanted", Format)
 def test_directories_are_not_opened_under_another_name(wanted: Format) -> None:
     """Directories of dropped state are opened, too."""
-    named = replace(in_databases("fine", "a\0b"), left_out=frozenset({"a\0b"}))
+    named = replace(in_databases("fine", "a\0b"), dropped_states=frozenset({"a\0b"}))
     with pytest.raises(UnsupportedError, match="a NUL character") as caught:
         refuse_names(named, wanted)
     assert "take a canonical savepoint" in str(caught.value.advice)

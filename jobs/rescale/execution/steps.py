@@ -172,14 +172,14 @@ def _certified_hashes(certified: Certificate, source: Snapshot, asked: Mapping[s
     if "" in asked:
         return {}
     named = by_operator(source.operators, asked)
-    there = {operator.operator_id for operator in source.operators}
+    operator_ids = {operator.operator_id for operator in source.operators}
     return {
         operator.operator_id: operator.records.key_hash
         for operator in certified.operators
         if operator.records is not None
         and operator.records.key_hash not in (None, KNOWN)
         and not names_function(operator.records.key_hash)
-        and operator.operator_id in there - named.keys()
+        and operator.operator_id in operator_ids - named.keys()
     }
 
 

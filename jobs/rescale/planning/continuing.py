@@ -15,7 +15,7 @@ from rescale.flink.keyed.header import LEFT_OUT, understood
 from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.flink.serializers.subclasses import all_put_together
 from rescale.plan.continuation import BaseDatabase
-from rescale.plan.new_streams import RekeyedRows
+from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Piece, piece_of
 from rescale.plan.plan import Plan, SourceFile
@@ -362,7 +362,7 @@ class _Sides:
 
 
 def _makes_rows(rekeying: Rekeying) -> bool:
-    return rekeying.stream_type is RekeyedRows
+    return rekeying.stream_type is RekeyedDirectory
 
 
 def _of(snapshot: Snapshot, operator_id: str) -> Operator:

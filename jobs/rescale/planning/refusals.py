@@ -117,10 +117,10 @@ def refuse_names(operator: Operator, wanted: Format) -> None:
     are_databases = becomes_databases(operator, Format.KEEP)
     if not (are_databases or becomes_databases(operator, wanted)):
         return
-    left_out = frozenset[str]() if are_databases else operator.left_out  # all states of a directory are opened
+    omitted = frozenset[str]() if are_databases else operator.dropped_states  # all states of a directory are opened
     advice = CANONICAL if are_databases else CANONICAL_RESULT
     for name in dict.fromkeys(s.name for header in operator.keyed_headers if header for s in header.states):
-        if name in left_out:
+        if name in omitted:
             continue
         if "\0" in name:
             raise UnsupportedError(

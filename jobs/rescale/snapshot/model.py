@@ -56,7 +56,8 @@ class Operator:
     """One operator: its entry in `_metadata` and its streams by slot, each in subtask order.
 
     An operator that is not `is_whole` was given up: files of it are missing, or its streams could not be read, as
-    `unread` says. Managed keyed states that are `left_out`, by name, are among the records, but not in the result.
+    `unread` says. `dropped_states` are names of managed keyed states, which are among the records, but not in the
+    result.
     """
 
     entry: OperatorState
@@ -71,7 +72,7 @@ class Operator:
     changelogs: tuple[Changelog, ...] = ()
     is_whole: bool = True
     unread: RescaleError | None = None
-    left_out: frozenset[str] = frozenset()
+    dropped_states: frozenset[str] = frozenset()
 
     @property
     def operator_id(self) -> str:

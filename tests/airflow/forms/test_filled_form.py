@@ -8,6 +8,7 @@ import pytest
 from airflow.providers.standard.utils.openlineage import _inject_openlineage_parent_info_to_dagrun_conf
 
 from rescale.airflow.forms.filled_form import (
+    ALLOWED_MODULES,
     proof_of,
     refuse_silent_copy,
     refuse_unapproved_drops,
@@ -17,7 +18,6 @@ from rescale.airflow.forms.filled_form import (
     stripped,
 )
 from rescale.airflow.forms.form import look_form, rescale_form
-from rescale.airflow.key_functions import ALLOWED_MODULES
 from rescale.plan.proof import Proof
 from rescale.planning.request.request import make_request, parse_uids
 from rescale.planning.request.result_files import Format

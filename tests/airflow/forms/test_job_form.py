@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, job_form, taking_of
 from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 from rescale.planning.request.request import make_request
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.text.errors import RequestError
@@ -31,7 +31,7 @@ def filled(**values: Any) -> dict[str, Any]:
 
 def test_by_default_the_job_runs_on_and_a_command_is_printed() -> None:
     params = filled()
-    assert taking_of(params, hand_over_of(params)) is Taking.RUN_ON
+    assert taking_of(params, hand_over_of(params)) is StopMode.RUN_ON
     assert hand_over_of(params) == Print()
     assert params["savepoint_format"] == "canonical"
 
@@ -46,7 +46,7 @@ def test_a_jar_is_run_where_the_job_ran() -> None:
         flink_options={"a": "b"},
     )
     assert hand_over_of(params) == RunJar(_NEEDED["flink"], "clicks.jar", "Clicks", ("--fast",), {"a": "b"})
-    assert taking_of(params, hand_over_of(params)) is Taking.STOP
+    assert taking_of(params, hand_over_of(params)) is StopMode.STOP
 
 
 def test_an_empty_line_is_no_argument_of_the_program() -> None:
@@ -60,7 +60,7 @@ def test_an_empty_line_is_no_argument_of_the_program() -> None:
 def test_a_deployment_is_named_with_its_namespace() -> None:
     params = filled(taking="cancel", hand_over="deployment", deployment="flink/clicks", kubernetes_connection="k8s")
     assert hand_over_of(params) == PatchDeployment("flink", "clicks", "k8s")
-    assert taking_of(params, hand_over_of(params)) is Taking.CANCEL
+    assert taking_of(params, hand_over_of(params)) is StopMode.CANCEL
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from rescale.airflow.job.latest_checkpoint import latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
-from rescale.flink_rest.client import Flink, SavepointFormat, Taking
+from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.flink_rest.running_job import Job, Vertex
 from rescale.planning.request.request import Request, make_request
 from rescale.planning.request.result_files import Format
@@ -220,5 +220,5 @@ def test_flink_is_asked_for_the_format(wanted: str, said: str, taking: str) -> N
         return httpx.Response(202, json={"request-id": "2" * 32})
 
     cluster = Flink("http://flink", transport=httpx.MockTransport(answer))
-    cluster.trigger_savepoint(JOB.job_id, "2" * 32, "/save", Taking(taking), SavepointFormat(wanted))
+    cluster.trigger_savepoint(JOB.job_id, "2" * 32, "/save", StopMode(taking), SavepointFormat(wanted))
     assert [body["formatType"] for body in seen] == [said]

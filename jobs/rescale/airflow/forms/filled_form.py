@@ -5,11 +5,11 @@ A field's schema checks one value. The checks here concern several values at onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rescale.airflow.forms.form import title
-from rescale.airflow.key_functions import check_key_functions
 from rescale.options.option import Option, OptionKind
 from rescale.options.rows import OPTIONS, option
 from rescale.plan.proof import Proof
@@ -26,6 +26,9 @@ ADDED_BY_AIRFLOW = frozenset({"openlineage"})
 With OpenLineage's provider enabled, `TriggerDagRunOperator` adds `openlineage`, which names parent and root task
 (`safe_inject_openlineage_properties_into_dagrun_conf`).
 """
+
+ALLOWED_MODULES = "RESCALE_KEY_HASH_MODULES"
+"""Variable with the names of the allowed modules, separated by commas; without it no module is allowed."""
 
 
 def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
@@ -193,3 +196,20 @@ def describe_request(request: Request) -> str:
     parts += [f"state {state} dropped" for state in surgery.state_drops]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
     return f"{', '.join(parts)}; format {request.format.value}{files}"
+
+
+def check_key_functions(key_hashes: Iterable[str]) -> None:
+    """Raise `RequestError` for a `module:function` of a module that is not allowed. Formulas have no module.
+
+    A user of the form must not choose which code runs, so the operator of Airflow names the allowed modules.
+    """
+    allowed = [module.strip() for module in os.environ.get(ALLOWED_MODULES, "").split(",") if module.strip()]
+    for name in key_hashes:
+        module, colon, _ = name.partition(":")
+        if colon and module not in allowed:
+            raise RequestError(
+                f"the module {module!r} is not allowed for key hashes",
+                expected=f"one of {', '.join(allowed)}" if allowed else "a formula; no module is allowed",
+                found=name,
+                advice=f"the operator of Airflow can allow it, by the variable {ALLOWED_MODULES} of the workers",
+            )

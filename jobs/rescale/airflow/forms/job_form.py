@@ -12,7 +12,7 @@ from rescale.airflow.forms.filled_form import lines_of
 from rescale.airflow.forms.form import Form, choice, lines, rescale_form
 from rescale.airflow.forms.live_form import live_fields
 from rescale.airflow.hand_overs import PATCHED, HandOver, PatchDeployment, Print, RunJar
-from rescale.flink_rest.client import SavepointFormat, Taking
+from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.options.rows import PLACE
 from rescale.text.errors import RequestError
 
@@ -31,10 +31,10 @@ class HandOverKind(StrEnum):
 
 
 _TAKING_SHOWN = {
-    Taking.RUN_ON: "run on: only take its savepoint",
-    Taking.STOP: "stop with savepoint",
-    Taking.CANCEL: "savepoint, then cancel",
-    Taking.CHECKPOINT: "checkpoint, then cancel: no savepoint is written",
+    StopMode.RUN_ON: "run on: only take its savepoint",
+    StopMode.STOP: "stop with savepoint",
+    StopMode.CANCEL: "savepoint, then cancel",
+    StopMode.CHECKPOINT: "checkpoint, then cancel: no savepoint is written",
 }
 _FORMAT_SHOWN = {
     SavepointFormat.CANONICAL: "canonical: can be rescaled to every shape and format",
@@ -197,10 +197,10 @@ def hand_over_of(params: Mapping[str, Any]) -> HandOver:
     return Print()
 
 
-def taking_of(params: Mapping[str, Any], hand_over: HandOver) -> Taking:
+def taking_of(params: Mapping[str, Any], hand_over: HandOver) -> StopMode:
     """Return the fate of the job. Raises `RequestError` if the old job would run on beside the new one."""
-    taking = Taking(params["taking"])
-    if taking is Taking.RUN_ON and not isinstance(hand_over, Print):
+    taking = StopMode(params["taking"])
+    if taking is StopMode.RUN_ON and not isinstance(hand_over, Print):
         raise RequestError(
             "the job would run twice: the old one runs on while a new one starts from the result",
             option='"What becomes of the job"',

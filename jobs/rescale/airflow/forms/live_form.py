@@ -12,7 +12,7 @@ from airflow.sdk import Param
 
 from rescale.airflow.forms.filled_form import is_set, values_of
 from rescale.airflow.forms.form import Form, choice, flag
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 from rescale.options.rows import FOLLOWED, OPTIONS
 from rescale.planning.request.result_files import Files
 from rescale.text.errors import RequestError
@@ -122,13 +122,13 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
     """
     if not params["while_it_runs"]:
         return None
-    if params["taking"] != Taking.CHECKPOINT:
+    if params["taking"] != StopMode.CHECKPOINT:
         raise RequestError(
             "a job whose state is moved while it runs is cancelled after a checkpoint",
             option='"What becomes of the job"',
-            expected=Taking.CHECKPOINT.value,
+            expected=StopMode.CHECKPOINT.value,
             found=params["taking"],
-            advice=f'choose {Taking.CHECKPOINT.value!r}, or switch "Move the state while the job runs" off',
+            advice=f'choose {StopMode.CHECKPOINT.value!r}, or switch "Move the state while the job runs" off',
         )
     here = [row for row in OPTIONS if row.field.name in params and "follow" not in row.commands]
     others = [row for row in here if row.name not in ("proof", "files")]

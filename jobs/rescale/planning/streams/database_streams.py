@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.plan.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase
+from rescale.plan.new_streams import META_STREAM, CompactedDirectory, CopiedFile, NewDatabase
 from rescale.plan.pieces import Literals, Piece, piece_of
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
@@ -39,7 +39,7 @@ class PlannedDatabases(NamedTuple):
 
     databases: tuple[NewDatabase, ...]
     files: list[CopiedFile]
-    compacted: tuple[CompactedRows, ...]
+    compacted: tuple[CompactedDirectory, ...]
 
 
 class DatabasePlanner:
@@ -68,7 +68,7 @@ class DatabasePlanner:
         self._referring = referring
         self._databases: list[NewDatabase] = []
         self._copied: list[CopiedFile] = []
-        self._compacted: list[CompactedRows] = []
+        self._compacted: list[CompactedDirectory] = []
         self._level_0_files = 0
 
     def plan(self) -> PlannedDatabases:
@@ -115,7 +115,7 @@ class DatabasePlanner:
             for key_group in giver.key_groups.intersection(wanted)
         )
         self._compacted.append(
-            CompactedRows(
+            CompactedDirectory(
                 subtask=subtask,
                 header=header,
                 first_key_group=wanted.first,

@@ -11,9 +11,9 @@ from dataclasses import replace
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.plan.new_streams import (
+    RekeyedDirectory,
     RekeyedHeapGroups,
     RekeyedKeyGroups,
-    RekeyedRows,
     RekeyedStream,
     RekeyedTimers,
 )
@@ -54,7 +54,7 @@ def plan_rekeyed(
     owners_of(operator, timers)
     doubled = operator.doubled_timers if created is not None else ()
     left_out = {state.name for part in doubled if part.parsed is not None for state in part.parsed.states}
-    header = headers.plan(givers, timers, left_out | operator.left_out)
+    header = headers.plan(givers, timers, left_out | operator.dropped_states)
     compressed = bool(givers) and is_compressed(givers[0].header)
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
@@ -71,7 +71,7 @@ def plan_rekeyed(
             return RekeyedHeapGroups(**own, header=piece, handle_tag=operator.keyed[0].tag)
         if created is None:
             return RekeyedKeyGroups(**own, header=piece, compressed=compressed)
-        return RekeyedRows(**own, header=piece, created=created)
+        return RekeyedDirectory(**own, header=piece, created=created)
 
     return Rekeying(
         sources=sources,

@@ -8,7 +8,7 @@ from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import Slot
 from rescale.flink.start import RAN_ON
 from rescale.insight.cluster import Cluster
-from rescale.insight.cluster_estimate import on_paper
+from rescale.insight.cluster_estimate import cluster_report
 from rescale.insight.insight import plan_insight
 from rescale.insight.shapes import ShapeAdvice
 from rescale.plan.operator_plan import OperatorPlan
@@ -45,7 +45,7 @@ def plan_document(
     """
     taken = snapshot.taken
     insight = plan_insight(plan, snapshot)
-    on_cluster = on_paper(plan, cluster) if cluster is not None else None
+    on_cluster = cluster_report(plan, cluster) if cluster is not None else None
     shapes = {shape.operator_id: shape for shape in insight.shapes}
     parallelism = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
     return PlanDocument(

@@ -225,8 +225,8 @@ class LocalStore:
                     owned.replace(Path(token), Path(uri))
                     force_to_disk(Path(uri).parent)
             except FileNotFoundError:
-                there = self.stat(uri)
-                if there is None or there.size != size:
+                present = self.stat(uri)
+                if present is None or present.size != size:
                     raise
         self.delete([token])
 

@@ -34,9 +34,9 @@ class Location(NamedTuple):
 def location_of(path: Path) -> Location:
     """Return the location that a path leads to, whether or not anything exists there yet."""
     real = Path(os.path.realpath(path))
-    there = next(folder for folder in (real, *real.parents) if folder.is_dir())
+    existing = next(folder for folder in (real, *real.parents) if folder.is_dir())
     try:
-        descriptor = os.open(there, FOLDER)
+        descriptor = os.open(existing, FOLDER)
     except OSError:  # not accessible, and neither is anything in it
         return Location("", str(real))
     try:

@@ -64,12 +64,12 @@ def copy_span(source: Span, target: int, offset: int) -> None:
 def same_bytes(path: Path, other: Path, size: int) -> bool:
     """Tell whether two files hold the same bytes; `size` is that of the first in bytes."""
     try:
-        with other.open("rb") as there:
-            if os.fstat(there.fileno()).st_size != size:
+        with other.open("rb") as other_file:
+            if os.fstat(other_file.fileno()).st_size != size:
                 return False
             with path.open("rb") as file:
                 return all(
-                    file.read(_COMPARED_AT_ONCE) == there.read(_COMPARED_AT_ONCE)
+                    file.read(_COMPARED_AT_ONCE) == other_file.read(_COMPARED_AT_ONCE)
                     for _ in range(0, size, _COMPARED_AT_ONCE)
                 )
     except OSError as error:

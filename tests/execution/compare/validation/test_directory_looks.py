@@ -104,7 +104,7 @@ def test_directories_stay_directories_where_nothing_else_changes() -> None:
     assert not may_go_by_files(old, operator("op", 2, 2 * MAXIMUM, databases=old.databases))
     assert not may_go_by_files(old, canonical(MAXIMUM))
     assert not may_go_by_files(canonical(MAXIMUM), canonical(MAXIMUM))
-    assert not may_go_by_files(replace(old, left_out=frozenset({"one"})), old)
+    assert not may_go_by_files(replace(old, dropped_states=frozenset({"one"})), old)
     assert not may_go_by_files(with_timers, old)
 
 

@@ -204,7 +204,7 @@ def test_timers_that_were_there_twice_are_there_once() -> None:
         check_rekeyed(old, replace(as_streams(3, 16, both), raw_keyed=kept))
     with pytest.raises(IntegrityError, match="header of subtask 0"):
         check_rekeyed(old, as_streams(3, 16, key))
-    given_up = replace(old, left_out=frozenset("a"))
+    given_up = replace(old, dropped_states=frozenset("a"))
     check_rekeyed(given_up, replace(as_streams(3, 16, replace(key, states=())), raw_keyed=kept))
     check_rekeyed(given_up, as_streams(3, 16, timer_header([SERVICE])))
     with pytest.raises(IntegrityError, match="header of subtask 0"):

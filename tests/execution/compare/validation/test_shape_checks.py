@@ -85,7 +85,7 @@ TIMERS = replace(keyed(2), raw_keyed=raw(2, services=("a service",)))
         (keyed(2), keyed(2, 16), True),
         (keyed(2), keyed(2, framing=Framing.HEAP), True),
         (keyed(2), in_directories(2), True),
-        (replace(keyed(2), left_out=frozenset("a")), keyed(2), True),
+        (replace(keyed(2), dropped_states=frozenset("a")), keyed(2), True),
         (TIMERS, keyed(2), True),
         (TIMERS, TIMERS, False),
         (OWN, OWN, False),

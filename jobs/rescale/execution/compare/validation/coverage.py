@@ -148,14 +148,14 @@ def check_references(source: Snapshot, result: Snapshot) -> None:
             )
 
 
-def check_directory(result: Snapshot, there: Sequence[str]) -> None:
-    """Check that all files in the target (`there`) belong to the result.
+def check_directory(result: Snapshot, existing: Sequence[str]) -> None:
+    """Check that all files in the target (`existing`) belong to the result.
 
     Flink deletes the files of a claimed savepoint, and then its directory only if it is empty. Temporary files are
     allowed: they are deleted before the result is published.
     """
     ours = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
-    surplus = [uri for uri in there if uri not in ours and not is_temporary(name(result.directory), name(uri))]
+    surplus = [uri for uri in existing if uri not in ours and not is_temporary(name(result.directory), name(uri))]
     if surplus:
         raise IntegrityError(
             "the target holds files that do not belong to the result",
@@ -202,7 +202,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups or the kind changed, or directories were split."""
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
-    if old.left_out or (old.raw_timers and not new.raw_timers):
+    if old.dropped_states or (old.raw_timers and not new.raw_timers):
         return True
     if old.heap_streams and _lists_other_states(old, new):
         return True
@@ -227,7 +227,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         if timer_stream.parsed is not None
         for state in timer_stream.parsed.states
     }
-    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.left_out)
+    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
     subtasks = list(range(new.parallelism)) if givers or timers else []
     same_groups = old.max_parallelism == new.max_parallelism
     if old.databases and new.databases and same_groups:

@@ -52,7 +52,7 @@ class CanonicalWriter:
         """Return `good`, or None if compressed: a part's offset is then unknown until all before it is written."""
         return None if rekeying.compressed else good
 
-    def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[PartsWork]:
+    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[PartsWork]:
         planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)
         inline = InlineBudget(spent=sum(stream.size for stream in planned))
         works: list[PartsWork] = []
@@ -61,7 +61,7 @@ class CanonicalWriter:
             lengths = framed_lengths(stream.blocks)
             size = stream.stream.size + int(lengths.sum())
             is_inline = not self.plan.operators[stream.operator].is_compressed and inline.takes(size)
-            if not self.plan.operators[stream.operator].is_compressed and there.get(name(self._uri(stream))) == size:
+            if not self.plan.operators[stream.operator].is_compressed and existing.get(name(self._uri(stream))) == size:
                 continue
             sizes = _range_sizes(stream, lengths)
             if is_inline or len(sizes) == 1:

@@ -15,7 +15,7 @@ from rescale.execution.writers.new_handles import DirectoryFile, directory_handl
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
-from rescale.plan.new_streams import META_STREAM, CompactedRows
+from rescale.plan.new_streams import META_STREAM, CompactedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.pieces import Piece
@@ -65,7 +65,7 @@ def _compacted(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     return _Compacted(directory_handle(plan, operator, stream, files), refused)
 
 
-def _files(plan: Plan, operator: OperatorPlan, stream: CompactedRows) -> Iterator[DirectoryFile]:
+def _files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:
     own = plan.file_name(operator, stream)
     header = read_piece(plan, stream.header)[1]
     sources = [_stored(plan, source) for source in stream.sources]

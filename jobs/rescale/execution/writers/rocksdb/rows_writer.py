@@ -22,11 +22,11 @@ from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrit
 from rescale.execution.writers.rocksdb.continued import base_manifest, base_of, take_bases
 from rescale.execution.writers.rocksdb.directory_files import directory_sink, put_directory_file
 from rescale.execution.writers.sink import StreamSink
-from rescale.execution.writers.windows import windows_of_slots
+from rescale.execution.writers.windows import windows_of_cells
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_places import records_of_blocks
 from rescale.flink.keyed.header import understood
-from rescale.plan.new_streams import META_STREAM, RekeyedRows
+from rescale.plan.new_streams import META_STREAM, RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.plan import Plan
@@ -82,7 +82,7 @@ class RowsWriter:
     def range_size(self, rekeying: Rekeying, good: int) -> int:  # noqa: ARG002
         return TABLE_BYTES
 
-    def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
+    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
         inline = self._inline(streams)
         works = []
         for stream in streams:
@@ -179,11 +179,11 @@ class RowsWriter:
         )
         return directory_handle(self.plan, operator, stream, files)
 
-    def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedRows, list[str]]:
+    def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
         """Return the operator, its stream, and the names of the stream's states."""
         operator = self.plan.operators[operator_number]
         stream = operator.rekeyed[number]
-        if not isinstance(stream, RekeyedRows):
+        if not isinstance(stream, RekeyedDirectory):
             raise TypeError(f"expected a stream of RocksDB rows: {stream}")
         header = understood(read_header(self.plan, stream.header))
         return operator, stream, [state.name for state in header.states]
@@ -231,12 +231,12 @@ def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
 def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
     """Yield the records of one state, a bounded number of bytes at a time, with the order of the rows by key.
 
-    Keys begin with their key groups, so sorting the rows of several slots keeps the slots in order. Slots that are too
+    Keys begin with their key groups, so sorting the rows of several cells keeps the cells in order. Cells that are too
     large to be loaded at once must be sorted already.
     """
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
-    for first, last in windows_of_slots(blocks):
+    for first, last in windows_of_cells(blocks):
         data, starts = blocks.load(first, last)
         records = records_of_blocks(data, starts, starts + blocks.sizes[first:last])
         order = np.empty(len(records.starts), np.int64)

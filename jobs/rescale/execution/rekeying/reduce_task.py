@@ -1,4 +1,4 @@
-"""The write side: the task of a partition collects all its blocks and writes its ranges in order."""
+"""Reduce tasks of the shuffle: the task of a partition collects all its blocks and writes its ranges in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rescale.text.errors import RescaleError
 
 
 @dataclass(frozen=True)
-class WriteSide(Generic[Work, Result]):
+class ReduceTask(Generic[Work, Result]):
     """Writes the ranges of a partition from its rows; yields a final error in place of a result.
 
     `works` has the pickled works of each partition: a task unpickles only its own. `states` has the number of states by

@@ -1,4 +1,4 @@
-"""The sort side: reads records, computes their new key groups, and sends blocks to the write side."""
+"""Map tasks of the shuffle: they read records, compute their new key groups, and send blocks to the reduce tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCHES = 8
 
 
 @dataclass(frozen=True)
-class SortSide:
+class MapTask:
     """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
 
     `receipts` is the partition whose task adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
@@ -70,7 +70,7 @@ class _OperatorSorter:
         self._partitions = [write_range.partition for write_range in ranges]
         self._borders = np.array([write_range.first * planned.number_of_states for write_range in ranges], np.int64)
         self._reader = reader
-        self._sizes = np.zeros(self._sorter.slots, np.int64)
+        self._sizes = np.zeros(self._sorter.cells, np.int64)
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
         source, new_ids = self._planned.source(unit.source)
@@ -81,11 +81,11 @@ class _OperatorSorter:
                 records = records.only(records.states != LEFT_OUT)
             new_groups, _ = self._planned.key_groups.of(records)
             index, blocks = self._sorter.sort(records, records.states, new_groups)
-            self._sizes[index["slot"]] += index["size"]
+            self._sizes[index["cell"]] += index["size"]
             for section, row in write_rows(self._number, unit.number, batch, index, blocks, self._borders):
                 yield self._partitions[section], row
 
     def receipt(self) -> Receipt:
         """Return the totals of everything that was read."""
-        slots = np.flatnonzero(self._sizes)
-        return Receipt(self._number, slots, self._sizes[slots])
+        cells = np.flatnonzero(self._sizes)
+        return Receipt(self._number, cells, self._sizes[cells])
