@@ -42,7 +42,7 @@ class Order(msgspec.Struct, frozen=True):
 class LastingProcess:
     """The process, which starts with the first order and ends with the block.
 
-    `say` gets the lines of the process, with nothing in them that a terminal would obey. `drawn` asks it for ticks.
+    `say` gets the lines of the process, without control characters. `drawn` asks it for ticks.
     `environment` is that of the process; None for this process' own.
     """
 

@@ -35,10 +35,10 @@ def test_nothing_is_asked_where_nothing_is_lost() -> None:
 
 def test_without_a_terminal_it_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
-    with pytest.raises(RequestError, match="nobody has agreed") as caught:
+    with pytest.raises(RequestError, match="was not confirmed") as caught:
         agree_to_losses(LOSS, Output("text"), yes=False)
     assert (caught.value.found, "--yes" in str(caught.value.advice)) == (SAID, True)
-    with pytest.raises(RequestError, match="nobody has agreed") as caught:
+    with pytest.raises(RequestError, match="was not confirmed") as caught:
         agree_to_losses(OF_A_STATE, Output("text"), yes=False)
     assert "the state sum (UNION, 3 elements) of totals" in str(caught.value.found)
 

@@ -21,7 +21,7 @@ from rescale.demo.ui import component_commands, component_log
 from support.watching import Watch
 
 PATIENCE_SECONDS = 900
-"""Limit for what a run, or the machine that is busy with several, does by itself."""
+"""Limit for what a run does by itself, on a machine that is busy with several."""
 
 _ENDED = ("success", "failed")
 _REQUEST_SECONDS = 120
@@ -37,9 +37,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AirflowServer:
-    """`secret` is what the connection's password is; `watch` sees all processes; `user` is who asks.
+    """An Airflow with all its components, as its user `user`.
 
-    `processes` are those of its components by name, if they are of this machine.
+    `secret` is the password of the connection, and `watch` sees all processes. `processes` are those of its components
+    by name, if they are of this machine.
     """
 
     home: AirflowHome
@@ -49,7 +50,7 @@ class AirflowServer:
     processes: dict[str, Process] = field(default_factory=dict)
 
     def as_user(self, name: str) -> AirflowServer:
-        """The same server, to somebody else."""
+        """Return the same server for another user."""
         return replace(self, user=name)
 
     @cached_property
@@ -58,12 +59,12 @@ class AirflowServer:
         return str(self._ask("POST", "/auth/token", login, {})[1]["access_token"])
 
     def ended(self) -> set[str]:
-        """The names of its components that have."""
+        """Return the names of components that have ended."""
         return {name for name, process in self.processes.items() if process.poll() is not None}
 
     @contextmanager
     def ended_started_again(self) -> Iterator[None]:
-        """In the block all components run, as on a platform that starts again what ends."""
+        """Restart ended components for the block, as a platform does."""
         with ExitStack() as stack:
             for name in self.ended():
                 command, log = component_commands(self.home)[name], component_log(self.home, name)

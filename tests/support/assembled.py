@@ -31,7 +31,7 @@ SMALL = (
 
 @dataclass(frozen=True)
 class Part:
-    """One database of a job, in the directory `path`, and what it holds."""
+    """One database of a job in the directory `path`, and its expected rows (`model`)."""
 
     path: Path
     key_groups: KeyGroupRange
@@ -138,7 +138,7 @@ def check(library: FlinksRocksdb, part: Part) -> None:
 
 
 def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
-    """Without any bounds: what is foreign is hidden or gone."""
+    """Check all rows, without bounds: rows of other key groups must be hidden or gone."""
     everything = ranges(max_parallelism, 1)[0]
     rows_read = read_rows(listed(part.path), part.states, everything, max_parallelism, scratch)
     prefix = prefix_size(max_parallelism)
@@ -150,7 +150,7 @@ def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
 
 
 def go_on(library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random) -> None:
-    """More writes, then everything compacted: the database still holds what the model says."""
+    """Write more, then compact everything: the database must still hold the rows of the model."""
     more = random_steps(rng, part.key_groups, max_parallelism, 300, part.states)
     apply(part.model, more)
     with library.opened(part.path, part.states, SMALL) as database:

@@ -8,7 +8,7 @@ from pathlib import Path
 from oracle.harness import Flink, Job
 
 INTO_FILES = {"state.storage.fs.memory-threshold": "0", "execution.checkpointing.data-inline-threshold": "0"}
-"""Nothing inside `_metadata`."""
+"""Options that put all state into files, and none into `_metadata`."""
 
 
 def bootstrapped(users: int, max_parallelism: int) -> Job:
@@ -17,7 +17,7 @@ def bootstrapped(users: int, max_parallelism: int) -> Job:
 
 
 def write_savepoint(flink: Flink, job: Job, path: Path, base: Path | None = None) -> None:
-    """Writes the state of `job`; with a `base`, the broadcast state alone anew, and all else from there."""
+    """Write the state of `job`; with a `base`, only the broadcast state, and all other state is the base's."""
     places = {"written": path.as_uri()} | ({"base": base.as_uri()} if base else {})
     flink.run(job.with_(scenario="clicks.Bootstrap", configuration={**INTO_FILES, **places}))
 

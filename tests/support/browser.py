@@ -70,11 +70,11 @@ class Pages:
         return list(dict.fromkeys(name.removeprefix("element_") for name in names if name))
 
     def open_section(self, title: str) -> None:
-        """Another part of the form; what is open is closed."""
+        """Open another section of the form, which closes the open one."""
         self._press(f"//*[@role='dialog']//button[normalize-space()='{title}']", By.XPATH)
 
     def choose(self, name: str, value: str) -> None:
-        """One of the values of a list."""
+        """Choose one of the values of a list."""
         self._see(f"#element_{name} [role=combobox]").send_keys(value, Keys.ENTER)
 
     def switch_on(self, name: str) -> None:
@@ -83,7 +83,7 @@ class Pages:
         WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda _: switch.is_selected())
 
     def paste(self, name: str, text: str) -> None:
-        """Puts a text in the place of what is in an editor."""
+        """Replace the text of an editor."""
         self._see(f"#element_{name} .view-line")
         there = presence_of_element_located((By.CSS_SELECTOR, f"#element_{name} [role=textbox]"))  # it has no width
         editor = WebDriverWait(self.driver, _PATIENCE_SECONDS).until(there)
@@ -104,27 +104,27 @@ class Pages:
         return self._see("[data-testid=error-alert]").text
 
     def wait_for_the_run(self) -> str:
-        """Until the page of the run that was triggered is there; returns the run's id."""
+        """Wait for the page of the triggered run; return the run's id."""
         WebDriverWait(self.driver, _PATIENCE_SECONDS).until(lambda driver: "/runs/" in driver.current_url)
         return unquote(self.driver.current_url.partition("/runs/")[2].partition("?")[0])
 
     def leave(self) -> None:
-        """Shows nothing: pages of a run that works draw and ask all the time, which costs more than the run."""
+        """Show an empty page: that of an active run draws and asks all the time, which takes more CPU than the run."""
         self.driver.get("about:blank")
 
     def wait_for_state(self, state: str, seconds: float) -> None:
-        """Until the page of a run shows that it is in this state."""
+        """Wait until the page of a run shows this state."""
         of_the_run = "@data-testid='state-badge' and not(ancestor::table)"  # in tables are those of tasks
         badge = (By.XPATH, f"//*[{of_the_run} and contains(., '{state}')]")
         WebDriverWait(self.driver, seconds).until(visibility_of_element_located(badge))
 
     def wait_for_question(self, seconds: float) -> None:
-        """Until the page of a run shows that one of its tasks waits for an answer."""
+        """Wait until the page of a run shows that a task waits for an answer."""
         badge = (By.XPATH, "//table//*[@data-testid='state-badge' and contains(., 'Awaiting Input')]")
         WebDriverWait(self.driver, seconds).until(presence_of_element_located(badge))
 
     def mark_as_failed(self) -> None:
-        """Cancels the run whose page is shown."""
+        """Mark the run on this page as failed."""
         self._press("[data-testid=mark-run-as-button]")
         self._press("[data-testid=mark-run-as-failed]")
         self._press("[data-testid=mark-run-as-confirm]")

@@ -2,8 +2,8 @@
 
 A plan, put at the place that it names itself, makes its target and what lies beside that a place to write to, and its
 source one to read only. There, and nowhere else, a run may put objects, but not over what somebody else has put; and it
-deletes only what was put by a run. A test may name further places, where all is allowed. Reading is everybody's, and
-somebody else (who says so in his user agent, or is no client of Python's, as Flink) may do all.
+deletes only objects that a run has put. A test may name further places, where everything is allowed. Everybody may
+read. Clients other than runs (so marked in their user agent, or not boto3, like Flink's) may do anything.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 SOMEBODY_ELSE = "somebody-else"
-"""In the user agent of who prepares or spoils what a run finds."""
+"""Mark in the user agent of clients that prepare or damage the files of a run."""
 
 PLACES = "/-/places"
 """Path to which tests put the URI of a place, to declare the place."""
@@ -31,7 +31,7 @@ _PLAN = re.compile(r"(.+)\.rescale/plan-[0-9a-f]{64}\.json")
 
 @dataclass(frozen=True)
 class S3Request:
-    """As far as a policy looks at it; `path` is unquoted and without the query, `body` reads what is sent."""
+    """The parts of a request that a policy looks at; `path` is unquoted and has no query, `body` reads the body."""
 
     method: str
     path: str
@@ -65,12 +65,12 @@ class BucketPolicy:
     _lock: Lock = field(default_factory=Lock)
 
     def declare(self, uri: str) -> None:
-        """A place where all is allowed, though no plan names it."""
+        """Allow everything in a place that no plan names."""
         with self._lock:
             self._declared.add(uri.removeprefix("s3://"))
 
     def allows(self, request: S3Request) -> bool:
-        """Whether it may be carried out; what changes something is taken to be, then."""
+        """Return whether a request may be carried out; if so, note its changes as done."""
         if request.method in ("GET", "HEAD") or not request.place:  # without a bucket it is for another service
             return True
         with self._lock:

@@ -47,19 +47,19 @@ class Checkpoints:
         self.number = number
 
     def delete_older(self, number: int) -> None:
-        """Checkpoints before this one are subsumed; what is shared stays."""
+        """Delete the checkpoints before this one, as if they were subsumed; shared files stay."""
         store = somebodys_store(self.directory)
         for older in complete_checkpoints(self.directory):
             if older < number:
                 store.delete([entry.uri for entry in store.list(checkpoint_directory(self.directory, older))])
 
     def rewrite(self, change: Callable[[Metadata], Metadata]) -> None:
-        """The newest checkpoint has another `_metadata`."""
+        """Replace the `_metadata` of the newest checkpoint."""
         store, uri = somebodys_store(self.directory), join(self.newest, METADATA)
         store.put(uri, write_metadata(change(read_metadata(store.read_all(uri, 1 << 20)[0], uri))))
 
     def delete(self) -> None:
-        """All files go, as after the job has ended."""
+        """Delete all files, as Flink does after the job has ended."""
         store = somebodys_store(self.directory)
         store.delete([entry.uri for entry in store.list(self.directory)])
 
@@ -71,7 +71,7 @@ class Checkpoints:
         somebodys_store(uri).put(uri, self._hidden.pop(uri))
 
     def move_shared_to(self, place: str) -> None:
-        """Shared files lie in another directory, and handles say so."""
+        """Move the shared files to another directory, and change the handles."""
         store, source = somebodys_store(self.directory), join(self.newest, METADATA)
         shared = join(self.directory, "shared")
         for uri in self.shared():

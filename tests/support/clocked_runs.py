@@ -1,4 +1,4 @@
-"""Runs in a process whose clock is put (`clocks`): the same bytes, verdicts and refusals as without."""
+"""Runs in a process with a shifted clock (`clocks`): the same bytes, verdicts and refusals as with the right one."""
 
 from __future__ import annotations
 

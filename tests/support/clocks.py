@@ -23,12 +23,12 @@ _SOURCE = Path(__file__).with_name("shifted_clock.c")
 
 @dataclass(frozen=True)
 class Clock:
-    """The seconds in `file` are added whenever somebody asks for the time."""
+    """A clock to which the seconds in `file` are added."""
 
     file: Path
 
     def put(self, hours: int) -> None:
-        """So much ahead of the real one, or behind it."""
+        """Set the clock this number of hours ahead of the real one; negative for behind it."""
         with self.file.open("r+b") as file:
             file.write((hours * 3600).to_bytes(8, "little", signed=True))
 
@@ -42,7 +42,7 @@ class Clock:
 
 
 def new_clock(folder: Path) -> Clock:
-    """One that is right; what it takes is put into a folder."""
+    """Return a clock that is right; its files are in `folder`."""
     need("cc", "a clock is put")
     clock = Clock(folder / "clock")
     clock.file.write_bytes(bytes(8))

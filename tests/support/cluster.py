@@ -110,7 +110,7 @@ spec:
 
 
 def need_cluster() -> None:
-    """Skips the test without a cluster and images for it: that is nothing to install."""
+    """Skip the test without a cluster and images for it, even where no test may be skipped for a missing tool."""
     need_kubernetes("the chart is installed on it")
     if missing := [name for name in IMAGES.values() if not os.environ.get(name)]:
         skip_in_any_case(f"there are no images to install the chart with: {', '.join(missing)} not set")

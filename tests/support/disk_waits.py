@@ -19,12 +19,12 @@ def _at_once(descriptor: int) -> None:
 
 
 def no_waits() -> AbstractContextManager[Any]:
-    """For as long as the block runs, this process forces nothing to disk."""
+    """Turn fsync off in this process until the block ends."""
     return patch("os.fsync", _at_once)
 
 
 def real_waits() -> AbstractContextManager[Any]:
-    """For as long as the block runs, this process waits for the disk again."""
+    """Turn fsync on again in this process until the block ends."""
     return patch("os.fsync", _fsync)
 
 

@@ -1,8 +1,8 @@
 """Disks of a given size, for tests of what happens when one is full: file systems in memory, mounted for a test.
 
-Whoever may not mount them, as in most containers, cannot install that: such tests are skipped there in any case.
+Tests that need one are skipped where mounting is not allowed, as in most containers: no tool could be installed for it.
 
-Of the file systems with quotas Btrfs is the one that Linux always can hold to them; it lies in a file on such a disk.
+Quotas are those of Btrfs, because Linux enforces them in every configuration; it is in a file on such a disk.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Disk:
-    """Mounted at `path`."""
+    """A disk that is mounted at `path`."""
 
     path: Path
 
     def resize(self, size: int) -> None:
-        """To so many bytes, rounded up to pages."""
+        """Change the size in bytes, which is rounded up to pages."""
         self._remount(f"size={size}")
 
     def make_read_only(self) -> None:
@@ -41,9 +41,9 @@ class Disk:
 
 @contextmanager
 def disk_of(size: int, path: Path) -> Iterator[Disk]:
-    """A disk of so many bytes, until the block ends; the test is skipped where nobody may mount one.
+    """Mount a disk of `size` bytes until the block ends; skip the test where mounting is not allowed.
 
-    Some disks say only when they are waited for that they are full, so this process waits for them.
+    Some disks report only at fsync that they are full, so this process calls fsync meanwhile.
     """
     path.mkdir()
     _mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path))
@@ -56,7 +56,7 @@ def disk_of(size: int, path: Path) -> Iterator[Disk]:
 
 @contextmanager
 def mounted_at(source: Path, path: Path) -> Iterator[Path]:
-    """A directory of the same file system over an empty one, until the block ends; skipped as `disk_of`."""
+    """Mount a new directory over an empty one of the same file system until the block ends; skips as `disk_of`."""
     for folder in (source, path):
         folder.mkdir()
     with bound(source, path):
@@ -65,7 +65,7 @@ def mounted_at(source: Path, path: Path) -> Iterator[Path]:
 
 @contextmanager
 def bound(source: Path, path: Path) -> Iterator[None]:
-    """A directory under another name, too, until the block ends; skipped as `disk_of`."""
+    """Mount a directory under a second name until the block ends; skips as `disk_of`."""
     _mount("--bind", str(source), str(path))
     try:
         yield
@@ -80,23 +80,23 @@ def _mount(*arguments: str) -> None:
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """The first line of what a command complained about; the next ones say where to look for more."""
+    """Return the first line of a command's error output; the next lines only say where to read more."""
     return done.stderr.strip().partition("\n")[0]
 
 
 @dataclass(frozen=True)
 class Share:
-    """A directory on a disk with room, of which whoever writes may have a part only."""
+    """A directory with a quota on a disk that is not full."""
 
     path: Path
 
     def limit(self, size: int | None) -> None:
-        """To so many bytes from now on; None is no limit."""
-        for limit in ("none", size or "none"):  # who is over one may not even have another one written down
+        """Set the quota in bytes; None removes it."""
+        for limit in ("none", size or "none"):  # above the quota, Btrfs cannot even write down another one
             _run("btrfs", "qgroup", "limit", str(limit), str(self.path))
 
     def used(self) -> int:
-        """Bytes, as the quota counts them."""
+        """Return the used bytes as the quota counts them."""
         _run("sync", "-f", str(self.path))
         output = _run("btrfs", "qgroup", "show", "--raw", "-f", str(self.path))
         return int(output.splitlines()[-1].split()[1])
@@ -104,7 +104,7 @@ class Share:
 
 @contextmanager
 def share_of_a_disk(path: Path) -> Iterator[Share]:
-    """With a quota, until the block ends; the test is skipped where nobody may mount a disk."""
+    """Make a directory with a quota until the block ends; skip the test where mounting is not allowed."""
     need("mkfs.btrfs", "a file system with quotas is made")
     with disk_of(256 * MIB, path) as disk:
         image, mounted = disk.path / "image", disk.path / "mounted"

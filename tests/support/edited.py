@@ -1,4 +1,4 @@
-"""Copies of committed snapshots that were changed: where they lie, where their handles point, what they hold."""
+"""Changed copies of committed snapshots: in another place, with other handles, or with other content."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STREAMS = (FileStream, InlineStream, RelativeFileStream, SegmentStream)
 
 
 def relocated(name: str, folder: Path) -> Path:
-    """A copy of a fixture in `folder`, whose absolute handles point to where it lies now; returns its directory."""
+    """Copy a fixture into `folder`, point its absolute handles to the copy, and return the snapshot's directory."""
     document = json.loads((FIXTURES / name / "expected.json").read_text())
     shutil.copytree(FIXTURES / name, folder, dirs_exist_ok=True)
     directory = folder / str(document["snapshot"])
@@ -38,7 +38,7 @@ def relocated(name: str, folder: Path) -> Path:
 
 
 def repointed(metadata: Metadata, place: Callable[[str], str]) -> Metadata:
-    """Absolute handles point to what `place` makes of their paths."""
+    """Return the metadata with `place` applied to the paths of absolute handles."""
 
     def changed(stream: Any) -> Any:
         absolute = isinstance(stream, FileStream | SegmentStream)
@@ -48,7 +48,7 @@ def repointed(metadata: Metadata, place: Callable[[str], str]) -> Metadata:
 
 
 def with_streams(value: Any, change: Callable[[Any], Any]) -> Any:
-    """The same with every stream handle changed, wherever it stands."""
+    """Return the value with `change` applied to every stream handle in it."""
     if isinstance(value, STREAMS):
         return change(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -69,7 +69,7 @@ def edit_databases(directory: Path, change: Callable[[IncrementalHandle], KeyedH
 
 
 def with_databases(metadata: Metadata, change: Callable[[IncrementalHandle], KeyedHandle]) -> Metadata:
-    """The same with the handles of all RocksDB directories changed."""
+    """Return the metadata with `change` applied to the handles of all RocksDB directories."""
 
     def changed_subtask(subtask: Subtask) -> Subtask:
         if subtask.state is None or not isinstance(handle := subtask.state.managed_keyed, IncrementalHandle):
@@ -85,7 +85,7 @@ def edit_operators(directory: Path, change: Callable[[OperatorState], OperatorSt
 
 
 def edit_files(directory: Path, kind: str, change: Callable[[bytes], bytes]) -> list[Path]:
-    """Changes those files of all RocksDB directories whose names begin so, with what handles say of their sizes."""
+    """Change the files of all RocksDB directories with names that start with `kind`, and their sizes in handles."""
     changed = []
 
     def changed_file(file: LocalFile) -> LocalFile:

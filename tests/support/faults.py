@@ -78,7 +78,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Faults:
-    """`kind` happens at the `at`-th call (from 1) of those whose line in the log contains `where`, and only then.
+    """A fault of this `kind` at the `at`-th call (from 1) whose line in the log contains `where`, and at no other.
 
     With `writes_only` no other calls are counted.
     """
@@ -106,7 +106,7 @@ class Faults:
         }
 
     def _is_due(self, line: str) -> bool:
-        """Counts a call; whether the fault is due."""
+        """Count a call; return whether the fault is due."""
         with open(self.log, "a+") as log:
             fcntl.flock(log, fcntl.LOCK_EX)
             log.write(f"{line}\n")
@@ -115,7 +115,7 @@ class Faults:
             return self.where in line and sum(self.where in line for line in log) == self.at
 
     def around(self, verb: str, subject: str, call: Callable[[], Any]) -> Any:
-        """Makes a call, or what the fault makes of it."""
+        """Make a call, or do what the fault does in its place."""
         if self.kind is Kind.KILL_EXECUTOR and _executor() is None:
             return call()
         if self.kind is Kind.KILL_JVM and _jvm() is None:

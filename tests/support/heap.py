@@ -168,7 +168,7 @@ def read(reader: HeapReader, groups: dict[int, bytes], chunk: int = 1 << 20, **h
 
 @contextmanager
 def without_longs() -> Iterator[None]:
-    """As if nobody knew how many bytes a long has."""
+    """Make the serializer of longs unknown until the block ends."""
     long = f"{BASE}LongSerializer$LongSerializerSnapshot"
     known, unknown = program.row_of, replace(FLINK[long], values=None)
     entry_layouts.cache_clear()

@@ -10,11 +10,11 @@ from pathlib import Path
 from support.needs import need
 
 SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-"""Options of a JVM that starts fast and lives short; they halve what a program here takes."""
+"""Options of a JVM that starts fast; they halve the time of the programs here."""
 
 
 def printed_by(source: Path, *arguments: str, jars: Iterable[Path] = (), given: str = "", seconds: float = 300) -> str:
-    """Return what the program prints when it is `given` text on its standard input.
+    """Return the output of the program with `given` as its standard input.
 
     Raises:
         subprocess.CalledProcessError: it does not compile, or fails.

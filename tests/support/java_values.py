@@ -64,7 +64,7 @@ def take(stream: io.BytesIO, layout: str) -> tuple[Any, ...]:
 
 @dataclass
 class Packed(JavaType):
-    """Numbers of fixed size; `null` is what stands for none, if something does."""
+    """Numbers of fixed size; `null` is the number that stands for null, if there is one."""
 
     name: str
     layout: str

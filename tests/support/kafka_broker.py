@@ -24,7 +24,7 @@ _START_SECONDS = 300
 
 @contextmanager
 def running_broker() -> Iterator[str]:
-    """Its address, `host:port`; what it kept is gone afterwards."""
+    """Start a broker for the block and yield its address, `host:port`; its topics are deleted afterwards."""
     need("java", "Kafka runs on a JVM")
     folder = Path(tempfile.mkdtemp(prefix="kafka-"))
     try:

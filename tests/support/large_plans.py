@@ -1,4 +1,4 @@
-"""Plans for states that nobody has here."""
+"""Plans for states that are too large to exist here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MANIFESTs written byte by byte, as `log::Writer` and `VersionEdit::EncodeTo` do: for what no real Flink writes."""
+"""MANIFESTs written byte by byte, as `log::Writer` and `VersionEdit::EncodeTo` do, that no real Flink writes."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def skip_for_lack(message: str) -> NoReturn:
 
 
 def skip_in_any_case(message: str) -> NoReturn:
-    """Skip the test, whatever is set: nothing that could be installed is missing."""
+    """Skip the test even with RESCALE_NO_SKIPS, because no missing tool is the reason."""
     pytest.skip(f"{message} (RESCALE_NO_SKIPS does not ask for that)")
 
 

@@ -66,7 +66,7 @@ class Result:
     key_hashes: Mapping[str, str] = field(default_factory=dict)
 
     def validate(self) -> list[CertifiedOperator]:
-        """In this process: what is compared does not depend on who compares it."""
+        """Validate in this process: the comparison is the same as in a step's process."""
         result = open_result(str(self.candidate), str(self.target))
         return validate_result(compared(open_snapshot(self.source), result, self.key_hashes), Loop())
 
@@ -96,7 +96,7 @@ class Result:
         self.edit(changed)
 
     def edit_handle(self, place: Place, change: Callable[[object], object]) -> None:
-        """Changes the handle of a stream; None takes it away."""
+        """Change the handle of a stream; if `change` returns None, the handle is removed."""
 
         def changed_subtask(subtask: Subtask) -> Subtask:
             if subtask.index != place.stream.subtask:
@@ -110,12 +110,12 @@ class Result:
         )
 
     def groups(self, place: Place) -> list[bytes | None]:
-        """The key groups of a keyed stream, None for one that is not there."""
+        """Return the key groups of a keyed stream, None for an absent one."""
         assert isinstance(place.stream, KeyedStream)
         return [None if extent is None else place.read(extent) for extent in place.stream.groups]
 
     def write_groups(self, place: Place, groups: list[bytes | None]) -> None:
-        """Writes a keyed stream anew with other key groups, and its handle to go with them."""
+        """Rewrite a keyed stream with other key groups, and change its handle accordingly."""
         stream = place.stream
         assert isinstance(stream, KeyedStream)
         absent = -1 if stream.framing is Framing.RAW else 0
@@ -134,7 +134,7 @@ class Result:
         return {state.name: list(map(place.read, state.elements)) for state in place.stream.states}
 
     def write_elements(self, place: Place, elements: dict[str, list[bytes]]) -> None:
-        """Writes an operator-state stream anew with other elements; a state that is left out is not there."""
+        """Rewrite an operator-state stream with other elements; states that are not in `elements` are removed."""
         stream = place.stream
         assert isinstance(stream, ElementStream)
         states, position = [], len(stream.header)

@@ -1,4 +1,4 @@
-"""A policy before a server that has none of its own: who uses the wire keeps to it."""
+"""A proxy that enforces a policy in front of a server without one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.wire import CARRIED_OUT, Asked, Deed, wire_to
 
 @contextmanager
 def policed(server: S3Server, refusals: Path) -> Iterator[S3Server]:
-    """The server, as whoever keeps to a policy reaches it; `told` is a file of what is refused."""
+    """Yield the server behind the policy; refused requests are lines in the file `refusals`."""
     policy = BucketPolicy(refusals)
 
     def decide(asked: Asked) -> Deed:

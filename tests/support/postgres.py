@@ -38,7 +38,7 @@ class Postgres:
         self._run("pg_ctl", "start", "-w", "-D", "data", "-l", "log", "-o", options)
 
     def stop(self) -> None:
-        """As when its machine fails: whoever is connected is cut off, and it recovers when it is started again."""
+        """Stop as if its machine failed: connections break, and the next start recovers the data."""
         self._run("pg_ctl", "stop", "-D", "data", "-m", "immediate")
 
     def create(self) -> None:

@@ -73,7 +73,7 @@ class Misreading:
 
 
 class Killed(BaseException):
-    """Nothing of ours may catch it."""
+    """Exception that no code of Rescale may catch."""
 
 
 def kill_at(

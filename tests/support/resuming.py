@@ -1,4 +1,4 @@
-"""Runs that are stopped at one of their storage calls, and what is there afterwards."""
+"""Runs that are stopped at one of their storage calls, and the files that they leave."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KILLED = -signal.SIGKILL
 
 @dataclass(frozen=True)
 class Case:
-    """Where results go, what shape they get besides a parallelism, and of which source."""
+    """A series of runs: the place of results, the shape besides the parallelism, and the source."""
 
     home: str
     work: Path
@@ -56,11 +56,11 @@ class Case:
         return calls[: calls.index(f"put_if_absent {join(target, '_metadata')}") + 1]
 
     def calls(self) -> int:
-        """How many these are."""
+        """Return the number of `writes`."""
         return len(self.writes())
 
     def calls_before_publication(self) -> int:
-        """How many there are until it is said that `_metadata` is about to be put; killed there, nobody has said it."""
+        """Return the number of writes before the mark that `_metadata` is about to be put."""
         return self.calls() - 1
 
 

@@ -153,7 +153,7 @@ class Writer:
 
 @cache
 def _own_library() -> ctypes.CDLL:
-    """Another copy than that of the reader, in a place of its own; each that is loaded stays for ever."""
+    """Load a copy of the library apart from the reader's. Loaded copies stay in memory until the process ends."""
     return load_library()
 
 

@@ -43,7 +43,7 @@ _START_SECONDS = 300
 
 @dataclass(frozen=True)
 class S3Server:
-    """Where the server listens, and what a process must have in its environment to use it."""
+    """Address of the server, and the environment of processes that use it."""
 
     endpoint: str
     refusals: Path | None = None
@@ -72,7 +72,7 @@ class S3Server:
         }
 
     def client(self) -> S3Client:
-        """Somebody else's, who may do all."""
+        """Return a client that may do everything."""
         client: S3Client = boto3.client(
             "s3",
             endpoint_url=self.endpoint,
@@ -91,12 +91,12 @@ class S3Server:
         self.client().create_bucket(Bucket=bucket)
 
     def new_bucket(self, purpose: str) -> str:
-        """The name of a bucket that no other test has."""
+        """Create a bucket for this test alone, and return its name."""
         self.create_bucket(bucket := f"{purpose}-{uuid.uuid4().hex[:12]}")
         return bucket
 
     def declare(self, uri: str) -> None:
-        """A place that a run, or what is tried alone, may write to though no plan names it."""
+        """Allow runs, and parts of them under test, to write to a place that no plan names."""
         request = urllib.request.Request(f"{self.endpoint}{PLACES}", uri.encode(), method="PUT")
         urllib.request.urlopen(request, timeout=_START_SECONDS).close()
 
@@ -118,7 +118,7 @@ def somebodys_store(uri: str) -> Store:
 
 
 def put_files(folder: Path, uri: str) -> str:
-    """Puts all files below a folder there, as somebody else; returns the place."""
+    """Put all files below a folder to `uri`, as another client than a run; return the URI."""
     store = somebodys_store(uri)
     for path in folder.rglob("*"):
         if path.is_file():
@@ -128,7 +128,10 @@ def put_files(folder: Path, uri: str) -> str:
 
 
 def requests_of(look: Callable[[], object]) -> Counter[str]:
-    """The requests of a look that changes nothing, by operation. It is repeated if a busy server had one repeated."""
+    """Return the number of requests that `look`, which changes nothing, makes, by operation.
+
+    The look is repeated if a request was repeated, as happens with a busy server.
+    """
     while True:
         before, repeated = REQUESTS.by_kind, REQUESTS.tried_again
         look()
@@ -138,7 +141,7 @@ def requests_of(look: Callable[[], object]) -> Counter[str]:
 
 @contextmanager
 def closed_port() -> Iterator[int]:
-    """A port of this machine where nobody listens, nor can as long as the block runs."""
+    """Reserve a port of this machine, on which no process can listen until the block ends."""
     with socket.socket() as kept:
         kept.bind(("127.0.0.1", 0))
         yield int(kept.getsockname()[1])
@@ -198,7 +201,7 @@ def strict_s3_server(folder: Path, versions: Path | None = None) -> Iterator[S3S
 
 @contextmanager
 def _running(process: subprocess.Popen[bytes], server: S3Server) -> Iterator[None]:
-    """In the block it answers; with it the process ends."""
+    """Wait until the server answers; end the process with the block."""
     try:
         _wait_until_it_answers(process, server.endpoint)
         yield
@@ -208,7 +211,7 @@ def _running(process: subprocess.Popen[bytes], server: S3Server) -> Iterator[Non
 
 
 def _wait_until_it_answers(process: subprocess.Popen[bytes], endpoint: str) -> None:
-    """Be it with a refusal: who asks is nobody."""
+    """Wait for any answer; a refusal is one, because the request is not signed."""
     deadline = time.monotonic() + _START_SECONDS
     while True:
         assert process.poll() is None, f"the S3 server for {endpoint} ended with exit code {process.returncode}"

@@ -1,4 +1,4 @@
-"""An HTTP server on this machine that gives the answers of a script, for what no S3 server does on demand."""
+"""An HTTP server on this machine that gives the answers of a script, such as no S3 server gives on demand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ SILENCE = Answer(-1)
 
 @dataclass
 class ScriptedServer:
-    """Gives its answers in turn, the last one for ever, and keeps (method, If-Match, If-None-Match) of each request."""
+    """Server that gives its answers in turn, then repeats the last.
+
+    It keeps (method, If-Match, If-None-Match) of each request.
+    """
 
     answers: list[Answer] = field(default_factory=list)
     requests: list[tuple[str, str | None, str | None]] = field(default_factory=list)
@@ -94,7 +97,7 @@ def scripted_server() -> Iterator[ScriptedServer]:
 
     class Server(ThreadingHTTPServer):
         request_queue_size = 64
-        """For all connections at once: who finds no room comes again after one second, after three, and after seven."""
+        """Enough for all connections of a test: others are tried again only after one second, three and seven."""
 
     with Server(("127.0.0.1", 0), Handler) as http:
         script.listener = http

@@ -27,7 +27,7 @@ def gate(*values: object, id: str | None = None) -> ParameterSet:  # noqa: A002
 
 
 def slow_but(quick: Callable[[T], bool], cases: Iterable[T]) -> list[ParameterSet]:
-    """The cases for `parametrize`: those that are not `quick` are slow. Some must be, or nothing always runs."""
+    """The cases for `parametrize`: those that are not `quick` are slow. Fails without a quick case."""
     listed = list(cases)
     assert any(map(quick, listed)), "no quick case"
     return [pytest.param(case) if quick(case) else slow(case) for case in listed]

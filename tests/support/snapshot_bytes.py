@@ -120,4 +120,4 @@ def operator_header(
 
 
 HIDING = snapshot("com.example.Money$Snapshot", 7, keyed_state("hidden"))
-"""Not known either; and it holds what begins as a state does."""
+"""An unknown serializer, too, with bytes in it that look like the beginning of a state."""

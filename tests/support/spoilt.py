@@ -1,4 +1,4 @@
-"""A published result whose directories are made of the source's files, and faults that are planted in them."""
+"""A published result with directories made of the source's files, and faults that tests plant in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots that nobody took: just enough of one for planning to plan."""
+"""Made-up snapshots, with just enough in them to be planned."""
 
 from __future__ import annotations
 

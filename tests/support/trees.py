@@ -1,4 +1,4 @@
-"""Everything below a directory, to see that nobody has touched it."""
+"""The files, directories and links below a directory, to see that none has changed."""
 
 from __future__ import annotations
 

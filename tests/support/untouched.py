@@ -1,7 +1,7 @@
-"""Files that nobody may touch while tests run: Linux tells of each that any process opens for writing.
+"""Files that must not change while tests run: Linux reports each that a process opens for writing (inotify).
 
-Also of one that is put there, taken away, renamed or given other attributes. A look is a read of what is queued: so
-every test can be followed by one.
+It also reports files that are made, removed, renamed or given other attributes. A check only reads the queued reports,
+so it can follow every test.
 """
 
 from __future__ import annotations

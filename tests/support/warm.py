@@ -1,7 +1,7 @@
-"""`rescale` in processes that cost next to nothing to start: forks of one that has imported everything.
+"""`rescale` in processes that start fast: forks of one that has imported everything.
 
-The steps run inside that process, without Spark: what is left is the order of storage calls, which is what the sweeps
-over every single call are about.
+The steps run inside that process, without Spark. The order of storage calls is that of a real run, and the sweeps over
+every single call need no more.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class _Seen:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """Whether a process has, be it that nobody has asked how: the first process of a container may not."""
+    """Return whether a process has ended, also if no parent has read its exit code, as in some containers."""
     try:
         return bool(process.status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -127,6 +127,6 @@ def has_ended(process: psutil.Process) -> bool:
 
 
 def _listened() -> set[str]:
-    """The sockets of this machine that listen: who has which costs much more to find out."""
+    """Return the inodes of listening sockets on this machine; to find their processes takes much longer."""
     lines = [line.split() for name in _SOCKETS for line in name.read_text().splitlines()[1:]]
     return {fields[_INODE] for fields in lines if fields[_STATE] == _LISTENING}

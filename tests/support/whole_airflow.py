@@ -49,7 +49,7 @@ ROLES = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
 _IN_HALF_A_DAY = datetime.now(ZoneInfo("Europe/Berlin")) + timedelta(hours=12)
 
 OPENS = f"0 5 1 {(_IN_HALF_A_DAY.month + 5) % 12 + 1} *"
-"""The schedule of windows: half a year from now, so that only people begin runs of theirs."""
+"""The schedule of windows: half a year from now, so that only people start their runs."""
 
 CLOSES = f"{_IN_HALF_A_DAY:%H:%M}"
 """When windows close: not while a test runs."""
@@ -115,7 +115,7 @@ def platform_with(airflow: AirflowServer, settings: str) -> Iterator[None]:
 
 @contextmanager
 def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
-    """Its platform has no settings, until somebody writes some into their file: `platform_with`.
+    """Start Airflow for the block. Its platform has no settings until a test writes them (`platform_with`).
 
     `options` are more of Airflow's variables.
     """

@@ -28,7 +28,7 @@ _ERROR = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>{}</Code><Message>{
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, as far as anybody decides by it; `path` is with its query, `body` reads what is sent."""
+    """The parts of a request that a decision may depend on; `path` includes the query, `body` reads the body."""
 
     method: str
     path: str
@@ -75,7 +75,7 @@ class Wire:
 
 @contextmanager
 def wire_to(upstream: S3Server) -> Iterator[Wire]:
-    """A wire that spoils nothing until it is told to; it ends with the block."""
+    """Start a proxy that passes everything on until `decide` is replaced; it ends with the block."""
 
     server_port = urlsplit(upstream.endpoint).port
 
@@ -100,7 +100,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was killed, or has waited enough, is nothing to tell of."""
+        """Print nothing about a client that was killed, or that hung up."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -19,7 +19,7 @@ def agree_to_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
     lost = declared_lines(Surgery(dropped=surgery.dropped, dropped_states=surgery.dropped_states))
     if not _agrees(lost, "Lose this state?", output):
         raise RequestError(
-            "the run would lose state, and nobody has agreed to that; nothing was written",
+            "the run would lose state, and that was not confirmed; nothing was written",
             found="; ".join(lost),
             advice="if the state may be lost, add --yes",
         )
@@ -35,7 +35,7 @@ def agree_to_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool)
     sentence = mixed_maxima_sentence(maxima)
     if not _agrees([sentence], "Is no such pair of operators chained?", output):
         raise RequestError(
-            "the run would give operators different max parallelisms, and nobody has agreed to that; nothing was moved",
+            "the run would give operators different max parallelisms, and that was not confirmed; nothing was moved",
             found=sentence,
             advice="give all operators the same one; or, if none of them are chained to each other, add --yes",
         )

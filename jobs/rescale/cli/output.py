@@ -20,7 +20,7 @@ from rescale.text.names import printable_lines
 class Output:
     """Answers in the way that `--output` asks for; progress and remarks go to standard error.
 
-    Whatever names are in it, there is nothing in it that a terminal would obey.
+    Names in them may contain control characters, which are escaped, so that no terminal obeys them.
     """
 
     def __init__(self, form: str) -> None:
@@ -60,11 +60,11 @@ class Output:
             print(f"error: {error}", file=sys.stderr, flush=True)
         except BrokenPipeError:
             raise
-        except OSError:  # there is no room for it: the exit code still says what it was
+        except OSError:  # the disk is full, for instance: the exit code still tells the class of the error
             into_the_void(sys.stderr)
 
     def interrupted(self, how: KeyboardInterrupt, *, resumes: bool) -> int:
-        """The answer to Ctrl-C or SIGTERM, and its exit code; `resumes`: the same command goes on."""
+        """Report Ctrl-C or SIGTERM, and return the exit code; `resumes`: the same command resumes the work."""
         code = exit_code_of(how)
         what = "interrupted; the same command takes it up again" if resumes else "interrupted"
         if self.json:
@@ -77,7 +77,7 @@ class Output:
 
 
 def unwritten(error: OSError) -> StoreError:
-    """Return the error of an answer that cannot be written, and discard what standard output still gets."""
+    """Return the error for an answer that cannot be written, and discard all further output."""
     into_the_void(sys.stdout)
     return StoreError("the answer cannot be written", found=error, advice="make room where it goes, and ask again")
 
@@ -94,5 +94,5 @@ def _as_json(document: object, indent: int | None) -> str:
 
 
 def _escaped(line: str) -> str:
-    """JSON that means the same, without what a terminal would obey: that stands in strings alone."""
+    """Return equivalent JSON without control characters, which occur only in strings."""
     return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in line)

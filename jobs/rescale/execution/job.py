@@ -130,10 +130,10 @@ def end_with_standard_input() -> None:
 
 
 def _await_its_end() -> None:
-    """End the process group at the end of standard input: nobody writes to the pipe, so a read returns only then.
+    """End the process group at the end of standard input. No process writes to the pipe, so a read returns only then.
 
-    A JVM ends with this process by itself, but not while it starts. Its scratch directory, which another process may
-    remove by then, is where it would tell its port; it fails there, and stays.
+    A JVM ends with this process, but not while it starts: then it fails to write its port into its scratch directory,
+    if another process has removed that, and does not end.
     """
     os.read(0, 1)
     leads_a_group = os.getpgrp() == os.getpid()

@@ -1,4 +1,4 @@
-"""Requests from the values of options, whichever surface they come from."""
+"""Requests from the values of options, which come from a command line or a form."""
 
 from __future__ import annotations
 

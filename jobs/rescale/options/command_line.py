@@ -1,4 +1,4 @@
-"""Options on a command line: of commands, and of the steps that `validate` and `diff` start and hand theirs on to."""
+"""Options on a command line: those of commands, and those that `validate` and `diff` pass on to the step they start."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _value(row: Option, given: Any) -> Any:
 
 
 def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
-    """The options of a command once more, for the step that it starts; `RequestError` if they make no sense."""
+    """Return the options of a command as arguments of the step that it starts; `RequestError` if they are not valid."""
     surgery = surgery_of(values_of(arguments, command))
     surgery.kafka.with_renames(surgery.renames)
     return [word for row in options_of(command) for word in _words(row, vars(arguments)[row.attribute])]

@@ -1,4 +1,4 @@
-"""A command line whose options are given once: of two values for one that has a single value, neither is taken."""
+"""A parser of command lines that refuses a second value for an option with a single value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class GivenOnce(argparse.ArgumentParser):
-    """It refuses what argparse takes: the last of two values, and the beginning of an option's name for the option."""
+    """Parser that refuses abbreviated options, and repeated ones, of which argparse takes the last value."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)
@@ -18,7 +18,9 @@ class GivenOnce(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        if action.option_strings and isinstance(action, argparse._StoreAction):  # which others keep all, or are flags
+        if action.option_strings and isinstance(
+            action, argparse._StoreAction
+        ):  # other actions keep all values, or are flags
             if action in self._given:
                 raise argparse.ArgumentError(action, "given more than once, and only one value is taken")
             self._given.add(action)

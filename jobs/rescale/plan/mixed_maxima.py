@@ -26,5 +26,5 @@ def mixed_maxima(changes: Iterable[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def mixed_maxima_sentence(maxima: tuple[int, ...]) -> str:
-    """Return what a run does that gives operators these max parallelisms, and why somebody has to agree to it."""
+    """Return a sentence on the effect of different max parallelisms, and why a run with them must be confirmed."""
     return f"operators get different max parallelisms ({' or '.join(map(str, maxima))}): {WHY}"

@@ -24,7 +24,8 @@ from rescale.plan.work_class import WorkClass
 class OperatorPlan:
     """Plan of an operator: its old and new shape, and its new streams.
 
-    `old_keyed_bytes` are the keyed bytes of each old subtask, to compare evenness. `rekeying` is set if records get new
+    `id_tables` translate the state ids of sources: each has the new id, or `LEFT_OUT`, by old id. `old_keyed_bytes` are
+    the keyed bytes of each old subtask, to compare evenness. `rekeying` is set if records get new
     key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the heap.
     """
 

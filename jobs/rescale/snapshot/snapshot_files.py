@@ -37,7 +37,7 @@ class SnapshotFiles:
         return self.versions[max(extent.file, 0)][0]
 
     def unpinned(self) -> SnapshotFiles:
-        """Return the same files in whatever version they are."""
+        """Return the same files, without their versions."""
         return SnapshotFiles(tuple((uri, None) for uri, _ in self.versions), self.metadata, self.written)
 
     def is_whole(self, extent: Extent) -> bool:

@@ -121,7 +121,7 @@ class Store(Protocol):
     def list(self, directory: str, begin: str = "") -> list[Entry]:
         """Return all files below a directory, sorted; none if there is no directory.
 
-        With `begin`, only the files and directories of which the names begin so are listed. Raises `RequestError` if
+        With `begin`, only files and directories with names that start with it are listed. Raises `RequestError` if
         the directory may not be listed.
         """
 
@@ -141,7 +141,7 @@ class Store(Protocol):
         """
 
     def keep(self, uri: str, source: Span) -> None:
-        """As `copy`, where both names may share the bytes: neither file is ever written to. Errors as `copy`."""
+        """Copy as `copy` does, but both names may share the bytes, because neither file is ever written to."""
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:
         """Write a part that the store copies from another of its files; returns as `put_part`, raises as `copy`."""
@@ -153,7 +153,7 @@ class Store(Protocol):
         """
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
-        """Abort uploads that were begun for a file, or for files below a directory that are ours, and not completed.
+        """Abort unfinished uploads of a file, or of our files below a directory.
 
         Uploads that are in progress stay, if the store can tell.
         """

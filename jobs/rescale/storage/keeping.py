@@ -1,4 +1,4 @@
-"""Copies of files that somebody else will delete, made without their bytes coming by where that can be."""
+"""Copies of files that Flink will delete. If the store can copy them itself, their bytes do not pass this process."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _STATUS, _STARTED = Path("/proc/self/stat"), 19
 """File with Linux's status of this process, and the index of its start time after its name."""
 
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""Errors of a file system without locks (`flock(2)`), in which nobody removes the directories of others."""
+"""Errors of a file system without locks (`flock(2)`), where scratch directories of other processes stay."""
 
 
 class ScratchKind(StrEnum):

@@ -1,7 +1,7 @@
 """Reading twice before reporting a mismatch.
 
 A bit that flips in memory or on a wire is correct in the next read, while damage in a store is the same in every read.
-If the first were reported as the second, sound results would be thrown away.
+If a flipped bit were reported as damage, sound results would be thrown away.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EITHER = "source or the result"
 """Name of a side for a mismatch that only shows when both are compared."""
 
 DOCUMENTS = "documents beside the target"
-"""Name of a side for the documents of a run, which are all that its next step knows."""
+"""Name of a side for the documents of a run: its next step knows nothing else."""
 
 
 def looked_at_again(work: Callable[[], R], side: str | None = None) -> R:

@@ -38,7 +38,7 @@ class BlockRecords:
             raise error.located(path=self._files.uri(self._extent)) from None
 
     def check_all_read(self, accounted: int) -> None:
-        """Nothing to do: the reader reads each key group to its last byte."""
+        """Check nothing, because the reader reads each key group to its last byte."""
 
     def _blocks(self) -> Iterator[tuple[int, Iterator[Chunk]]]:
         for run in group_runs(self._groups):

@@ -131,7 +131,7 @@ class ChangeReader:
 
 
 class ChangeRecords:
-    """The changes that a reader yields, as records that say what becomes of each key."""
+    """Changes from a reader, as records: for each key its new value or its deletion."""
 
     def __init__(self, reader: ChangeReader, max_parallelism: int) -> None:
         self._reader = reader
@@ -142,7 +142,7 @@ class ChangeRecords:
             yield self._records(changes)
 
     def check_all_read(self, accounted: int) -> None:
-        """Nothing to do: RocksDB and the blocks of its files check this themselves."""
+        """Check nothing, because RocksDB checks its own files and their blocks."""
 
     def _records(self, changes: Changes) -> Records:
         """Return a record for each key of some changes: its new value behind `VALUE`, or `DELETION`."""

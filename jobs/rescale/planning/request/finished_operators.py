@@ -3,8 +3,8 @@
 In another shape it is undefined which subtasks have finished, and finished subtasks have no records that could move to
 new key groups or into another format. At another parallelism Flink itself treats all subtasks as unfinished
 (`StateAssignmentOperation`). That is harmless for a source that is assigned its splits, because none are left, but a
-source that starts by itself reads everything again. Only somebody who knows the job can decide that. The operators of
-a chain finish together (`VertexFinishedStateChecker`), so a snapshot holds all operators that must stay.
+source that starts by itself reads everything again. Whether that is acceptable, only the author of the job knows. The
+operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot holds all operators that must stay.
 """
 
 from __future__ import annotations

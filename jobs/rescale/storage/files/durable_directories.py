@@ -13,7 +13,7 @@ from rescale.storage.files import owned
 
 @contextmanager
 def directory_for(folder: Path) -> Iterator[None]:
-    """Make a directory durably for the block; if the block fails with an `OSError`, remove what is empty again."""
+    """Make a directory durably for the block; on an `OSError` in it, remove new directories that are empty."""
     missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
     try:
         make_directory(folder)

@@ -38,7 +38,7 @@ _PATIENCE = 0.01
 _TOKEN = re.compile(r"\.[0-9a-f]{32}")
 """Suffix of the name of a file that is written in parts, until it is complete."""
 
-_BEGIN_WRITE_BACK = 2  # SYNC_FILE_RANGE_WRITE: of what is dirty; nothing is waited for, and nothing promised
+_BEGIN_WRITE_BACK = 2  # SYNC_FILE_RANGE_WRITE: starts to write dirty pages, waits for none, guarantees nothing
 
 
 class LocalStore:
@@ -124,7 +124,9 @@ class LocalStore:
         def fail(error: OSError) -> None:
             if error.filename == directory:
                 _refuse_unlisted(directory, error)
-            elif error.errno != errno.EACCES and not is_absent(error):  # `lost+found` may not be read, and is not ours
+            elif error.errno != errno.EACCES and not is_absent(
+                error
+            ):  # such as `lost+found`, which is not readable and not ours
                 raise error
 
         entries = []

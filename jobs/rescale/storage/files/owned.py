@@ -121,7 +121,7 @@ def link(path: Path, target: Path) -> None:
 
 
 def link_from(source: Path, path: Path) -> None:
-    """A name of ours for a file of somebody else's, which is not touched; `FileExistsError` if the name is taken."""
+    """Give another program's file a second name, ours, and do not touch it; `FileExistsError` if the name is taken."""
     with _folder_of(path) as folder, naming(path):
         os.link(source, path.name, dst_dir_fd=folder)
 

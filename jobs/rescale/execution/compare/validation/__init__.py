@@ -1,1 +1,1 @@
-"""Does a result hold what its source holds?"""
+"""Validation: the comparison of a result with its source."""
