@@ -13,7 +13,7 @@ import msgspec
 from move_and_validate import steps_of_a_run
 from rescale.execution.job import end_with_standard_input, run_part
 from rescale.execution.progress import Progress
-from rescale.execution.tasks.spark_or_in_process import StepTasks, step_tasks
+from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
 from rescale.lasting_process import Order
 from rescale.mailbox import orders_at
 from rescale.runstate.documents import load_plan
@@ -29,7 +29,7 @@ class _Rounds:
     def __init__(self, master: str | None, ending: ExitStack) -> None:
         self._master = master
         self._ending = ending
-        self._tasks: StepTasks | None = None
+        self._tasks: TasksOnDemand | None = None
 
     def carry_out(self, order: Order) -> None:
         plan = load_plan(order.plan)

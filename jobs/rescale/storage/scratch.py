@@ -53,6 +53,7 @@ class ScratchKind(StrEnum):
 
     DATABASE = "rescale-database-"
     SPARK = "rescale-spark-"
+    TASKS = "rescale-tasks-"
     LIBRARY = "rescale-library-"
     EVENT_LOG = "rescale-event-log-"
     RESULT = "rescale-result-"
