@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pytest
 
 from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
 from rescale.execution.tasks.in_process import Loop
 from rescale.execution.tasks.protocol import Weighed
-from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
 from rescale.planning.little_work import LITTLE_BYTES, LITTLE_UNITS
 
 MUCH = [(LITTLE_BYTES + 1, 5)]
