@@ -1,4 +1,4 @@
-"""Move all state, compare it with the source and certify it: the steps of a run, with one Spark at most."""
+"""Move all state, compare it with the source and certify it: the steps of a run, with the same tasks."""
 
 from __future__ import annotations
 

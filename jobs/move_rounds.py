@@ -1,4 +1,4 @@
-"""Move and validate one plan after another, as orders for them come, with one Spark at most."""
+"""Move and validate one plan after another, as orders for them come, with the same tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rescale.text.errors import RescaleError
 
 
 class _Rounds:
-    """The runs of this process; Spark has executors for the first of them, and stays."""
+    """The runs of this process; workers stay, and Spark, which has executors for the first of them."""
 
     def __init__(self, master: str | None, ending: ExitStack) -> None:
         self._master = master
@@ -51,7 +51,9 @@ def main() -> int:
     orders.add_argument("--orders", metavar="FD", type=int, help="the socket that orders come over")
     orders.add_argument("--orders-at", metavar="URI", help="the place where orders are put, for another machine")
     parser.add_argument(
-        "--master", metavar="MASTER", help="Spark's master, such as local[*]; default: what spark-submit says"
+        "--master",
+        metavar="MASTER",
+        help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
     parser.add_argument("--drawn", action="store_true", help="say how far the work is for a program that draws it")
     arguments = parser.parse_args()

@@ -39,11 +39,11 @@ def test_the_target_and_the_worker_are_checked_and_nothing_stays(
 
 
 def test_a_worker_that_cannot_run_steps_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr("rescale.doctor.machine.SPARK_PACKAGES", ("nothing_of_this_name",))
     with pytest.raises(TaskEnded, match="1 check ended with an error") as raised:
         checked(tmp_path / "rescaled")
-    assert "Java" in str(raised.value)
-    assert "install a JDK 17" in str(raised.value)
+    assert "nothing_of_this_name" in str(raised.value)
+    assert "flink-rescale[spark]" in str(raised.value)
 
 
 def test_a_worker_is_not_checked_where_steps_run_in_pods(
