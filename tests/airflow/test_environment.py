@@ -12,7 +12,6 @@ from rescale.airflow.savepoint_tasks import check
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.runstate.claim import claim
 from support.filled_forms import filled
-from support.needs import need
 from support.pipeline import plan_rescale
 from support.snapshots import directory
 
@@ -28,7 +27,6 @@ def checked(target: Path) -> dict[str, Any]:
 def test_the_target_and_the_worker_are_checked_and_nothing_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    need("java", "the worker is checked for it")
     caplog.set_level("INFO")
     summary = checked(tmp_path / "rescaled")
     assert list(tmp_path.iterdir()) == []
@@ -64,7 +62,6 @@ def test_a_target_that_cannot_be_written_to_fails_the_check(tmp_path: Path) -> N
 
 
 def test_advice_names_what_airflow_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    need("java", "the worker is checked for it")
     caplog.set_level("INFO")
     claim(plan_rescale(SOURCE, str(tmp_path / "rescaled"), ["2"]))
     assert checked(tmp_path / "rescaled")["warning"] >= 1

@@ -8,7 +8,6 @@ import pytest
 
 from rescale.cli.main import main
 from support.commands import Captured, answer
-from support.needs import need
 from support.readme import fields
 from support.snapshots import directory
 
@@ -16,7 +15,6 @@ SOURCE = directory("2-clicks")
 
 
 def test_a_healthy_environment(capsys: Captured, tmp_path: Path) -> None:
-    need("java", "it is one of the checks")
     places = ["--source", SOURCE, "--target", str(tmp_path / "target")]
     code, document = answer(capsys, "doctor", *places)
     assert (code, document["healthy"]) == (0, True)

@@ -1,4 +1,4 @@
-"""What the driver of Spark makes of failures, and what it does itself, side by side."""
+"""Failures as the driver of Spark raises them, and its own work side by side."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_what_cannot_be_sent_back_is_a_fault_of_ours(tasks: ProcessTasks) -> Non
 
 
 def test_an_interrupted_stage_leaves_no_worker_in_the_middle(tasks: ProcessTasks, tmp_path: Path) -> None:
-    """What it had begun writes nothing any more when the next stage runs."""
+    """It writes nothing any more when the next stage runs."""
     alive = tmp_path / "alive"
 
     class Interrupting(Progress):

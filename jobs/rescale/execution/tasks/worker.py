@@ -1,4 +1,4 @@
-"""What a worker does: it works through tasks that come over a connection, until the other side is closed.
+"""The work of a worker: tasks that come over a connection, until the other side is closed.
 
 It is sent the work of a stage, then the tasks of this stage, one at a time. It answers each with the bytes done so far,
 about every fifth of a second, and with the result or an error at the end.

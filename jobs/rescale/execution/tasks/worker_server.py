@@ -48,7 +48,7 @@ _LOADED = (
     "rescale.flink.keys.machine",
     "rescale.flink.keys.murmur",
 )
-"""What most workers use: the steps, and the loops that the steps load when they need them."""
+"""Modules that most workers use: the steps, and the loops that the steps load when they need them."""
 
 
 class WorkerServer:
