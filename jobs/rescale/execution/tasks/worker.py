@@ -40,10 +40,10 @@ class Report(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A task that has ended: the rest of the bytes done, its result or its error, and its counts."""
+    """A task that has ended: the rest of the bytes done, its pickled result or its error, and its counts."""
 
     done: int
-    result: Any
+    packed: bytes
     error: RescaleError | None
     counted: Counted
 
@@ -63,10 +63,9 @@ def serve(connection: Connection) -> None:
 def _ended(work: CarriedWork[Body], packed: bytes, connection: Connection) -> Ended:
     before, reports = METER.read(), _Reports(connection)
     try:
-        result = work.unpacked()(pickle.loads(packed), reports.add)
-        pickle.dumps(result)  # here, where a failure is the task's
+        result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))
     except Exception as error:
-        return Ended(0, None, unexpected(error), METER.own_since(before))
+        return Ended(0, b"", unexpected(error), METER.own_since(before))
     return Ended(reports.due, result, None, METER.own_since(before))
 
 

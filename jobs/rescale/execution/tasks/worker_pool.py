@@ -181,10 +181,10 @@ class _Stage:
         self._is_last = is_last
 
     def succeeded(self, number: int, ended: Ended, done: int) -> None:
-        self.results[number] = ended.result
+        self.results[number] = pickle.loads(ended.packed)
         self.done += done
         METER.add(ended.counted.plus(Counted(lost_tasks=self.attempts[number] - 1)))
-        if self._is_last(ended.result):
+        if self._is_last(self.results[number]):
             self.due.clear()
 
     def failed(self, number: int, error: RescaleError) -> None:
