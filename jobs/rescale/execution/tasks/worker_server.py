@@ -6,7 +6,8 @@ socket, even after SIGKILL.
 
     request:  kind:u8 number:i64   FORK: number of the worker, with the descriptor of its connection
                                    WAIT: process id of a worker that ends
-    answer:   number:i64           process id, or exit code (negative for a signal)
+    answer:   number:i64           FORK: process id, or the negative number of the error with which fork(2) failed
+                                   WAIT: exit code, negative for a signal
 """
 
 from __future__ import annotations
@@ -79,12 +80,17 @@ class WorkerServer:
             theirs.close()
 
     def fork(self, number: int) -> tuple[int, Connection]:
-        """Return the process id of a new worker, and the connection to it; `OSError` if the server is gone."""
+        """Return the process id of a new worker, and the connection to it.
+
+        `OSError` if the system has no room for another process, or if the server is gone.
+        """
         ours, theirs = Pipe()
         try:
             with theirs:
                 socket.send_fds(self._control, [_REQUEST.pack(_FORK, number)], [theirs.fileno()])
-                return self._answer(), ours
+                if (pid := self._answer()) < 0:
+                    raise OSError(-pid, os.strerror(-pid))
+                return pid, ours
         except BaseException:
             ours.close()
             raise
@@ -121,7 +127,10 @@ def main(control: socket.socket) -> None:
         kind, number = _REQUEST.unpack(request)
         if kind == _FORK:
             (descriptor,) = descriptors
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError as error:
+                pid = -(error.errno or 1)
             if pid == 0:
                 _work(number, descriptor, control)
             os.close(descriptor)
