@@ -1,1 +1,1 @@
-"""The plan executed, and its result checked, in a plain loop, in worker processes or in Spark. Only the mains in `jobs/` import this."""
+"""The plan executed, and its result checked: in this process, in workers or in Spark. Only the mains import this."""

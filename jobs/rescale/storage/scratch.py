@@ -74,7 +74,7 @@ def temporary_directory() -> str:
 
 
 def scratch_directory() -> str:
-    """Return the first directory for rows of shuffles (`SPARK_LOCAL_DIRS`); without one, the system's directory for temporary files."""
+    """Return the first of `SPARK_LOCAL_DIRS`; without one, the system's directory for temporary files."""
     return scratch_directories()[0]
 
 
