@@ -3,9 +3,9 @@
     python benchmarks/growth.py [--gigabytes 0.1 1 10] [--cores 2] [--part 0.25] [--only sizes cores hot record states
                                 small] [--directory DIR]
 
-Each case has its own savepoint, which gets another max parallelism, and its own Spark. The start of Spark is not
-counted, and a small state is moved first, so that compilation and the start of workers are not counted either. Peak
-memory is that of the JVM, and what the driver and the largest Python worker report, since workers may have ended.
+Each case has its own savepoint, which gets another max parallelism, and its own workers. A small state is moved first,
+so that compilation and the start of workers are not counted. Peak memory is what the driver and the largest worker
+report, since workers may have ended.
 
     sizes       the same savepoint in several sizes: seconds a GB, also relative to the first size
     cores       one core against all, at the middle size; processes are pinned to these cores
@@ -33,10 +33,10 @@ from typing import Any
 from tabulate import tabulate
 
 from big_savepoint import write_savepoint
-from processes import Cost, cost, peak_memory
+from processes import Cost, cost
 from rescale.execution.meter import METER
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.spark.spark_tasks import SparkTasks, spark_tasks
+from rescale.execution.tasks.processes import ProcessTasks, process_tasks
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.runstate.claim import claim
@@ -112,7 +112,7 @@ def cases(gigabytes: list[float], cores: int, part: float) -> Iterator[Case]:
 
 
 def a_process() -> ProcessPoolExecutor:
-    """Return a pool with a new process: a JVM stays in the process that started it, on the cores of that time."""
+    """Return a pool with a new process, whose workers have the cores that it has at their start."""
     return ProcessPoolExecutor(1, get_context("spawn"))
 
 
@@ -123,15 +123,14 @@ def measured(case: Case, home: Path) -> Measured:
     before = METER.read()
     size = sum(path.stat().st_size for path in (home / "source").iterdir())
     os.sched_setaffinity(0, sorted(ALL_CORES)[: case.cores])
-    with spark_tasks("benchmark", f"local[{case.cores}]") as tasks:
+    with process_tasks(case.cores) as tasks:
         moved(home, "warm", case.maximum, 2, tasks)
         spent = moved(home, "source", case.maximum, case.parallelism, tasks)
-        java = peak_memory()["java"]
     usage = {"driver": METER.own_since(before), "worker": METER.workers_since(before)}
-    return Measured(size, spent, {"java": java, **{who: usage[who].worst_memory / 1e6 for who in usage}})
+    return Measured(size, spent, {who: usage[who].worst_memory / 1e6 for who in usage})
 
 
-def moved(home: Path, source: str, maximum: int, parallelism: int, tasks: SparkTasks) -> Cost:
+def moved(home: Path, source: str, maximum: int, parallelism: int, tasks: ProcessTasks) -> Cost:
     target = home / "target"
     plan = prepare(
         make_request(str(home / source), str(target), [str(parallelism)], max_parallelism=[str(maximum)])

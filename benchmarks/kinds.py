@@ -3,8 +3,8 @@
     python benchmarks/kinds.py [--gigabytes 1] [--value-size 1000] [--states 1]
 
 The first case keeps the max parallelism, so key groups stay and nothing is shuffled; the second goes from 128 to 1000.
-The scan visits all rows with RocksDB's own iterators, in one process. CPU is user and system time of driver, JVM and
-workers in the second of two rounds; the session's start is not counted.
+The scan visits all rows with RocksDB's own iterators, in one process. CPU is user and system time of all processes in
+the second of two rounds; their start is not counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from big_databases import write_databases
 from big_savepoint import write_savepoint
 from processes import Cost, cost, megabytes_in, peak_memory
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.spark.spark_tasks import spark_tasks
+from rescale.execution.tasks.processes import process_tasks
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Format
@@ -108,7 +108,7 @@ def measure(source: Path) -> tuple[dict[str, Cost], dict[str, float]]:
     """Return the cost of each step and of its limits, and the peaks of memory in MB."""
     home = source.parent
     costs: dict[str, Cost] = {}
-    with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
+    with process_tasks(PROCESSES) as tasks:
         for turn in range(2):
             costs["plain copy"] = cost(partial(shutil.copytree, source, home / "copy"))
             shutil.rmtree(home / "copy")

@@ -1,10 +1,10 @@
 """Costs of thousands of subtasks: CPU by step, and the peak of memory so far.
 
     python benchmarks/many_subtasks.py [--subtasks 10000] [--new-subtasks 8000] [--max-parallelism 32768]
-                                       [--new-max-parallelism M] [--spark | --s3] [--directory DIR]
+                                       [--new-max-parallelism M] [--processes | --s3] [--directory DIR]
 
 Key groups are small, so the costs are those of each subtask, file and key group, not of bytes. Steps run in one
-process, in a loop; with `--spark` they run in Spark, and CPU includes JVM and workers. With `--s3` the snapshot lies on
+process, in a loop; with `--processes` they run in workers, whose CPU counts, too. With `--s3` the snapshot lies on
 an S3 server in another process and is only inspected and planned: CPU is that of this process, and requests are
 counted.
 """
@@ -29,8 +29,8 @@ from processes import cpu_seconds, peak_memory
 from rescale.demo.s3_server import s3_server
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.processes import process_tasks
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.tasks.spark.spark_tasks import spark_tasks
 from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request, make_request
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--new-max-parallelism", type=int, help="default: it stays")
     parser.add_argument("--elements", type=int, default=4, help="of a list state, for each subtask")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--spark", action="store_true")
+    where.add_argument("--processes", action="store_true")
     where.add_argument("--s3", action="store_true")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
@@ -86,13 +86,9 @@ def main() -> None:
         if arguments.s3:
             look(steps, request)
         else:
-            tasks = (
-                ending.enter_context(spark_tasks("benchmark", f"local[{PROCESSES}]"))
-                if arguments.spark
-                else Loop(PROCESSES)
-            )
+            tasks = ending.enter_context(process_tasks(PROCESSES)) if arguments.processes else Loop(PROCESSES)
             run(steps, request, tasks)
-        peaks = peak_memory() if arguments.spark else {}
+        peaks = peak_memory() if arguments.processes else {}
         steps.show(f"{arguments.subtasks} → {arguments.new_subtasks} subtasks", peaks)
 
 

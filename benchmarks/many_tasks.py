@@ -1,10 +1,10 @@
-"""Costs of many tiny tasks through `SparkTasks`, beside as many empty tasks of plain Spark, in one session.
+"""Costs of many tiny tasks in workers and in Spark, beside as many empty tasks of plain Spark.
 
     python benchmarks/many_tasks.py [--tasks 20000] [--carried 4] [--rounds 1]
 
 Our tasks unpack a unit and the work with its content (some MB, like a plan of thousands of subtasks), count what they
-did, and report progress. Both ways take turns in every round, and their medians count. The first tasks of the session,
-which start workers, do not count. CPU is that of driver, JVM and workers.
+did, and report progress. The ways take turns in every round, and their medians count. The first tasks, which start
+workers, do not count. CPU is that of driver, JVM and workers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from tabulate import tabulate
 
 from processes import Cost, cost, medians, peak_memory
-from rescale.execution.progress import Progress
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.processes import process_tasks
+from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tasks.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.planning.task_sizes import SLICE_BYTES
 
@@ -40,13 +42,17 @@ def main() -> None:
     parser.add_argument("--carried", type=float, default=4, help="MB that go along with the work")
     parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
-    ours: list[Cost] = []
     empty: list[Cost] = []
-    with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
-        through_ours(tasks, 100, 0)
+    ours: dict[str, list[Cost]] = {"ours in Spark": [], "ours in workers": []}
+    carried = int(arguments.carried * 1e6)
+    with spark_tasks("benchmark", f"local[{PROCESSES}]") as spark, process_tasks(PROCESSES) as processes:
+        ways: dict[str, Tasks] = dict(zip(ours, (spark, processes), strict=True))
+        for tasks in ways.values():
+            through_ours(tasks, 100, 0)
         for _ in range(arguments.rounds):
-            empty.append(cost(lambda: through_sparks(tasks, arguments.tasks)))
-            ours.append(cost(lambda: through_ours(tasks, arguments.tasks, int(arguments.carried * 1e6))))
+            empty.append(cost(lambda: through_sparks(spark, arguments.tasks)))
+            for way, tasks in ways.items():
+                ours[way].append(cost(lambda tasks=tasks: through_ours(tasks, arguments.tasks, carried)))
         peaks = peak_memory()
     rows = [
         (
@@ -55,13 +61,13 @@ def main() -> None:
             f"{1e3 * median_cost.cpu / arguments.tasks:.2f} ms",
             f"{median_cost.seconds:.1f} s",
         )
-        for what, costs in (("empty tasks of Spark's", empty), ("ours", ours))
+        for what, costs in {"empty tasks of Spark's": empty, **ours}.items()
         for median_cost in [medians(costs)]
     ]
     print(tabulate(rows, headers=(f"{arguments.tasks} tasks", "a second", "CPU each", "time")))
-    for name in ("seconds", "cpu"):
-        ratio = getattr(medians(ours), name) / getattr(medians(empty), name)
-        print(f"ours ÷ empty, {name}: {ratio:.2f}")
+    for way, costs in ours.items():
+        for name in ("seconds", "cpu"):
+            print(f"{way} ÷ empty, {name}: {getattr(medians(costs), name) / getattr(medians(empty), name):.2f}")
     print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
 
 
@@ -72,9 +78,9 @@ def through_sparks(tasks: SparkTasks, number: int) -> None:
     assert sum(tasks.context.parallelize(range(number), number).mapPartitions(nothing).collect()) == sum(range(number))
 
 
-def through_ours(tasks: SparkTasks, number: int, carried: int) -> None:
+def through_ours(tasks: Tasks, number: int, carried: int) -> None:
     units = [(SLICE_BYTES, i) for i in range(number)]  # large enough for a task each
-    progress = Progress("tasks", number * SLICE_BYTES)
+    progress = Progress("tasks", number * SLICE_BYTES, ByteAction.READ)
     assert sum(tasks.run(Carrying(os.urandom(carried)), units, progress)) == sum(range(number))
 
 

@@ -1,11 +1,11 @@
 """Another max parallelism for a canonical savepoint: MB of source per CPU-second, beside the limits of the machine.
 
     python benchmarks/rehash.py [--gigabytes 1] [--value-size 1000] [--keys long] [--states 1] [--max-parallelism 1000]
-                                [--format rocksdb]
+                                [--format rocksdb] [--spark]
 
 The limits are a plain copy of the files, and one pass of their bytes through Spark's shuffle in opaque blocks. CPU is
-user and system time of driver, JVM and workers in the second of two rounds; the session's start is not counted. Peak
-memory is that of the largest Python worker and of the JVM.
+user and system time of all processes in the second of two rounds; their start is not counted. Peak memory is that of
+the largest Python process, and of the JVM. With `--spark` the steps run in Spark, too, on this machine.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tabulate import tabulate
 from big_savepoint import write_savepoint
 from processes import Cost, cost, megabytes_in, peak_memory
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.execution.tasks.processes import process_tasks
+from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tasks.spark.spark_tasks import spark_tasks
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
@@ -41,6 +43,7 @@ def main() -> None:
     parser.add_argument("--states", type=int, default=1, help="how many states share the keys")
     parser.add_argument("--max-parallelism", type=int, default=1000, help="the new one; the old one is 128")
     parser.add_argument("--format", choices=list(Format), default=Format.CANONICAL, type=Format, help="of the result")
+    parser.add_argument("--spark", action="store_true", help="have Spark do the work, instead of processes")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
@@ -49,11 +52,11 @@ def main() -> None:
         write_savepoint(
             home / "source", size, value_size=arguments.value_size, keys=arguments.keys, states=arguments.states
         )
-        report(home / "source", str(arguments.max_parallelism), arguments.format)
+        report(home / "source", str(arguments.max_parallelism), arguments.format, with_spark=arguments.spark)
 
 
-def report(source: Path, maximum: str, result: Format) -> None:
-    costs, peaks = measure(source, maximum, result)
+def report(source: Path, maximum: str, result: Format, *, with_spark: bool) -> None:
+    costs, peaks = measure(source, maximum, result, with_spark=with_spark)
     megabytes = megabytes_in(source)
     rows = [
         (what, f"{megabytes / spent.cpu:.0f}", f"{megabytes / spent.seconds:.0f}", f"{spent.seconds:.1f} s")
@@ -64,11 +67,14 @@ def report(source: Path, maximum: str, result: Format) -> None:
     print("peak resident MB:", ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(peaks.items())))
 
 
-def measure(source: Path, maximum: str, result: Format) -> tuple[dict[str, Cost], dict[str, float]]:
+def measure(
+    source: Path, maximum: str, result: Format, *, with_spark: bool = False
+) -> tuple[dict[str, Cost], dict[str, float]]:
     """Return the cost of each step and of its limits, and the peaks of memory in MB."""
     home = source.parent
     costs: dict[str, Cost] = {}
-    with spark_tasks("benchmark", f"local[{PROCESSES}]") as tasks:
+    with spark_tasks("benchmark", f"local[{PROCESSES}]") as spark, process_tasks(PROCESSES) as processes:
+        tasks: Tasks = spark if with_spark else processes
         for turn in range(2):
             target = home / f"target-{turn}"
             request = make_request(
@@ -77,7 +83,7 @@ def measure(source: Path, maximum: str, result: Format) -> tuple[dict[str, Cost]
             plan = prepare(request).plan
             claim(plan)
             costs["plain copy"] = cost(lambda: shutil.copytree(source, home / "copy"))
-            costs["opaque blocks through Spark's shuffle"] = cost(lambda: shuffle_opaque(tasks.context, source))
+            costs["opaque blocks through Spark's shuffle"] = cost(lambda: shuffle_opaque(spark.context, source))
             costs["reshuffle"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
             redistribute_operator_state(plan, tasks)
             costs["validate"] = cost(lambda plan=plan: validate_coverage(plan, tasks))

@@ -25,7 +25,7 @@ from processes import Cost, cost, medians
 from rescale.execution.meter import METER
 from rescale.execution.sources.byte_digests import digest
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.spark_or_in_process import step_tasks
+from rescale.execution.tasks.choice import step_tasks
 from rescale.planning.planner import make_plan
 from rescale.planning.request.request import make_request
 from rescale.runstate.claim import claim

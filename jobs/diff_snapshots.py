@@ -6,7 +6,7 @@ import sys
 
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.job import job_parser, run_job
-from rescale.execution.tasks.spark_or_in_process import step_tasks
+from rescale.execution.tasks.choice import step_tasks
 from rescale.options.asked import surgery_of
 from rescale.options.command_line import add_options, values_of
 from rescale.planning.request.surgery import resolve_surgery

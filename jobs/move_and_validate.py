@@ -1,4 +1,4 @@
-"""Move all state, compare it with the source and certify it: the steps of a run, with one Spark at most."""
+"""Move all state, compare it with the source and certify it: the steps of a run, with the same tasks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import partial
 from rescale.execution.job import add_plan, add_proof, job_parser, proof_of, run_job, run_part
 from rescale.execution.step_results import StepResult
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
+from rescale.execution.tasks.choice import step_tasks
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.tasks.spark_or_in_process import step_tasks
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.documents import load_plan

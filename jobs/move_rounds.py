@@ -1,4 +1,4 @@
-"""Move and validate one plan after another, as orders for them come, with one Spark at most."""
+"""Move and validate one plan after another, as orders for them come, with the same tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from move_and_validate import steps_of_a_run
 from rescale.execution.job import end_with_standard_input, run_part
 from rescale.execution.progress import Progress
-from rescale.execution.tasks.spark_or_in_process import StepTasks, step_tasks
+from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
 from rescale.lasting_process import Order
 from rescale.mailbox import orders_at
 from rescale.runstate.documents import load_plan
@@ -24,12 +24,12 @@ from rescale.text.errors import RescaleError
 
 
 class _Rounds:
-    """The runs of this process; Spark has executors for the first of them, and stays."""
+    """The runs of this process; workers stay, and Spark, which has executors for the first of them."""
 
     def __init__(self, master: str | None, ending: ExitStack) -> None:
         self._master = master
         self._ending = ending
-        self._tasks: StepTasks | None = None
+        self._tasks: TasksOnDemand | None = None
 
     def carry_out(self, order: Order) -> None:
         plan = load_plan(order.plan)
@@ -51,7 +51,9 @@ def main() -> int:
     orders.add_argument("--orders", metavar="FD", type=int, help="the socket that orders come over")
     orders.add_argument("--orders-at", metavar="URI", help="the place where orders are put, for another machine")
     parser.add_argument(
-        "--master", metavar="MASTER", help="Spark's master, such as local[*]; default: what spark-submit says"
+        "--master",
+        metavar="MASTER",
+        help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
     parser.add_argument("--drawn", action="store_true", help="say how far the work is for a program that draws it")
     arguments = parser.parse_args()

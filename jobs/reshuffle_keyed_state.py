@@ -7,7 +7,7 @@ import sys
 from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.step_results import MovedStreams
 from rescale.execution.steps import reshuffle_keyed_state
-from rescale.execution.tasks.spark_or_in_process import step_tasks
+from rescale.execution.tasks.choice import step_tasks
 from rescale.flink.slot import KEYED_SLOTS
 from rescale.runstate.documents import load_plan
 from rescale.storage.locations import normalise

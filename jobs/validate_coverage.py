@@ -6,7 +6,7 @@ import sys
 
 from rescale.execution.job import add_plan, job_parser, proof_of, run_job
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.spark_or_in_process import step_tasks
+from rescale.execution.tasks.choice import step_tasks
 from rescale.options.asked import surgery_of
 from rescale.options.command_line import add_options, values_of
 from rescale.runstate.certificate import Certificate

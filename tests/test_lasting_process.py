@@ -1,4 +1,4 @@
-"""The process that carries out one run after another: Spark starts once, an error ends its run alone."""
+"""The process that carries out one run after another: workers start once, an error ends its run alone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from rescale.runstate.publication import publish
 from rescale.runstate.step import Step
 from rescale.text.errors import SnapshotError, StoreError
 from support import snapshots
+from support.airflow_server import wait_for
 from support.faults import Faults
 from support.pipeline import plan_rescale
+from support.watching import Watch
 
 SOURCE = snapshots.directory("2-clicks")
 
@@ -34,19 +36,25 @@ def order_of(plan: Plan, result: Path) -> Order:
 
 
 @pytest.mark.slow
-def test_spark_stays_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_stay_for_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = tmp_path / "hook"
     hook.mkdir()
     for name, value in Faults(str(tmp_path / "calls")).environment(hook).items():  # no work is little
         monkeypatch.setenv(name, value)
-    said: list[str] = []
-    with LastingProcess("local[2]", said.append, drawn=False) as process:
-        for number in range(2):
-            plan = claimed(tmp_path / f"target-{number}")
-            process.carry_out(order_of(plan, tmp_path / f"result-{number}"))
-            publish(plan)
-            validate_published(SOURCE, plan.target, Loop())
-    assert sum("Spark starts" in line for line in said) == 1, said
+    seen = []
+    with Watch() as watch, monkeypatch.context() as patched:
+        for name, value in watch.environment.items():
+            patched.setenv(name, value)
+        with LastingProcess("local[2]", [].append, drawn=False) as process:
+            for number in range(2):
+                plan = claimed(tmp_path / f"target-{number}")
+                process.carry_out(order_of(plan, tmp_path / f"result-{number}"))
+                publish(plan)
+                validate_published(SOURCE, plan.target, Loop())
+                seen.append({pid for pid, line in watch.running_lines().items() if "worker_server" in line})
+        wait_for(lambda: not watch.processes(), "all to end", 60)
+    assert seen[0] == seen[1]
+    assert len(seen[0]) == 3, "two workers and their server"
 
 
 def test_a_run_that_fails_does_not_end_the_process(tmp_path: Path) -> None:

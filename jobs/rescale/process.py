@@ -53,7 +53,7 @@ def run_step(
     progress. Both are called in a thread. `environment` is that of the process; None for this process's own.
 
     Raises the error of the step, or `StoreError` if it ended without a result. If this process is interrupted, it ends
-    the step's processes, Spark's among them.
+    the step's processes, its workers or Spark's among them.
     """
     refuse_without_spark()
     refuse_other_result(result_uri)

@@ -12,7 +12,6 @@ from rescale.airflow.savepoint_tasks import check
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.runstate.claim import claim
 from support.filled_forms import filled
-from support.needs import need
 from support.pipeline import plan_rescale
 from support.snapshots import directory
 
@@ -28,7 +27,6 @@ def checked(target: Path) -> dict[str, Any]:
 def test_the_target_and_the_worker_are_checked_and_nothing_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    need("java", "the worker is checked for it")
     caplog.set_level("INFO")
     summary = checked(tmp_path / "rescaled")
     assert list(tmp_path.iterdir()) == []
@@ -39,11 +37,11 @@ def test_the_target_and_the_worker_are_checked_and_nothing_stays(
 
 
 def test_a_worker_that_cannot_run_steps_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr("rescale.doctor.machine.SPARK_PACKAGES", ("nothing_of_this_name",))
     with pytest.raises(TaskEnded, match="1 check ended with an error") as raised:
         checked(tmp_path / "rescaled")
-    assert "Java" in str(raised.value)
-    assert "install a JDK 17" in str(raised.value)
+    assert "nothing_of_this_name" in str(raised.value)
+    assert "flink-rescale[spark]" in str(raised.value)
 
 
 def test_a_worker_is_not_checked_where_steps_run_in_pods(
@@ -64,7 +62,6 @@ def test_a_target_that_cannot_be_written_to_fails_the_check(tmp_path: Path) -> N
 
 
 def test_advice_names_what_airflow_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    need("java", "the worker is checked for it")
     caplog.set_level("INFO")
     claim(plan_rescale(SOURCE, str(tmp_path / "rescaled"), ["2"]))
     assert checked(tmp_path / "rescaled")["warning"] >= 1

@@ -18,7 +18,6 @@ from rescale.planning.request.surgery_request import parse_surgery
 from rescale.runstate.step import Step
 from rescale.snapshot.reading.opening import open_snapshot
 from support.diffing import diff
-from support.needs import need
 from support.readme import fields
 from support.snapshots import directory
 
@@ -115,7 +114,6 @@ def test_what_cannot_be_compared_has_another_code(capsys: Captured, b: str, code
 
 
 def test_the_step_is_a_process() -> None:
-    need("java", "Spark runs on a JVM")
     arguments = ["diff", A, OTHER, "--master", "local[2]", "--output", "json"]
     done = subprocess.run([sys.executable, "-m", "rescale.cli.main", *arguments], stdout=subprocess.PIPE, check=False)
     assert done.returncode == 4

@@ -8,7 +8,6 @@ import pytest
 
 from rescale.cli.main import main
 from support.commands import Captured, answer
-from support.needs import need
 from support.readme import fields
 from support.snapshots import directory
 
@@ -16,7 +15,6 @@ SOURCE = directory("2-clicks")
 
 
 def test_a_healthy_environment(capsys: Captured, tmp_path: Path) -> None:
-    need("java", "it is one of the checks")
     places = ["--source", SOURCE, "--target", str(tmp_path / "target")]
     code, document = answer(capsys, "doctor", *places)
     assert (code, document["healthy"]) == (0, True)
@@ -28,16 +26,14 @@ def test_a_healthy_environment(capsys: Captured, tmp_path: Path) -> None:
     assert lines[-1].startswith(f"{len(document['checks'])} checks: 0 errors, ")
 
 
-def test_an_error_is_the_exit_code_and_says_what_to_do(
-    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+def test_an_error_is_the_exit_code_and_says_what_to_do(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.doctor.machine.SPARK_PACKAGES", ("nothing_of_this_name",))
     code, document = answer(capsys, "doctor")
     assert (code, document["healthy"]) == (2, False)
     assert main(["doctor"]) == 2
     text = capsys.readouterr().out
-    assert "error    Java: " in text
-    assert "what to do: install a JDK 17" in text
+    assert "error    nothing_of_this_name: " in text
+    assert 'what to do: pip install "flink-rescale[spark]"' in text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A run that is proven by files, in processes and with Spark, and what may come after it."""
+"""A run that is proven by files, in processes, and what may come after it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 
 from support.edited import relocated
-from support.needs import need
 
 pytestmark = pytest.mark.slow
 
 
 def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:
     """Exit code, document, and what was said beside it."""
-    need("java", "Spark runs on a JVM")
     command = [sys.executable, "-m", "rescale.cli.main", *map(str, arguments), "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, json.loads(done.stdout), done.stderr

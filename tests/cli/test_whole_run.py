@@ -1,4 +1,4 @@
-"""`rescale run` as a process: one more for all of its steps, with one Spark, or none where there is little to do."""
+"""`rescale run` as a process: one more for all of its steps, and workers where there is more than a little to do."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from big_savepoint import write_savepoint
 from rescale.planning.little_work import LITTLE_BYTES
 from rescale.runstate.step import STEPS_OF_A_RUN
 from support.airflow_server import wait_for
-from support.needs import need
 from support.slow import gate, slow
 from support.snapshots import directory
 from support.watching import Watch
@@ -32,8 +29,7 @@ WITHOUT_JAVA = {**{name: value for name, value in os.environ.items() if name != 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A savepoint that is worth a Spark."""
-    need("java", "Spark runs on a JVM")
+    """A savepoint that is worth workers."""
     source = tmp_path_factory.mktemp("large") / "savepoint"
     write_savepoint(source, LITTLE_BYTES + (LITTLE_BYTES >> 3), value_size=10_000)
     yield source
@@ -45,14 +41,9 @@ def command(source: str | Path, target: Path, *shape: str) -> list[str]:
     return [sys.executable, "-m", "rescale.cli.main", *arguments, *shape]
 
 
-def sparks(watch: Watch) -> set[int]:
-    """The JVMs of Spark that run now. A fork of one of them, which has yet to become another program, is none."""
-    forks, jvms = set(), {pid for pid, line in watch.running_lines().items() if "--add-modules" in line}
-    for pid in jvms:
-        with suppress(psutil.Error):
-            if psutil.Process(pid).ppid() in jvms:
-                forks.add(pid)
-    return jvms - forks
+def workers(watch: Watch) -> set[int]:
+    """The workers that run now, and their server."""
+    return {pid for pid, line in watch.running_lines().items() if "worker_server" in line}
 
 
 def seconds_of_steps(target: Path) -> dict[str, float]:
@@ -62,12 +53,11 @@ def seconds_of_steps(target: Path) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("shape", [("--parallelism", "3"), ("--max-parallelism", "1000")])
-def test_little_to_do_needs_no_spark(shape: tuple[str, ...], tmp_path: Path) -> None:
+def test_little_to_do_needs_no_java(shape: tuple[str, ...], tmp_path: Path) -> None:
     target = tmp_path / "target"
     done = subprocess.run(command(SMALL, target, *shape), env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not json.loads(done.stdout)["already_published"]
-    assert "Spark starts" not in done.stderr
     assert list(seconds_of_steps(target)) == list(STEPS_OF_A_RUN)
 
 
@@ -128,15 +118,15 @@ def test_sigterm_ends_it_as_ctrl_c_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [gate(signal.SIGINT), slow(signal.SIGKILL)])
-def test_one_spark_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
+def test_the_same_workers_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     command_line = command(large, target, "--max-parallelism", "1000")
     with Watch() as watch:
-        environment = {**os.environ, **watch.environment}
+        environment = {**WITHOUT_JAVA, **watch.environment}
         stopped = subprocess.Popen(
             command_line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        wait_for(lambda: any("SparkSubmit" in line for line in watch.running_lines().values()), "Spark to start")
+        wait_for(lambda: workers(watch), "workers to start")
         stopped.send_signal(number)
         _, said = stopped.communicate()
         assert stopped.returncode == (130 if number == signal.SIGINT else -number)
@@ -144,12 +134,11 @@ def test_one_spark_for_all_steps_and_none_when_it_is_stopped(number: int, large:
         wait_for(lambda: not watch.processes(), "all to end", 120)
     seen = set()
     with Watch() as watch, (tmp_path / "said").open("w") as says:
-        again = subprocess.Popen(command_line, env={**os.environ, **watch.environment}, stdout=says, stderr=says)
+        again = subprocess.Popen(command_line, env={**WITHOUT_JAVA, **watch.environment}, stdout=says, stderr=says)
         while again.poll() is None:
-            seen |= sparks(watch)
+            seen |= workers(watch)
             time.sleep(0.1)
     said = (tmp_path / "said").read_text()
     assert again.returncode == 0, said
-    assert said.count("rescale: Spark starts") == 1
-    assert len(seen) == 1
+    assert len(seen) == 3, "two workers and their server"
     assert all(seconds > 0 for seconds in seconds_of_steps(target).values())

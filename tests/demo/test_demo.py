@@ -66,7 +66,6 @@ class Running:
 @pytest.fixture
 def started() -> Iterator[Callable[..., Running]]:
     """Starts `rescale demo`, whose temporary files go to a folder of its own (short: sockets lie there)."""
-    need("java", "Spark runs on a JVM")
     with tempfile.TemporaryDirectory(prefix="demo-") as temporary, Watch() as watch:
 
         def start(*arguments: str, **environment: str) -> Running:

@@ -109,13 +109,13 @@ def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scr
     stages = [
         (Kind.KILL, fetched_segment(source), behind_the_plan, 1),
         (Kind.KILL, "certificate.json", 1, 1),
-        (Kind.KILL_GROUP, fetched_segment(source), behind_the_plan, 0),
+        (Kind.KILL_WORKER, fetched_segment(source), behind_the_plan, 0),
     ]
     for i, (kind, where, at, code) in enumerate(stages):
         assert real_run(command, Faults(str(tmp_path / f"log-{i}"), kind, at, where), tmp_path) == code
         assert is_there(target) == (code == 0)
         if i == 0:
-            assert list(scratch.glob("*/blockmgr-*/*database*"))
+            assert list(scratch.glob("rescale-tasks-*/*database*"))
     assert_right(target, str(source))
     assert list(scratch.iterdir()) == []
 

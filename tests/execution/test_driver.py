@@ -19,9 +19,9 @@ from rescale.execution.progress import Progress
 from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.rekeying.totals import Receipt, packed
+from rescale.execution.tasks.carried_work import CarriedWork
 from rescale.execution.tasks.protocol import Weighed
-from rescale.execution.tasks.spark.carried_work import CarriedWork
-from rescale.execution.tasks.spark.dispatch import slices_of
+from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers import files
 from rescale.execution.writers.canonical import canonical_writer
 from rescale.execution.writers.canonical.range_parts import WrittenParts

@@ -14,7 +14,7 @@ from rescale.rocksdb.sst.table_blocks import BlockHandle
 from rescale.runstate.claim import claim
 from rescale.text.errors import SnapshotError
 from support.edited import edit_files, relocated
-from support.pipeline import plan_rescale, shared_spark
+from support.pipeline import plan_rescale, shared_processes
 from support.snapshots import directory
 from support.sst_files import with_index
 
@@ -32,14 +32,14 @@ library.Library.call = lambda self, name, *rest: crash() if name == "iter_seek" 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [{"format": "canonical"}, {"max_parallelism": ["40"]}], ids=["in order", "sorted"])
-def test_a_forged_file_in_a_task_of_sparks(shape: dict[str, object], tmp_path: Path) -> None:
-    """A database that crashes RocksDB, but not the worker of Spark that reads it."""
+def test_a_forged_file_in_a_task_of_a_worker(shape: dict[str, object], tmp_path: Path) -> None:
+    """A database that crashes RocksDB, but not the worker that reads it."""
     source = relocated("2-rocksdb-native", tmp_path / "source")
     (path, *_) = edit_files(source, "000020.sst", lambda data: with_index(data, BlockHandle(0, (1 << 63) - 1)))
     plan = plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
     claim(plan)
     with pytest.raises(SnapshotError, match="outside its file") as caught:
-        reshuffle_keyed_state(plan, shared_spark())
+        reshuffle_keyed_state(plan, shared_processes())
     assert (caught.value.path, caught.value.operator) == (str(path), "clicks-per-user")
     assert not list(tmp_path.glob("target/*"))
 

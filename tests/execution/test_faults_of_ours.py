@@ -25,7 +25,7 @@ from rescale.runstate.step import Step
 from rescale.snapshot.places import StreamPlace
 from rescale.text.errors import InternalError, RescaleError
 from support import snapshots
-from support.pipeline import plan_rescale, shared_spark
+from support.pipeline import plan_rescale, shared_processes
 
 NOWHERE = 99
 
@@ -102,10 +102,10 @@ def test_a_fault_of_the_driver_is_in_the_document_of_its_process(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_fault_before_the_shuffle_is_final_when_spark_has_given_up(tmp_path: Path) -> None:
+def test_a_fault_before_the_shuffle_is_final(tmp_path: Path) -> None:
     plan = reading_nowhere(planned(tmp_path / "target", max_parallelism=["1000"]))
     claim(plan)
-    error = the_fault(lambda: reshuffle_keyed_state(plan, shared_spark()))
+    error = the_fault(lambda: reshuffle_keyed_state(plan, shared_processes()))
     assert "map_task" in (error.traceback or "")
 
 

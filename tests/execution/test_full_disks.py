@@ -15,7 +15,6 @@ from big_savepoint import write_savepoint
 from support import snapshots, warm
 from support.disks import MIB, Disk, Share, disk_of, share_of_a_disk
 from support.faults import Faults
-from support.needs import need
 from support.resuming import Case, assert_right, assert_right_or_not_there, is_there
 from support.slow import slow
 
@@ -129,8 +128,7 @@ def test_a_source_is_read_where_nothing_can_be_written(disk: Disk, tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_full_scratch_disk_ends_a_run_and_room_on_it_the_next_one_publishes(disk: Disk, tmp_path: Path) -> None:
-    """Spark's rows go through it, in the middle of a reshuffle."""
-    need("java", "Spark runs on a JVM")
+    """Rows go through it, in the middle of a reshuffle."""
     source, target = tmp_path / "savepoint", str(tmp_path / "target")
     write_savepoint(source, 40_000_000, value_size=10_000)
     faults = Faults(str(tmp_path / "log"), writes_only=True)

@@ -1,4 +1,4 @@
-"""The driver of Spark dies in a step, or the JVM beneath it does, as the largest process where memory ends.
+"""The driver of a step dies, or the JVM beneath it does, as the largest process where memory ends.
 
 The step's process ends with an error that is worth another try, or with none; what it started ends with it; and the
 same step again does the rest. So do the tasks of Airflow, each of which starts one step, and the command line, which
@@ -43,7 +43,6 @@ BEFORE = {
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    need("java", "Spark runs on a JVM")
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     planned = plan_rescale(SOURCE, str(tmp_path / "target"), max_parallelism=["1000"])
     claim(planned)
@@ -67,7 +66,10 @@ def test_a_step_that_loses_its_driver_is_worth_another_try(
         earlier(plan, Loop())
     fault, hook = Faults(str(tmp_path / "log"), kind, 1, where), tmp_path / "hook"
     hook.mkdir()
-    arguments = ["--plan", places_of(plan).plan, "--master", "local[2]"]
+    if kind is Kind.KILL_JVM:
+        need("java", "Spark runs on a JVM")
+    master = "local-cluster[2,1,1024]" if kind is Kind.KILL_JVM else "local[2]"
+    arguments = ["--plan", places_of(plan).plan, "--master", master]
     with Watch() as watch:
         environment = {**os.environ, **fault.environment(hook), **watch.environment}
         with pytest.raises(StoreError) as caught:

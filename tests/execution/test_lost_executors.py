@@ -1,4 +1,4 @@
-"""Executors that die under their tasks, one in each stage of a run: Spark has others do the work again."""
+"""Executors and workers that die under their tasks, one in each stage of a run: others do the work again."""
 
 from __future__ import annotations
 
@@ -18,17 +18,20 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.gate
-def test_a_run_that_loses_an_executor_in_each_stage_publishes(tmp_path: Path) -> None:
-    need("java", "Spark runs on a JVM")
+@pytest.mark.parametrize(
+    ("master", "kind"), [("local-cluster[2,1,1024]", Kind.KILL_EXECUTOR), ("local[2]", Kind.KILL_WORKER)]
+)
+def test_a_run_that_loses_one_in_each_stage_publishes(master: str, kind: Kind, tmp_path: Path) -> None:
+    if kind is Kind.KILL_EXECUTOR:
+        need("java", "Spark runs on a JVM")
     source, target = snapshots.directory("2-clicks"), str(tmp_path / "target")
     stages = {"sorting": f"read {source}/", "writing": f"{target}/", "validating": f"read {target}/"}
     lost = [
-        Faults(str(tmp_path / stage), Kind.KILL_EXECUTOR, 1, where, writes_only=stage == "writing")
-        for stage, where in stages.items()
+        Faults(str(tmp_path / stage), kind, 1, where, writes_only=stage == "writing") for stage, where in stages.items()
     ]
     hook = tmp_path / "hook"
     hook.mkdir()
-    arguments = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", "local-cluster[2,1,1024]"]
+    arguments = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", master]
     done = subprocess.run(
         [sys.executable, "-c", _UNINLINED, *arguments],
         env={**os.environ, **lost[0].environment(hook, *lost[1:]), "SPARK_LOCAL_DIRS": str(tmp_path)},
@@ -39,6 +42,7 @@ def test_a_run_that_loses_an_executor_in_each_stage_publishes(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert [any(fault.where in line for line in fault.calls()) for fault in lost] == [True] * len(lost), "all were lost"
     assert_right(target, source)
+    assert not list(tmp_path.glob("rescale-tasks-*"))
 
 
 _UNINLINED = """

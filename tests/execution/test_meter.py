@@ -1,4 +1,4 @@
-"""Measures of a step, in this process and in Spark's workers."""
+"""Measures of a step, in this process and in workers."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from rescale.storage.s3.s3_client import own_client
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
 from support.needs import skip_in_any_case
-from support.pipeline import plan_rescale, shared_spark
+from support.pipeline import plan_rescale, shared_processes, shared_spark
 from support.s3 import S3Server
+from support.slow import slow
 from support.snapshots import directory
 
 MUCH = 200_000_000
 """Bytes: far more than comes and goes beside them."""
 
 
-@pytest.mark.parametrize("tasks", [Loop, pytest.param(shared_spark, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tasks", [Loop, shared_processes, slow(shared_spark)])
 def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callable[[], Tasks], tmp_path: Path) -> None:
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), max_parallelism=["1000"])
     claim(plan)
@@ -53,7 +54,7 @@ def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callab
     assert metrics["retries"] == {"requests": 0, "tasks": 0}
     assert metrics["worst_memory_bytes"]["driver"] > 1_000_000
     workers = metrics["worst_memory_bytes"]["workers"]
-    assert workers > 1_000_000 if tasks is shared_spark else workers == 0
+    assert workers == 0 if tasks is Loop else workers > 1_000_000
     run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     again = json.loads(result.read_text())["metrics"]
     assert (again["stages"], again["records"]) == ([], 0), "what an earlier try did is not done again"
@@ -92,11 +93,11 @@ def test_a_task_has_no_memory_of_an_earlier_one_of_its_worker() -> None:
     assert counted[1].worst_memory < counted[0].worst_memory - MUCH // 2
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("can_forget")
-def test_nor_has_a_step_of_spark(tmp_path: Path) -> None:
-    """Its session, and so its workers, are those of the step before."""
-    tasks, figures = shared_spark(), []
+@pytest.mark.parametrize("make_tasks", [shared_processes, slow(shared_spark)])
+def test_nor_has_a_step_in_workers(make_tasks: Callable[[], Tasks], tmp_path: Path) -> None:
+    """They are those of the step before."""
+    tasks, figures = make_tasks(), []
     for size in (MUCH, 1):
         result = tmp_path / f"{size}.json"
         units = [(1, size)] * tasks.cores

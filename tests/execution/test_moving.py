@@ -19,7 +19,7 @@ from rescale.storage.store import open_store
 from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
-from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_spark
+from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_processes
 from support.results import files_of, remove, take_back
 from support.s3 import S3Server, put_files, somebodys_store
 from support.slow import slow
@@ -87,11 +87,11 @@ def test_a_large_stream_is_moved_in_parts(home: str, source: str, calls: Callabl
 
 
 def test_the_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
-    """Spark with two workers, and one loop; three times, the last one after part of the result was lost."""
+    """Two workers, and one loop; three times, the last one after part of the result was lost."""
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute(plan)
     first = files_of(plan)
-    validate_published(source, plan.target, shared_spark())
+    validate_published(source, plan.target, shared_processes())
     remove(plan)
     execute_without_spark(plan)
     assert files_of(plan) == first

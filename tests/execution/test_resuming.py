@@ -246,7 +246,7 @@ def short_path() -> Iterator[Path]:
     ("where", "code"),
     [
         slow("handles-keyed.json", 1),  # the driver of the reshuffle
-        slow("copy", 0),  # a Python worker, alone: Spark tries its task again
+        slow("copy", 0),  # a worker, alone: its task is done again
         slow("handles-operator.json", 1),
         slow("certificate.json", 1),
         slow("_metadata", KILLED),
@@ -255,10 +255,10 @@ def short_path() -> Iterator[Path]:
 def test_a_real_process_killed_in_each_step_is_resumed(
     where: str, code: int, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark's scratch files on this machine are gone, too, when the run has ended."""
+    """The scratch files of its workers are gone, too, when the run has ended."""
     target, scratch = str(tmp_path / "target"), short_path
     monkeypatch.setenv("TMPDIR", str(scratch))
-    kind = Kind.KILL_GROUP if where == "copy" else Kind.KILL
+    kind = Kind.KILL_WORKER if where == "copy" else Kind.KILL
     first, again = (
         Faults(str(tmp_path / "log"), kind, 1, where, True),
         Faults(str(tmp_path / "again"), writes_only=True),
@@ -267,7 +267,7 @@ def test_a_real_process_killed_in_each_step_is_resumed(
     assert real_run(arguments, first, tmp_path) == code
     assert is_there(target) == (code == 0)
     if code == 1:
-        assert any(scratch.rglob("blockmgr-*")), "a driver that is killed leaves that"
+        assert any(scratch.glob("rescale-tasks-*")), "a driver that is killed leaves that"
     (others := scratch / "blockmgr-of-another").mkdir()
     assert real_run(arguments, again, tmp_path) == 0
     assert_right(target)

@@ -8,7 +8,7 @@ import pytest
 
 from rescale.execution.rekeying.read_units import read_units
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
-from rescale.execution.tasks.spark.dispatch import slices_of
+from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.insight.cluster import Cluster, cluster_of, cluster_of_environment
 from rescale.insight.cluster_estimate import STARTS_LIMIT, Need, estimate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.insight.durations import PROCESS_SECONDS, SPARK_SECONDS, durations, restore_seconds
+from rescale.insight.durations import PROCESS_SECONDS, WORKERS_SECONDS, durations, restore_seconds
 from rescale.insight.flink_restore import flink_restore
 from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
@@ -13,8 +13,8 @@ from rescale.planning.request.request import make_request
 from support.synthetic import database, header_of, keyed_stream, operator, snapshot
 
 GB = 1_000_000_000
-PROCESSES, SPARKS = 3 * PROCESS_SECONDS, 2 * SPARK_SECONDS
-"""Seconds for processes and Spark in a run without operator state."""
+PROCESSES, WORKERS = 3 * PROCESS_SECONDS, 2 * WORKERS_SECONDS
+"""Seconds for processes and their workers in a run without operator state."""
 HEADER = header_of("sum")
 
 
@@ -32,12 +32,12 @@ def test_a_gigabyte_takes_what_the_benchmarks_measured(
     maximum: tuple[str, ...], moving: float, comparing: float
 ) -> None:
     """Seconds on two cores, by `benchmarks/relocate.py` and `benchmarks/rehash.py`."""
-    start = PROCESSES + (SPARKS if maximum else 0)
+    start = PROCESSES + (WORKERS if maximum else 0)
     seconds = durations(one_gigabyte("/target", *maximum), None).run - start
     assert (moving + comparing) / 2 < seconds < (moving + comparing) * 2
 
 
-def test_what_is_little_to_do_waits_for_no_spark() -> None:
+def test_what_is_little_to_do_waits_for_no_workers() -> None:
     groups = dict.fromkeys(range(128), 1000)
     stream = keyed_stream(0, groups, Framing.CANONICAL, HEADER, first=0, last=127)
     plan = make_plan(snapshot(operator("small", 1, keyed=(stream,))), make_request("/source", "/target", ["2"]))

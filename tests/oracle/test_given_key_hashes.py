@@ -92,4 +92,5 @@ def test_a_function_of_the_users_own(flink: Flink, tmp_path: Path, module: str) 
 
 
 def _rescale_with(function: str, source: str, target: Path) -> None:
-    rescale_snapshot(source, str(target), max_parallelism=["1000"], key_hash=[f"by {SECRET}={function}"])
+    hashed_by = [f"by {SECRET}={function}"]
+    rescale_snapshot(source, str(target), max_parallelism=["1000"], key_hash=hashed_by, tasks=shared_spark())

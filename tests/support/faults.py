@@ -2,7 +2,7 @@
 
 Calls are counted over all processes in one log, a line each, so that "the k-th call" means the same everywhere. A
 process that finds `VARIABLE` in its environment when Python starts has the twin (see `environment`), and no work is so
-little to it that Spark is not needed; nothing in the product knows of it.
+little to it that it needs no workers; nothing in the product knows of it.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Kind(StrEnum):
     KILL = "kill"
     """Kill the whole session: a driver with its JVM and its workers."""
 
-    KILL_GROUP = "kill group"
-    """Kill the process group: a Python worker with the daemon that forked it."""
+    KILL_WORKER = "kill worker"
+    """Kill a worker of a driver on this machine; calls of the driver do not count."""
 
     KILL_EXECUTOR = "kill executor"
     """Kill an executor of a cluster with its workers; calls of the driver do not count."""
@@ -118,19 +118,19 @@ class Faults:
         """Make a call, or do what the fault does in its place."""
         if self.kind is Kind.KILL_EXECUTOR and _executor() is None:
             return call()
+        if self.kind is Kind.KILL_WORKER and not _is_worker():
+            return call()
         if self.kind is Kind.KILL_JVM and _jvm() is None:
             return call()
         if (self.writes_only and verb not in WRITES) or not self._is_due(f"{verb} {subject}"):
             return call()
         if self.kind is Kind.KILL:
             _kill_session()
-        if self.kind is Kind.KILL_GROUP:
-            os.killpg(0, signal.SIGKILL)
         if self.kind is Kind.KILL_EXECUTOR:
             os.kill(_executor() or 0, signal.SIGKILL)
         if self.kind is Kind.KILL_JVM:
             os.kill(_jvm() or 0, signal.SIGKILL)
-        if self.kind is Kind.KILL_DRIVER:
+        if self.kind in (Kind.KILL_DRIVER, Kind.KILL_WORKER):
             os.kill(os.getpid(), signal.SIGKILL)
         if self.kind is Kind.LOST_ANSWER:
             call()
@@ -229,6 +229,11 @@ def _executor() -> int | None:
             return process
         process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
     return None
+
+
+def _is_worker() -> bool:
+    """Whether this process was forked by the server of workers, whose command line it has."""
+    return b"worker_server" in Path("/proc/self/cmdline").read_bytes()
 
 
 def _jvm() -> int | None:

@@ -1,16 +1,16 @@
-"""The pipeline in one process with one shared Spark session: what many cases go through, fast."""
+"""The pipeline in one process with shared workers, or a shared Spark session: what many cases go through, fast."""
 
 from __future__ import annotations
 
 import atexit
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from random import Random
 from typing import Any
 
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.processes import ProcessTasks, process_tasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tasks.spark.spark_tasks import SparkTasks, spark_tasks
 from rescale.plan.plan import Plan
@@ -26,6 +26,15 @@ from support.needs import need
 
 
 @cache
+def shared_processes() -> ProcessTasks:
+    """The tasks of two workers for the whole test run."""
+    session = process_tasks(2)
+    tasks = session.__enter__()
+    atexit.register(session.__exit__, None, None, None)
+    return tasks
+
+
+@cache
 def shared_spark() -> SparkTasks:
     """The tasks of one session for the whole test run."""
     need("java", "Spark runs on a JVM")
@@ -33,11 +42,6 @@ def shared_spark() -> SparkTasks:
     tasks = session.__enter__()
     atexit.register(session.__exit__, None, None, None)
     return tasks
-
-
-def spark_with_its_own_shuffle() -> SparkTasks:
-    """The same session, with rows that go the way that they go on a cluster."""
-    return replace(shared_spark(), on_one_disk=False)
 
 
 def plan_rescale(
@@ -67,10 +71,10 @@ def plan_rescale(
     return prepare(request).plan
 
 
-def execute(plan: Plan) -> Published:
-    """Everything after the plan."""
-    move(plan)
-    validate_coverage(plan, shared_spark())
+def execute(plan: Plan, tasks: Tasks | None = None) -> Published:
+    """Everything after the plan, in shared workers, unless other tasks are given."""
+    move(plan, tasks)
+    validate_coverage(plan, tasks or shared_processes())
     return publish(plan)
 
 
@@ -82,10 +86,10 @@ def execute_without_spark(plan: Plan, *, cores: int = 2, order: Random | None = 
 
 
 def move(plan: Plan, tasks: Tasks | None = None) -> None:
-    """Claim and both moving steps: what `validate` finds. They share the session, unless another one is given."""
+    """Claim and both moving steps: what `validate` finds; in shared workers, unless other tasks are given."""
     claim(plan)
     for step in (reshuffle_keyed_state, redistribute_operator_state):
-        step(plan, tasks or shared_spark())
+        step(plan, tasks or shared_processes())
 
 
 def rescale_snapshot(
@@ -96,9 +100,10 @@ def rescale_snapshot(
     allow_prefixes: Sequence[str] = (),
     max_parallelism: Sequence[str] = (),
     key_hash: Sequence[str] = (),
+    tasks: Tasks | None = None,
 ) -> None:
     """From a source to a published target."""
-    execute(plan_rescale(source, target, parallelism, allow_prefixes, max_parallelism, key_hash))
+    execute(plan_rescale(source, target, parallelism, allow_prefixes, max_parallelism, key_hash), tasks)
 
 
 def plan_continued(

@@ -18,7 +18,6 @@ from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome
 from rescale.demo.ui import components
 from support import airflow_policies
 from support.airflow_server import AirflowServer
-from support.needs import need
 from support.s3 import S3Server
 from support.watching import Watch
 
@@ -119,7 +118,6 @@ def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
 
     `options` are more of Airflow's variables.
     """
-    need("java", "Spark runs on a JVM")
     secret = f"planted-{secrets.token_hex(16)}"
     connection = {
         "conn_type": "aws",

@@ -26,13 +26,17 @@ def process_of(run: Run, task_id: str) -> psutil.Process:
     return psutil.Process(run.wait_for_task(task_id, "running")["pid"])
 
 
-def wait_for_spark(task: psutil.Process) -> None:
-    """Until the task's step has its JVM: it is in the middle of its work then."""
-    wait_for(lambda: any("java" in child.name() for child in task.children(recursive=True)), "Spark to be there")
+def wait_for_workers(task: psutil.Process) -> None:
+    """Until the task's step has its workers: it is in the middle of its work then."""
+
+    def are_there() -> bool:
+        return any("worker_server" in " ".join(child.cmdline()) for child in task.children(recursive=True))
+
+    wait_for(are_there, "workers to be there")
 
 
 def wait_for_step(task: psutil.Process, step: Step) -> None:
-    """Until the step has a process, which Spark need not have been started for."""
+    """Until the step has a process, which need not have workers."""
     wait_for(lambda: any(step in child.cmdline() for child in task.children()), f"the process of {step}", period=0.05)
 
 
@@ -53,7 +57,7 @@ def without_supervisor(airflow: AirflowServer, tmp_path_factory: pytest.TempPath
     write_savepoint(source, 300_000_000)
     run = airflow.trigger(**request(str(source), str(target), parallelism=3, max_parallelism=1000))
     task = process_of(run, "reshuffle_keyed_state")
-    wait_for_spark(task)
+    wait_for_workers(task)
     for process in (task.parent(), task):
         assert process
         process.kill()
@@ -73,7 +77,7 @@ def test_a_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServe
     written = state_files(target)
     os.kill(reshuffling.pid, signal.SIGKILL)
     validating = process_of(run, "validate")
-    wait_for_spark(validating)
+    wait_for_workers(validating)
     os.kill(validating.pid, signal.SIGKILL)
     assert run.end() == "success", run.states()
     tasks = run.tasks()

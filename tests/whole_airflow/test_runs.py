@@ -270,14 +270,16 @@ def test_trouble_with_the_store_is_tried_again(airflow: AirflowServer) -> None:
 @pytest.mark.slow
 def test_a_run_that_is_cancelled_leaves_no_process(airflow: AirflowServer, tmp_path: Path) -> None:
     def steps() -> list[int]:
-        return [pid for pid, line in airflow.watch.running_lines().items() if "--plan" in line or "pyspark" in line]
+        return [
+            pid for pid, line in airflow.watch.running_lines().items() if "--plan" in line or "worker_server" in line
+        ]
 
     source, target = tmp_path / "savepoint", tmp_path / "rescaled"
     write_savepoint(source, 300_000_000)
     run = airflow.trigger(**request(str(source), str(target), parallelism=2, max_parallelism=1000))
-    wait_for(lambda: len(steps()) > 2, "Spark to be there")
+    wait_for(lambda: len(steps()) > 2, "workers to be there")
     run.cancel()
-    wait_for(lambda: not steps(), "Spark to be gone")
+    wait_for(lambda: not steps(), "all to be gone")
     assert run.end() == "failed"
     assert run.task("reshuffle_keyed_state")["state"] == "failed"
     time.sleep(1)

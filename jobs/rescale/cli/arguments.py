@@ -73,14 +73,14 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def add_master(parser: argparse.ArgumentParser) -> None:
-    """Add `--master`, the Spark master."""
+    """Add `--master`: processes of this machine, or a Spark master."""
     parser.add_argument(
         "--master",
         metavar="MASTER",
         type=_master,
         default="local[*]",
-        help="where Spark runs: local[N] on N cores of this machine, local[*] on all of them, or a cluster: "
-        "k8s://https://HOST:PORT, yarn, spark://HOST:PORT (default: %(default)s)",
+        help="where the work is done: local[N] in N processes of this machine, local[*] in one for each core, or a "
+        "Spark cluster, which needs Java here: k8s://https://HOST:PORT, yarn, spark://HOST:PORT (default: %(default)s)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of this machine: Java, the Python packages of Spark, and scratch space."""
+"""Checks of this machine: the packages that move state, scratch space, and Java, which only Spark needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rescale.text.units import human_bytes
 OLDEST_JAVA = 17
 """Oldest release of Java that Spark 4 runs on."""
 
-SPARK_PACKAGES = ("pyspark", "numba")
+SPARK_PACKAGES = ("cloudpickle", "numba", "pyspark")
 """Packages of the extra `spark`."""
 
 LITTLE_SCRATCH = 10_000_000_000
@@ -28,17 +28,17 @@ _JAVA_SECONDS = 30
 _RELEASE = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 """The release in the answer of `java -version`: "17.0.11", and "1.8.0_402" for Java 8."""
 
-_NO_JAVA = "steps that move or compare more than a little state start Spark, which runs on Java"
+_NO_JAVA = "a Spark cluster (--master) cannot be used from here; runs on this machine need no Java"
 _SET_JAVA = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headless), or let JAVA_HOME name one"
 
 
 def check_java(checks: CheckList) -> None:
-    """Ask the Java that Spark would start for its version."""
+    """Ask the Java that Spark would start for its version; only runs on a cluster need it, so there are no errors."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     subject, tried = "Java", f"{program} -version" + (" (of JAVA_HOME)" if home else "")
     if shutil.which(program) is None:
-        checks.fail(subject, tried, "there is no such program", _NO_JAVA, _SET_JAVA)
+        checks.warn(subject, tried, "there is no such program", _NO_JAVA, _SET_JAVA)
         return
     with checks.failing(subject, tried, _NO_JAVA):
         try:
@@ -46,17 +46,19 @@ def check_java(checks: CheckList) -> None:
                 [program, "-version"], capture_output=True, text=True, errors="replace", timeout=_JAVA_SECONDS
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            checks.fail(subject, tried, str(error), _NO_JAVA, _SET_JAVA)
+            checks.warn(subject, tried, str(error), _NO_JAVA, _SET_JAVA)
             return
         shown = f"{answer.stderr}{answer.stdout}".strip()
         release = _RELEASE.search(shown)
         if release is None:
             result = f"exit code {answer.returncode}: {shown[:200] or 'no output'}"
-            checks.fail(subject, tried, result, _NO_JAVA, _SET_JAVA)
+            checks.warn(subject, tried, result, _NO_JAVA, _SET_JAVA)
         elif int(release[1]) < OLDEST_JAVA:
-            checks.fail(subject, tried, f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _SET_JAVA)
+            checks.warn(subject, tried, f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _SET_JAVA)
         else:
-            checks.ok(subject, tried, f"Java {release[1]}{release[2]}", "Spark runs on it")
+            checks.ok(
+                subject, tried, f"Java {release[1]}{release[2]}", "Spark runs on it, where --master names a cluster"
+            )
 
 
 def check_spark_packages(checks: CheckList) -> None:

@@ -1,1 +1,1 @@
-"""The plan executed, and its result checked, in Spark or a plain loop. Only the mains in `jobs/` import this."""
+"""The plan executed, and its result checked: in this process, in workers or in Spark. Only the mains import this."""

@@ -38,7 +38,9 @@ def job_parser(description: str | None) -> argparse.ArgumentParser:
     parser = GivenOnce(description=description)
     parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
     parser.add_argument(
-        "--master", metavar="MASTER", help="Spark's master, such as local[*]; default: what spark-submit says"
+        "--master",
+        metavar="MASTER",
+        help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
     parser.add_argument(
         "--attached", action="store_true", help="end when standard input ends: with the process that started this one"

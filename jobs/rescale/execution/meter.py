@@ -1,7 +1,7 @@
 """Counters of a step's work: records, stages, requests to the store, memory.
 
-The store counts requests; records and stages are counted here. Counts of Spark's workers return with their tasks and
-are added to the driver's; those of a lost task are lost.
+The store counts requests; records and stages are counted here. Counts of workers return with their tasks and are
+added to the driver's; those of a lost task are lost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rescale.storage.s3.s3_requests import REQUESTS
 class Counted:
     """Records that were read one by one, requests to S3 by kind, and repeated requests (`tried_again`).
 
-    `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of Spark's tasks.
+    `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of tasks.
     `worst_memory` is the peak memory of the largest process, in bytes.
     """
 
@@ -116,7 +116,7 @@ class Meter:
             )
 
     def workers_since(self, before: Reading) -> Counted:
-        """Return the sum of the counts of all Spark workers since a reading."""
+        """Return the sum of the counts of all workers since a reading."""
         with self._lock:
             return reduce(Counted.plus, self._workers[before.workers :], Counted())
 

@@ -22,10 +22,10 @@ from rescale.storage.locations import is_s3
 MB = 1_000_000
 
 CORES = 2
-"""Cores of the machine where Spark runs; the time to move and to compare is divided by them."""
+"""Cores of the machine that does the work; the time to move and to compare is divided by them."""
 
-PROCESS_SECONDS, SPARK_SECONDS = 0.5, 4.0
-"""Seconds until the process of a step starts its work, and until its Spark does. Spark starts only if there is more
+PROCESS_SECONDS, WORKERS_SECONDS = 0.5, 0.7
+"""Seconds until the process of a step starts its work, and until its workers do. Workers start only if there is more
 than a little work, and more than copying files on this machine. `rescale run` pays both once for all of its steps."""
 
 
@@ -128,7 +128,7 @@ def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
         ("redistribute", elements, dealt, 0),
         ("validate", compared, plan.bytes_moved, rekeyed + dealt),
     ):
-        start = PROCESS_SECONDS + (SPARK_SECONDS if (size if places else by_python) > LITTLE_BYTES else 0)
+        start = PROCESS_SECONDS + (WORKERS_SECONDS if (size if places else by_python) > LITTLE_BYTES else 0)
         yield StepSeconds(step, start + (work + over_there * size) / CORES)
 
 

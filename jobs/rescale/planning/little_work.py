@@ -1,6 +1,13 @@
-"""The limit below which Spark is not started, and no time is estimated: starting Spark and its workers takes 5 to 10 s.
+"""The limit below which one process does the work, and no time is estimated.
 
-The start takes as many seconds of CPU time.
+Starting workers takes 0.7 s and as much CPU time, starting Spark and its workers 5 to 10 s. Measured by whole runs that
+rehash rows of 100 bytes, one process against two workers on two busy cores, in seconds (CPU seconds):
+
+    32 MiB    2.3 (2.1)   2.3 (2.4)
+    128 MiB   2.7 (2.6)   2.7 (2.8)
+    256 MiB   3.6 (3.3)   3.7 (3.8)
+
+More cores help only workers.
 """
 
 from __future__ import annotations
@@ -8,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LITTLE_BYTES = 128 * 1024 * 1024
-"""Bytes that one core hashes, moves and compares in about the time that Spark takes to start: two to three seconds, or
-three times as long if they are compressed."""
+"""Bytes that one process reads, hashes, moves and compares in about a second, or three if they are compressed. With
+more, workers are faster as soon as they have two idle cores."""
 
 LITTLE_UNITS = 256
 """Units of work that one process does in that time. A unit may be a file, which in S3 takes a tenth of a second."""
 
 
 def is_little(units: Sequence[tuple[int, object]]) -> bool:
-    """Tell whether Spark is not worth its start for `units`: (size in bytes, unit) each."""
+    """Tell whether workers, or Spark, are not worth their start for `units`: (size in bytes, unit) each."""
     return len(units) <= LITTLE_UNITS and sum(size for size, _ in units) <= LITTLE_BYTES

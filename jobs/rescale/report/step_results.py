@@ -22,7 +22,7 @@ class StageMetrics(msgspec.Struct, frozen=True):
 
 
 class Retries(msgspec.Struct, frozen=True):
-    """Requests to the store that were repeated, and failed attempts of Spark's tasks."""
+    """Requests to the store that were repeated, and failed attempts of tasks."""
 
     requests: int
     tasks: int

@@ -53,6 +53,7 @@ class ScratchKind(StrEnum):
 
     DATABASE = "rescale-database-"
     SPARK = "rescale-spark-"
+    TASKS = "rescale-tasks-"
     LIBRARY = "rescale-library-"
     EVENT_LOG = "rescale-event-log-"
     RESULT = "rescale-result-"
@@ -73,12 +74,12 @@ def temporary_directory() -> str:
 
 
 def scratch_directory() -> str:
-    """Return Spark's first directory for shuffles; without one, the system's directory for temporary files."""
+    """Return the first of `SPARK_LOCAL_DIRS`; without one, the system's directory for temporary files."""
     return scratch_directories()[0]
 
 
 def scratch_directories() -> list[str]:
-    """Return all directories that Spark may use."""
+    """Return all directories that tasks may use."""
     named = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
     return named or [temporary_directory()]
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from support.dag_runner import DagRunner
-from support.needs import need
 from support.snapshots import directory
 
 pytestmark = pytest.mark.slow
@@ -16,7 +15,6 @@ EXAMPLES = Path(__file__).parents[3] / "dags" / "examples"
 
 
 def test_a_savepoint_is_rescaled_and_the_job_started(dags: DagRunner, tmp_path: Path) -> None:
-    need("java", "Spark runs on a JVM")
     target = str(tmp_path / "rescaled")
     file = EXAMPLES / "rescale_then_start.py"
     run = dags.run(file, "example_rescale_then_start", source=directory("2-clicks"), target=target)
@@ -28,7 +26,6 @@ def test_a_savepoint_is_rescaled_and_the_job_started(dags: DagRunner, tmp_path: 
 
 
 def test_a_savepoint_is_copied_and_a_dag_that_is_scheduled_on_results_runs(dags: DagRunner, tmp_path: Path) -> None:
-    need("java", "Spark runs on a JVM")
     file = EXAMPLES / "nightly_copy.py"
     run = dags.run(file, "example_nightly_copy", source=directory("2-source"), copies=str(tmp_path))
     assert run.state == "success", run.log

@@ -14,7 +14,6 @@ from rescale.airflow import RESCALED_SAVEPOINT, RescaleOperator
 from rescale.airflow.connections.access import DRIVER_POD
 from rescale.runstate.documents import load_plan
 from support.dag_runner import DagRunner
-from support.needs import need
 from support.pipeline import execute_without_spark
 from support.snapshots import directory
 
@@ -25,7 +24,6 @@ DAGS = Path(__file__).parent / "dags" / "groups.py"
 def test_a_published_result_is_described_and_a_second_run_gives_no_second_event(
     dags: DagRunner, tmp_path: Path
 ) -> None:
-    need("java", "Spark runs on a JVM")
     target = str(tmp_path / "rescaled")
     run = dags.run(DAGS, "one_operator", source=directory("2-clicks"), target=target)
     assert run.state == "success", run.log

@@ -11,7 +11,6 @@ import pytest
 from rescale.airflow import RescaleOperator, rescale_task_group
 from rescale.airflow.forms.form import rescale_form
 from support.dag_runner import DagRunner
-from support.needs import need
 from support.snapshots import directory
 
 DAGS = Path(__file__).parent / "dags" / "groups.py"
@@ -34,7 +33,6 @@ def test_every_field_of_the_form_is_an_argument_and_documented() -> None:
 
 @pytest.mark.slow
 def test_groups_of_one_dag_have_tasks_of_their_own(dags: DagRunner, tmp_path: Path) -> None:
-    need("java", "Spark runs on a JVM")
     run = dags.run(DAGS, "two_groups", source=directory("2-clicks"), folder=str(tmp_path))
     done = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish", "end")
     for group in ("outer.first", "second"):

@@ -1,4 +1,4 @@
-"""Spark between those who read and those who write: what is lost is done again, what is wrong arrives as itself."""
+"""A shuffle between those who read and those who write: what is lost is done again, what is wrong arrives as itself."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rescale.execution.rekeying import rekeying_run
 from rescale.execution.rekeying.map_task import MapTask
 from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage
+from rescale.execution.tasks import file_shuffle
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.tasks.spark import file_shuffle
-from rescale.execution.tasks.spark.spill_file import SpillFile
+from rescale.execution.tasks.spill_file import SpillFile
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
@@ -32,7 +32,7 @@ from rescale.storage.scratch import scratch_directory
 from rescale.text.errors import IntegrityError, StoreError
 from support.faults import Faults
 from support.needs import need
-from support.pipeline import execute, move, plan_rescale, shared_spark, spark_with_its_own_shuffle
+from support.pipeline import execute, move, plan_rescale, shared_processes, shared_spark
 from support.rekeyed import assert_rekeyed
 from support.slow import slow
 
@@ -112,10 +112,10 @@ FAILURES = {"MapTask": fail_while_reading, "ReduceTask": fail_while_writing}
 @pytest.mark.parametrize(
     ("side", "times", "through"),
     [
-        ("MapTask", 1, shared_spark),
-        slow("ReduceTask", 3, shared_spark),
-        slow("MapTask", 1, spark_with_its_own_shuffle),
-        ("ReduceTask", 3, spark_with_its_own_shuffle),
+        ("MapTask", 1, shared_processes),
+        ("ReduceTask", 3, shared_processes),
+        slow("MapTask", 1, shared_spark),
+        ("ReduceTask", 3, shared_spark),
     ],
 )
 def test_a_lost_task_is_done_again(
@@ -125,18 +125,18 @@ def test_a_lost_task_is_done_again(
     move(plan, through())
     assert tries.stat().st_size == times
     assert spilled_by_tasks() == []
-    validate_coverage(plan, shared_spark())
+    validate_coverage(plan, shared_processes())
     publish(plan)
     assert_rekeyed(plan.source, plan.target)
 
 
 def spilled_by_tasks() -> list[Path]:
-    """Files with rows that lie in the scratch directory of Spark's tasks."""
+    """Files with rows that lie in the scratch directory of workers."""
 
     def look(_: int) -> list[Path]:
         return list(Path(scratch_directory()).glob("rescale-shuffle-*"))
 
-    (spilled,) = shared_spark().run(look, [(1, 0)], Progress("look", 1, ByteAction.READ))
+    (spilled,) = shared_processes().run(look, [(1, 0)], Progress("look", 1, ByteAction.READ))
     return spilled
 
 
@@ -164,18 +164,9 @@ def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: 
     monkeypatch.setattr(rekeying_run, "ReduceTask", make)
     claim(plan)
     with pytest.raises(IntegrityError, match="does not have the size that was computed from its records") as caught:
-        reshuffle_keyed_state(plan, shared_spark())
+        reshuffle_keyed_state(plan, shared_processes())
     assert caught.value.operator == plan.operators[0].label
     assert not Path(places_of(plan).written_handles("keyed")).exists()
-
-
-THROUGH_SPARK = """
-import runpy
-from rescale.execution.tasks.spark import spark_tasks
-spark_tasks.FileShuffle = spark_tasks.SparkShuffle
-runpy.run_module("reshuffle_keyed_state", run_name="__main__", alter_sys=True)
-"""
-"""The step as it is where tasks have no disk in common."""
 
 
 @pytest.fixture(scope="module")
@@ -191,10 +182,17 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
     log, events, hook = Faults(str(home / "calls")), home / "events", home / "hook"
     hook.mkdir()
     (home / "spark-defaults.conf").write_text("spark.shuffle.compress false\n")
-    arguments = ["--plan", places_of(plan).plan, "--result", str(home / "result.json"), "--master", "local[2]"]
+    arguments = [
+        "--plan",
+        places_of(plan).plan,
+        "--result",
+        str(home / "result.json"),
+        "--master",
+        "local-cluster[2,1,1024]",
+    ]
     settings = {"SPARK_CONF_DIR": str(home), "RESCALE_EVENT_LOG": str(events)}
     environment = {**os.environ, **log.environment(hook), **settings, **SECRETS}
-    subprocess.run([sys.executable, "-c", THROUGH_SPARK, *arguments], env=environment, check=True)
+    subprocess.run([sys.executable, "-m", "reshuffle_keyed_state", *arguments], env=environment, check=True)
     (file,) = events.iterdir()
     assert file.suffix == ".zstd", "by which Spark's history server knows how it is packed"
     return plan, log.calls(), [*map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())]

@@ -1,4 +1,4 @@
-"""Tasks in both forms: what they are asked for comes of it, wherever the work is done."""
+"""Tasks in all forms: what they are asked for comes of it, wherever the work is done."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.in_process import Loop
 from rescale.execution.tasks.protocol import Tasks
 from rescale.text.errors import SnapshotError, StoreError
-from support.pipeline import shared_spark, spark_with_its_own_shuffle
+from support.pipeline import shared_processes, shared_spark
 from support.slow import slow
 
-both = pytest.mark.parametrize("make_tasks", [lambda: Loop(order=Random(3)), shared_spark], ids=["loop", "spark"])
+in_all_forms = pytest.mark.parametrize(
+    "make_tasks",
+    [lambda: Loop(order=Random(3)), shared_processes, shared_spark],
+    ids=["loop", "processes", "spark"],
+)
 MakeTasks = Callable[[], Tasks]
 
 
@@ -27,7 +31,7 @@ def units(count: int) -> list[tuple[int, int]]:
     return [(1, i) for i in range(count)]
 
 
-@both
+@in_all_forms
 def test_every_unit_is_worked_on_once(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
     done = make_tasks().run(lambda unit: unit * unit, units(1000), Progress("squares", 1000, ByteAction.READ))
     assert sorted(done) == [i * i for i in range(1000)]
@@ -36,13 +40,13 @@ def test_every_unit_is_worked_on_once(make_tasks: MakeTasks, capfd: pytest.Captu
     assert "Reconfiguration failed" not in output, "Spark's log is set up by a file of ours"
 
 
-@both
+@in_all_forms
 def test_nothing_to_do_is_nothing_to_tell(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
     assert make_tasks().run(lambda unit: unit, units(0), Progress("nothing", 0, ByteAction.READ)) == []
     assert "nothing" not in capfd.readouterr().err
 
 
-@both
+@in_all_forms
 def test_a_final_error_of_a_task_arrives_as_itself(make_tasks: MakeTasks, tmp_path: Path) -> None:
     tries = tmp_path / "tries"
     details = {"path": "/p", "offset": 5, "operator": "o", "state": "s", "expected": "1", "found": "2", "advice": "a"}
@@ -60,8 +64,11 @@ def test_a_final_error_of_a_task_arrives_as_itself(make_tasks: MakeTasks, tmp_pa
     assert tries.read_text() == "x", "the same input gives the same answer"
 
 
+@pytest.mark.parametrize("make_tasks", [shared_processes, shared_spark], ids=["processes", "spark"])
 @pytest.mark.parametrize(("failures", "is_done"), [slow(1, True), (3, True), (100, False)])
-def test_a_transient_error_of_a_task_is_tried_again(failures: int, is_done: bool, tmp_path: Path) -> None:
+def test_a_transient_error_of_a_task_is_tried_again(
+    failures: int, is_done: bool, make_tasks: MakeTasks, tmp_path: Path
+) -> None:
     tries = tmp_path / "tries"
     tries.touch()
 
@@ -73,19 +80,15 @@ def test_a_transient_error_of_a_task_is_tried_again(failures: int, is_done: bool
         return unit
 
     if is_done:
-        assert sorted(shared_spark().run(work, units(20), Progress("test", 20, ByteAction.READ))) == list(range(20))
+        assert sorted(make_tasks().run(work, units(20), Progress("test", 20, ByteAction.READ))) == list(range(20))
         assert tries.stat().st_size == failures
     else:
         with pytest.raises(StoreError) as caught:
-            shared_spark().run(work, units(20), Progress("test", 20, ByteAction.READ))
+            make_tasks().run(work, units(20), Progress("test", 20, ByteAction.READ))
         assert (caught.value.what, caught.value.path) == ("throttled", "/p")
 
 
-@pytest.mark.parametrize(
-    "make_tasks",
-    [lambda: Loop(order=Random(3)), shared_spark, spark_with_its_own_shuffle],
-    ids=["loop", "files", "spark"],
-)
+@in_all_forms
 def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_path: Path) -> None:
     """Every unit sends its rows once, though partitions are asked for one after the other."""
     sent = tmp_path / "sent"

@@ -149,17 +149,17 @@ def hook(event, args):
 sys.addaudithook(hook)
 """
 
-SPARK = """
-from rescale.execution.tasks.spark.spark_tasks import spark_tasks
+SHUFFLE = """
+from {module} import {tasks}
 from rescale.execution.progress import ByteAction, Progress
 
 def make_sender(done):
     return lambda parts: ((one % 4, bytes([one])) for part in parts for one in part)
 
-with spark_tasks("audit", "local[2]", None) as tasks:
+with {started} as tasks:
     shuffled = tasks.shuffle(make_sender, [(1, unit) for unit in range(20)], 4, Progress("audit", 20, ByteAction.READ))
     writing = Progress("audit", 20, ByteAction.WRITTEN)
-    rows = shuffled.write({partition: 1 for partition in range(4)}, lambda _, rows: iter([*rows]), writing)
+    rows = shuffled.write(dict.fromkeys(range(4), 1), lambda _, rows: iter([*rows]), writing)
     assert len(rows) == 20
 """
 
@@ -231,10 +231,21 @@ def test_whole_runs_change_files_through_that_module_alone(
     assert tree(audited.scratch).keys() == {"."}
 
 
-@pytest.mark.slow
-def test_so_does_spark(audited: Audited) -> None:
-    audited.run("-c", SPARK)
+IN_PROCESSES = SHUFFLE.format(
+    module="rescale.execution.tasks.processes", tasks="process_tasks", started="process_tasks(2)"
+)
+IN_SPARK = SHUFFLE.format(
+    module="rescale.execution.tasks.spark.spark_tasks",
+    tasks="spark_tasks",
+    started='spark_tasks("audit", "local[2]", None)',
+)
+
+
+@pytest.mark.parametrize("program", [pytest.param(IN_PROCESSES, id="processes"), slow(IN_SPARK, id="spark")])
+def test_so_do_tasks(program: str, audited: Audited) -> None:
+    audited.run("-c", program)
     changes_by_file = audited.who()
     assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED]
-    assert all("pyspark" in file for file in changes_by_file if file != OWNED), changes_by_file
+    others = {file for file in changes_by_file if file != OWNED}
+    assert all("pyspark" in file or "numba" in file for file in others), others
     assert tree(audited.scratch).keys() == {"."}

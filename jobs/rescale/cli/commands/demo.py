@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     if output.json:
         raise RequestError("the demo has no JSON output", advice="leave --output json out; rescale run answers in JSON")
-    _check_machine(("java", "javac") if arguments.flink else ("java",))
+    _check_machine(("java", "javac") if arguments.flink else ())
     say = partial(print, flush=True)
     try:
         if arguments.ui:
@@ -62,7 +62,7 @@ def _check_machine(programs: tuple[str, ...]) -> None:
     missing = [name for name in programs if shutil.which(name) is None]
     if missing:
         raise RequestError(
-            "the demo needs a JDK 17 or newer",
+            "Flink needs a JDK 17 or newer",
             found=f"no {', '.join(missing)} on the path",
             advice="Debian: apt install openjdk-17-jdk-headless",
         )

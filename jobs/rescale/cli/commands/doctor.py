@@ -14,10 +14,11 @@ from rescale.text.errors import RequestError
 SUMMARY = "check this machine, a source, a target and Flink"
 DESCRIPTION = (
     "Checks, before a run does, what a run needs, and prints a line for each check: what was tried, what came out, "
-    "what it means, and what to do. Always: Java, the packages of Spark, and scratch space (SPARK_LOCAL_DIRS, else the "
-    "system's). A source is only listed and read. In the store of a target, put, put-if-absent, read, copy, upload in "
-    "parts and delete are tried on small files in TARGET.rescale, which are removed again; TARGET itself stays as it "
-    "is. Flink's REST API tells its release, and how its running jobs make checkpoints."
+    "what it means, and what to do. Always: the packages that move state, scratch space (SPARK_LOCAL_DIRS, else the "
+    "system's), and Java, which only a Spark cluster needs. A source is only listed and read. In the store of a "
+    "target, put, put-if-absent, read, copy, upload in parts and delete are tried on small files in TARGET.rescale, "
+    "which are removed again; TARGET itself stays as it is. Flink's REST API tells its release, and how its running "
+    "jobs make checkpoints."
     "\n\n"
     "Exit code 0: no check ended with an error, though there may be warnings; 2: some did."
 )

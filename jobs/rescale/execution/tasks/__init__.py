@@ -1,1 +1,1 @@
-"""Executors of a step's work: Spark's tasks, or a loop in this process."""
+"""Executors of a step's work: a loop in this process, worker processes, or Spark's tasks."""

@@ -1,7 +1,7 @@
 """Protocol of the executors of a step's work: units worked through by tasks, and rows shuffled between tasks.
 
-There are two forms: Spark (`spark.spark_tasks`), and a plain loop in this process (`in_process`). The result must not
-depend on where work is done, in which order and how often.
+There are three forms: processes of this machine (`processes`), Spark (`spark.spark_tasks`), and a plain loop in this
+process (`in_process`). The result must not depend on where work is done, in which order and how often.
 """
 
 from __future__ import annotations

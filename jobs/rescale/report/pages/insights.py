@@ -267,7 +267,7 @@ def duration_sentences(insight: Insight) -> Iterator[str]:
     if times is None:
         return
     yield (
-        "estimated, with Spark on two cores: the job is down during this run, for about "
+        "estimated, on two cores: the job is down during this run, for about "
         f"{duration(times.run)}, and while Flink restores, for about {duration(times.restore)}"
     )
     if times.flink is not None:

@@ -11,7 +11,7 @@ from rescale.snapshot.reading.opening import open_snapshot
 from support import snapshots
 from support.diffing import against_source, diff, unlike
 from support.finished import rescaled
-from support.pipeline import rescale_snapshot, shared_spark
+from support.pipeline import rescale_snapshot, shared_processes
 from support.slow import slow
 
 SHAPES = [
@@ -53,10 +53,10 @@ def test_a_snapshot_is_equal_to_itself_in_another_shape(name: str, parallelism: 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "max_parallelism"), [("2-clicks", "1000"), ("1.20-canonical-compressed", "16")])
 def test_it_is_equal_with_another_max_parallelism(name: str, max_parallelism: str, tmp_path: Path) -> None:
-    """To Spark's tasks, too."""
+    """To tasks in processes, too."""
     target = str(tmp_path / "target")
     rescale_snapshot(snapshots.directory(name), target, parallelism=["3"], max_parallelism=[max_parallelism])
-    difference = diff_snapshots(snapshots.opened(name), open_snapshot(target), shared_spark())
+    difference = diff_snapshots(snapshots.opened(name), open_snapshot(target), shared_processes())
     assert difference.equal, unlike(difference)
     shapes = {operator.shapes[1] for operator in difference.operators}
     assert {shape.max_parallelism for shape in shapes if shape} == {int(max_parallelism)}

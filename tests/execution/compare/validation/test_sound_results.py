@@ -12,7 +12,7 @@ from rescale.runstate.publication import publish
 from rescale.text.errors import IntegrityError, RequestError
 from support import snapshots
 from support.finished import HEAP, KEYED, SOURCE, ResultOf
-from support.pipeline import move, plan_rescale, shared_spark
+from support.pipeline import move, plan_rescale, shared_processes
 from support.readme import fields
 
 
@@ -29,19 +29,19 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
     target = tmp_path / "target"
     plan = plan_rescale(snapshots.directory(HEAP), str(target), ["3"])
     move(plan)
-    certificate = validate_coverage(plan, shared_spark())
+    certificate = validate_coverage(plan, shared_processes())
     publish(plan)
-    again = validate_published(plan.source, str(target), shared_spark())
+    again = validate_published(plan.source, str(target), shared_processes())
     assert again.candidate_sha256 == certificate.candidate_sha256
     assert again.document().keys() == certificate.document().keys() == fields("certificate")
     assert again.operators == certificate.operators
     moved = tmp_path / "moved"
     target.rename(moved)
-    assert validate_published(plan.source, str(moved), shared_spark()).operators == certificate.operators
+    assert validate_published(plan.source, str(moved), shared_processes()).operators == certificate.operators
     metadata = moved / "_metadata"
     metadata.write_bytes(metadata.read_bytes().replace(b"\0\0\0\x03", b"\0\0\0\x02", 1))
     with pytest.raises(IntegrityError) as caught:
-        validate_published(plan.source, str(moved), shared_spark())
+        validate_published(plan.source, str(moved), shared_processes())
     assert "nothing was published" not in str(caught.value)
 
 
@@ -49,4 +49,4 @@ def test_a_result_that_is_not_whole_is_not_validated(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-windows"), str(tmp_path / "target"), ["3"])
     claim(plan)
     with pytest.raises(RequestError, match="not all state has been moved"):
-        validate_coverage(plan, shared_spark())
+        validate_coverage(plan, shared_processes())

@@ -1,28 +1,23 @@
-"""Slices of units for Spark's tasks, and the handling of their errors.
+"""Progress and failures of Spark's jobs.
 
-A task returns a final error as a row: raised, Spark would try it four times and hand it over as text. A
-`StoreError` is raised, so that Spark tries the task again; what the last try met is read from that text.
+A task returns a final error as a row (`slices`): raised, Spark would try it four times and hand it over as text. What
+the last try of a task that failed again and again met is read from that text.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
-from typing import TypeVar
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from rescale.execution.progress import Progress
-from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES
-from rescale.text.advice import SAME_COMMAND, Advice
-from rescale.text.errors import InternalError, RescaleError, StoreError, unexpected
+from rescale.execution.tasks.slices import ADVICE, AGAIN_AND_AGAIN
+from rescale.text.errors import InternalError, RescaleError, StoreError
 
-SLICE_UNITS = 64
 _POLL_SECONDS = 1.0
-_ADVICE = Advice("find the cause in the log above, then ", SAME_COMMAND, " to resume")
-_AGAIN_AND_AGAIN = "a task failed repeatedly"
 _TRACEBACK = "Traceback (most recent call last)"
 _BEHIND_TRACEBACK = ("\t", " SQLSTATE")
 """Line that Spark appends right behind a Python traceback."""
@@ -31,9 +26,6 @@ _STOPPED = ("stopped SparkContext", "SparkContext was shut down")
 """Messages of Spark for work that was submitted or under way when it was stopped."""
 _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
 """Errors of a task after which another try may succeed."""
-
-U = TypeVar("U")
-R = TypeVar("R")
 
 
 @contextmanager
@@ -47,37 +39,7 @@ def failures_as_ours() -> Iterator[None]:
     except Py4JJavaError as error:
         raise given_up(str(error)) from None
     except (Py4JError, ConnectionError) as error:
-        raise StoreError("Spark is gone", found=repr(error), advice=_ADVICE) from None
-
-
-def attempt(work: Callable[[U], R], unit: U) -> tuple[R | None, RescaleError | None]:
-    """Return the result of a unit, or its final error; other errors are raised."""
-    try:
-        return work(unit), None
-    except Exception as error:
-        ours = unexpected(error)
-        if not ours.final:
-            raise ours from None
-        return None, ours
-
-
-def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
-    """Split units into slices, one for a task: bounded in bytes and number of units, at least one for every core.
-
-    Slices are larger if there would be more than `MOST_SLICES`.
-    """
-    total = sum(weight for weight, _ in units)
-    limit = min(max(SLICE_BYTES, total // MOST_SLICES), max(1, total // parallelism))
-    count = min(max(SLICE_UNITS, -(-len(units) // MOST_SLICES)), max(1, -(-len(units) // parallelism)))
-    slices: list[list[tuple[int, U]]] = [[]]
-    size = 0
-    for weight, unit in units:
-        if slices[-1] and (size + weight > limit or len(slices[-1]) >= count):
-            slices.append([])
-            size = 0
-        slices[-1].append((weight, unit))
-        size += weight
-    return slices
+        raise StoreError("Spark is gone", found=repr(error), advice=ADVICE) from None
 
 
 @contextmanager
@@ -112,14 +74,14 @@ def given_up(text: str) -> RescaleError:
     kind, _, message = "\n".join(traceback[last:]).partition(": ")
     ours = RescaleError.from_text(kind.removeprefix(_OURS), message) if kind.startswith(_OURS) and message else None
     if ours is not None:
-        return ours if ours.final else ours.located(advice=_ADVICE)
+        return ours if ours.final else ours.located(advice=ADVICE)
     summary = "; ".join(line.strip()[:300] for line in traceback[last:])
     if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
-        return StoreError(_AGAIN_AND_AGAIN, found=summary, advice=_ADVICE)
+        return StoreError(AGAIN_AND_AGAIN, found=summary, advice=ADVICE)
     return InternalError.seen(summary, "\n".join(traceback))
 
 
 def _of_spark(message: str) -> StoreError:
     """Return the error for a failure outside of Python, with the message of the JVM's exception."""
-    failure = "Spark has stopped" if any(sign in message for sign in _STOPPED) else _AGAIN_AND_AGAIN
-    return StoreError(failure, found=message.strip().splitlines()[0][:300], advice=_ADVICE)
+    failure = "Spark has stopped" if any(sign in message for sign in _STOPPED) else AGAIN_AND_AGAIN
+    return StoreError(failure, found=message.strip().splitlines()[0][:300], advice=ADVICE)

@@ -26,13 +26,16 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
+from rescale.execution.tasks.allocator import ALLOCATOR
+from rescale.execution.tasks.own_directories import own_directories
+from rescale.execution.tasks.slices import ATTEMPTS
 from rescale.execution.tasks.spark.event_log import event_log_kept
 from rescale.execution.tasks.spark.executors import Executors, executors_for
 from rescale.execution.tasks.spark.waiting import executors_awaited
 from rescale.options.spark_master import is_on_this_machine, local_master
 from rescale.storage.scratch import SHORT_PLACE, ScratchKind, scratch_directories, scratch_folder, temporary_directory
 from rescale.text.advice import SAME_COMMAND, Advice
-from rescale.text.errors import NO_ROOM, RequestError, StoreError
+from rescale.text.errors import RequestError, StoreError
 
 _LONGEST_OF_SOCKETS = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
 """Longest name of a directory of Unix domain sockets, in bytes."""
@@ -44,13 +47,6 @@ _NOT_REGISTERED = "spark-application-"
 """How the id of an application begins that no master has given it (`SchedulerBackend.applicationId`)."""
 _STOPPED = "stopped"
 """Word in the error of a Spark that was stopped while it started."""
-
-# A lost task is tried again, on one machine too: Spark's own local masters give up at the first failure.
-_LOCAL_ATTEMPTS = 4
-
-# glibc's allocator in Python workers keeps what they free for the next block of the same size: a fresh one would cost
-# a page fault for every 4 KB. As measured a tenth of the CPU time, and no more memory up to these bytes.
-_MALLOC = {"MALLOC_MMAP_THRESHOLD_": 32 * 1024 * 1024, "MALLOC_TRIM_THRESHOLD_": 64 * 1024 * 1024}
 
 
 @contextmanager
@@ -68,8 +64,8 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
         .set("spark.python.daemon.module", "rescale.execution.tasks.spark.worker_daemon")
         .set("spark.ui.showConsoleProgress", "false")
     )
-    for variable, size in _MALLOC.items():
-        conf.setExecutorEnv(variable, str(size))
+    for variable, size in ALLOCATOR.items():
+        conf.setExecutorEnv(variable, size)
     with event_log_kept(conf):
         context = _started(conf, master, work)
         try:
@@ -146,18 +142,7 @@ def _own_scratch() -> list[str]:
     """
     ending = ExitStack()
     atexit.register(ending.close)
-    made: dict[str, str] = {}
-    for place in (temporary_directory(), *scratch_directories()):
-        try:
-            made[place] = made.get(place) or str(ending.enter_context(scratch_folder(Path(place), ScratchKind.SPARK)))
-        except OSError as error:
-            kind = StoreError if error.errno in NO_ROOM else RequestError
-            raise kind(
-                f"Spark has no scratch directory: {error.strerror}",
-                path=place,
-                advice="name a directory with room in SPARK_LOCAL_DIRS, and one in TMPDIR",
-            ) from None
-    return [made[temporary_directory()], *(made[place] for place in scratch_directories())]
+    return own_directories([temporary_directory(), *scratch_directories()], ScratchKind.SPARK, ending)
 
 
 def _socket_directory(scratch: str) -> str:
@@ -239,5 +224,6 @@ def _with_executors(ours: SparkConf, work: int | None) -> SparkConf:
 
 
 def _with_attempts(master: str) -> str:
+    """Have a lost task tried again on one machine, too: Spark's own local masters give up at the first failure."""
     local = local_master(master)
-    return master if local is None or local.attempts else f"local[{local.threads},{_LOCAL_ATTEMPTS}]"
+    return master if local is None or local.attempts else f"local[{local.threads},{ATTEMPTS}]"

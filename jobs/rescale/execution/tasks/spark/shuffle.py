@@ -1,4 +1,4 @@
-"""Spark's own shuffle between readers and writers, on a cluster (`file_shuffle` is used on one machine).
+"""Spark's own shuffle between readers and writers (workers of one machine use `file_shuffle`).
 
 Rows go to the partition that they name. The readers run once, when the first partition is requested. The first one is
 the partition of receipts, so that all sizes and errors are known before anything is written.
@@ -14,9 +14,10 @@ from pyspark.serializers import NoOpSerializer, pack_long
 
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
+from rescale.execution.tasks.carried_work import CarriedWork
 from rescale.execution.tasks.protocol import MakeSender, Weighed
-from rescale.execution.tasks.spark.carried_work import CarriedWork
-from rescale.execution.tasks.spark.dispatch import failures_as_ours, reported, slices_of
+from rescale.execution.tasks.slices import slices_of
+from rescale.execution.tasks.spark.dispatch import failures_as_ours, reported
 from rescale.execution.tasks.spark.task_meter import counted_into, new_sum
 
 U = TypeVar("U")

@@ -1,8 +1,8 @@
 """Work that is sent to tasks and unpickled once by each worker, however many tasks the worker runs.
 
-Spark sends every task the function that it runs, and the task unpickles everything that the function refers to. This
-takes the better part of a second for a plan of thousands of streams, perhaps as long as the task's own work. So large
-objects are sent as bytes, and a worker caches the last object that it unpickled.
+A task refers to everything that its function refers to, and a plan of thousands of streams takes the better part of a
+second to unpickle, perhaps as long as the task's own work. So large objects are sent as bytes, and a worker caches the
+last object that it unpickled.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from pyspark.serializers import CloudPickleSerializer
+import cloudpickle
 
 from rescale.storage.files import owned
 
 W = TypeVar("W")
-
-_SERIALIZER: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class CarriedWork(Generic[W]):
 
     @classmethod
     def of(cls, work: W) -> CarriedWork[W]:
-        return cls(_SERIALIZER.dumps(work), owned.protected_folders())
+        return cls(cloudpickle.dumps(work), owned.protected_folders())
 
     def unpacked(self) -> W:
         owned.protect(self.protected)
@@ -40,4 +38,4 @@ class CarriedWork(Generic[W]):
 
 @lru_cache(maxsize=1)
 def _unpacked(packed: bytes) -> Any:
-    return _SERIALIZER.loads(packed)
+    return cloudpickle.loads(packed)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import pytest
 
 from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
 from rescale.execution.tasks.in_process import Loop
 from rescale.execution.tasks.protocol import Weighed
-from rescale.execution.tasks.spark_or_in_process import StepTasks, step_tasks
 from rescale.planning.little_work import LITTLE_BYTES, LITTLE_UNITS
 
 MUCH = [(LITTLE_BYTES + 1, 5)]
@@ -28,11 +28,11 @@ class Started:
         return Loop(40)
 
 
-def run(tasks: StepTasks, units: Weighed[int]) -> list[int]:
+def run(tasks: TasksOnDemand, units: Weighed[int]) -> list[int]:
     return tasks.run(lambda unit: unit + 1, units, Progress("test", 1, ByteAction.READ))
 
 
-def send(tasks: StepTasks, units: Weighed[int]) -> list[bytes]:
+def send(tasks: TasksOnDemand, units: Weighed[int]) -> list[bytes]:
     def make_sender(_: Callable[[int], None]) -> Callable[[Iterable[Sequence[int]]], Iterator[tuple[int, bytes]]]:
         return lambda runs: ((0, b"%d" % unit) for some in runs for unit in some)
 
@@ -43,7 +43,7 @@ def send(tasks: StepTasks, units: Weighed[int]) -> list[bytes]:
 @pytest.mark.parametrize("little_here", [True, False])
 def test_nothing_to_do_starts_no_spark(little_here: bool) -> None:
     started = Started()
-    tasks = StepTasks(started, little_here, None)
+    tasks = TasksOnDemand(started, little_here, None)
     assert run(tasks, []) == send(tasks, []) == []
     assert started.times == 0
 
@@ -51,7 +51,7 @@ def test_nothing_to_do_starts_no_spark(little_here: bool) -> None:
 @pytest.mark.parametrize(("little_here", "times"), [(True, 0), (False, 1)])
 def test_little_to_do_starts_none_where_the_driver_may_do_it(little_here: bool, times: int) -> None:
     started = Started()
-    tasks = StepTasks(started, little_here, 2)
+    tasks = TasksOnDemand(started, little_here, 2)
     assert tasks.cores == 2
     assert run(tasks, LITTLE) == run(tasks, LITTLE) == [6]
     assert send(tasks, LITTLE) == [b"5"]
@@ -61,7 +61,7 @@ def test_little_to_do_starts_none_where_the_driver_may_do_it(little_here: bool, 
 @pytest.mark.parametrize("units", [MUCH, MANY], ids=["bytes", "units"])
 def test_more_starts_one_for_all_that_comes(units: Weighed[int]) -> None:
     started = Started()
-    tasks = StepTasks(started, True, 2)
+    tasks = TasksOnDemand(started, True, 2)
     assert set(run(tasks, LITTLE)) == set(run(tasks, units)) == set(run(tasks, units)) == {6}
     assert set(send(tasks, units)) == {b"5"}
     assert started.times == 1
@@ -72,7 +72,7 @@ def test_more_starts_one_for_all_that_comes(units: Weighed[int]) -> None:
 @pytest.mark.parametrize(("cores", "times"), [(2, 0), (None, 1)], ids=["on this machine", "on a cluster"])
 def test_what_threads_do_as_well_needs_none_on_this_machine(cores: int | None, times: int) -> None:
     started = Started()
-    tasks = StepTasks(started, True, cores)
+    tasks = TasksOnDemand(started, True, cores)
     assert set(tasks.run(lambda unit: unit + 1, MUCH, Progress("test", 1, ByteAction.READ), threads_will_do=True)) == {
         6
     }

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.execution.tasks.spark.spill_file import rows_in, spill
+from rescale.execution.tasks.spill_file import rows_in, spill
 from rescale.text.errors import SnapshotError, StoreError
 
 PARTITIONS = 4

@@ -1,0 +1,95 @@
+"""Shuffle through local files, between workers on this machine.
+
+Senders leave their rows in files (`spill_file`), and writers read them from the same disk. No row passes through
+another process, as it would in Spark's own shuffle, which took half of the total CPU time.
+
+The files are deleted when the shuffle is no longer referenced. They lie in the workers' scratch directories, which are
+removed at the end, with files of killed workers.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from rescale.execution.progress import Progress
+from rescale.execution.tasks.protocol import MakeSender, Weighed
+from rescale.execution.tasks.slices import slices_of
+from rescale.execution.tasks.spill_file import SpillFile, rows_in, spill
+from rescale.execution.tasks.worker_pool import WorkerPool
+from rescale.storage.files import owned
+from rescale.storage.scratch import scratch_directory
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+
+class FileShuffle:
+    """Rows in files that every worker can read."""
+
+    def __init__(
+        self, pool: WorkerPool, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
+    ) -> None:
+        self._pool = pool
+        self._files: list[SpillFile] | None = None
+        slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, pool.size)]
+        self._send_all = partial(pool.results, _Send(make_sender, partitions), slices, progress)
+
+    def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
+        """Run all senders; return the result of `work` on the rows of one partition, computed in this process."""
+        return work(_rows(self._sent(), partition))
+
+    def write(
+        self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
+    ) -> list[R]:
+        """Return the results of `work(partition, rows)` for each partition with a size in bytes, in no order."""
+        due = sorted(sizes.items(), key=lambda partition: -partition[1])
+        results = self._pool.results(_Write(work, self._sent()), due, progress)
+        return [result for of_partition in results for result in of_partition]
+
+    def _sent(self) -> list[SpillFile]:
+        if self._files is None:
+            self._files = self._send_all()
+            weakref.finalize(self, _remove, self._files)
+        return self._files
+
+
+@dataclass(frozen=True)
+class _Send(Generic[U]):
+    """Has a slice of units sent into a file."""
+
+    make_sender: MakeSender[U]
+    partitions: int
+
+    def __call__(self, units: Sequence[U], done: Callable[[int], None]) -> SpillFile:
+        return spill(self.make_sender(done)([units]), self.partitions, scratch_directory())
+
+
+@dataclass(frozen=True)
+class _Write(Generic[R]):
+    """Has the rows of a partition written; a task is a partition and its size."""
+
+    work: Callable[[int, Iterable[bytes]], Iterator[R]]
+    files: Sequence[SpillFile]
+
+    def __call__(self, task: tuple[int, int], done: Callable[[int], None]) -> list[R]:
+        partition, size = task
+        results = list(self.work(partition, _rows(self.files, partition)))
+        done(size)
+        return results
+
+
+def _rows(files: Iterable[SpillFile], partition: int) -> Iterator[bytes]:
+    return chain.from_iterable(rows_in(file, partition) for file in files)
+
+
+def _remove(files: Iterable[SpillFile]) -> None:
+    for file in files:
+        with suppress(OSError):
+            owned.unlink(Path(file.path))

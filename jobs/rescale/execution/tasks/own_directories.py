@@ -1,0 +1,33 @@
+"""Scratch directories for the tasks of this process, one in each place for scratch directories.
+
+Tasks and their children put everything there, so that whatever a killed one leaves is removed with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+from rescale.storage.scratch import ScratchKind, scratch_folder
+from rescale.text.errors import NO_ROOM, RequestError, StoreError
+
+
+def own_directories(places: Iterable[str], kind: ScratchKind, ending: ExitStack) -> list[str]:
+    """Make a directory in each place, which `ending` removes, and return their paths in the same order.
+
+    A place that is named twice has one. `StoreError` if there is no room, `RequestError` for any other failure.
+    """
+    made: dict[str, str] = {}
+    paths = []
+    for place in places:
+        try:
+            made[place] = made.get(place) or str(ending.enter_context(scratch_folder(Path(place), kind)))
+        except OSError as error:
+            raise (StoreError if error.errno in NO_ROOM else RequestError)(
+                f"tasks have no scratch directory: {error.strerror}",
+                path=place,
+                advice="name a directory with room in SPARK_LOCAL_DIRS, and one in TMPDIR",
+            ) from None
+        paths.append(made[place])
+    return paths

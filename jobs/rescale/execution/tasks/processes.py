@@ -1,0 +1,108 @@
+"""Tasks in processes of this machine: units run in slices, final errors are results, rows go through files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Generic, TypeVar
+
+from rescale.execution.progress import Progress
+from rescale.execution.tasks.file_shuffle import FileShuffle
+from rescale.execution.tasks.own_directories import own_directories
+from rescale.execution.tasks.protocol import MakeSender, Weighed
+from rescale.execution.tasks.slices import Outcome, results_of, slices_of, work_through
+from rescale.execution.tasks.worker_pool import WorkerPool
+from rescale.storage.scratch import ScratchKind, scratch_directories
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+
+@contextmanager
+def process_tasks(cores: int) -> Iterator[ProcessTasks]:
+    """Provide tasks inside the block, in up to `cores` worker processes, which start when there is work for them.
+
+    They have the environment of this moment. When the block ends, or SIGTERM ends this process, the workers are gone,
+    and so are their scratch directories.
+    """
+    with ExitStack() as ending:
+        places = own_directories(scratch_directories(), ScratchKind.TASKS, ending)
+        pool = WorkerPool(cores, {**os.environ, "SPARK_LOCAL_DIRS": ",".join(places)})
+        ending.callback(pool.close)
+        with _ended_by_sigterm(ending):
+            pool.start()
+            yield ProcessTasks(pool)
+
+
+@dataclass(frozen=True)
+class ProcessTasks:
+    """Tasks of a pool of workers."""
+
+    pool: WorkerPool
+
+    @property
+    def cores(self) -> int:
+        return self.pool.size
+
+    def run(
+        self,
+        work: Callable[[U], R],
+        units: Weighed[U],
+        progress: Progress,
+        *,
+        threads_will_do: bool = False,  # noqa: ARG002
+    ) -> list[R]:
+        if not units:
+            return []
+        of_slices: list[list[Outcome[R]] | None] = self.pool.results(
+            _RunSlice(work), slices_of(units, self.cores), progress, is_last=_has_failed
+        )
+        return results_of([outcome for outcomes in of_slices for outcome in outcomes or ()])
+
+    def shuffle(
+        self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
+    ) -> FileShuffle:
+        return FileShuffle(self.pool, make_sender, units, partitions, progress)
+
+
+@dataclass(frozen=True)
+class _RunSlice(Generic[U, R]):
+    """Works through a slice of units, up to the first final error."""
+
+    work: Callable[[U], R]
+
+    def __call__(self, units: Weighed[U], done: Callable[[int], None]) -> list[Outcome[R]]:
+        return list(work_through(self.work, units, done))
+
+
+def _has_failed(outcomes: list[Outcome[Any]]) -> bool:
+    """Whether the last outcome of a slice is a final error, so that no other slice need begin."""
+    return bool(outcomes) and outcomes[-1][1] is not None
+
+
+@contextmanager
+def _ended_by_sigterm(ending: ExitStack) -> Iterator[None]:
+    """In the block, close `ending` before SIGTERM ends this process, which is how it ends otherwise, too.
+
+    Only where nobody else handles SIGTERM; only the main thread can.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def end(number: int, _: FrameType | None) -> None:
+        ending.close()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

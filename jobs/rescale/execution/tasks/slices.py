@@ -1,0 +1,88 @@
+"""Slices of units, one for each task, and what becomes of the errors of a task.
+
+A task returns a final error: the same input gives the same answer. Any other error is raised, so that the task is tried
+again, as is one whose worker is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES
+from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.errors import RescaleError, unexpected
+
+SLICE_UNITS = 64
+
+ATTEMPTS = 4
+"""How often a task is begun before its work is given up."""
+
+AGAIN_AND_AGAIN = "a task failed repeatedly"
+ADVICE = Advice("find the cause in the log above, then ", SAME_COMMAND, " to resume")
+
+_UNITS_AT_ONCE = 4
+"""Units of a slice that run at once: small ones mostly wait for the store. Each holds at most a part in memory."""
+
+U = TypeVar("U")
+R = TypeVar("R")
+
+Outcome = tuple[R | None, RescaleError | None]
+"""The result of a unit, or its final error."""
+
+
+def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
+    """Split units into slices, one for a task: bounded in bytes and number of units, at least one for every core.
+
+    Slices are larger if there would be more than `MOST_SLICES`.
+    """
+    total = sum(weight for weight, _ in units)
+    limit = min(max(SLICE_BYTES, total // MOST_SLICES), max(1, total // parallelism))
+    count = min(max(SLICE_UNITS, -(-len(units) // MOST_SLICES)), max(1, -(-len(units) // parallelism)))
+    slices: list[list[tuple[int, U]]] = [[]]
+    size = 0
+    for weight, unit in units:
+        if slices[-1] and (size + weight > limit or len(slices[-1]) >= count):
+            slices.append([])
+            size = 0
+        slices[-1].append((weight, unit))
+        size += weight
+    return slices
+
+
+def work_through(
+    work: Callable[[U], R], units: Sequence[tuple[int, U]], done: Callable[[int], None]
+) -> Iterator[Outcome[R]]:
+    """Yield the outcome of every unit of a slice in order, up to the first final error; report weights to `done`."""
+    attempted = partial(attempt, work)
+    pool = ThreadPoolExecutor(_UNITS_AT_ONCE)
+    try:
+        outcomes = pool.map(attempted, [unit for _, unit in units])
+        for (weight, _), outcome in zip(units, outcomes, strict=True):
+            yield outcome
+            if outcome[1] is not None:
+                return
+            done(weight)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def attempt(work: Callable[[U], R], unit: U) -> Outcome[R]:
+    """Return the result of a unit, or its final error; other errors are raised."""
+    try:
+        return work(unit), None
+    except Exception as error:
+        ours = unexpected(error)
+        if not ours.final:
+            raise ours from None
+        return None, ours
+
+
+def results_of(outcomes: Sequence[Outcome[R]]) -> list[R]:
+    """Return the results; raise a final error if there is one, always the same of several."""
+    errors = [error for _, error in outcomes if error is not None]
+    if errors:
+        raise min(errors, key=str)
+    return [result for result, _ in outcomes if result is not None]

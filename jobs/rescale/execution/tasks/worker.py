@@ -1,0 +1,93 @@
+"""The work of a worker: tasks that come over a connection, until the other side is closed.
+
+It is sent the work of a stage, then the tasks of this stage, one at a time. It answers each with the bytes done so far,
+about every fifth of a second, and with the result or an error at the end.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
+
+from rescale.execution.meter import METER, Counted
+from rescale.execution.tasks.carried_work import CarriedWork
+from rescale.text.errors import RescaleError, unexpected
+
+_SECONDS_BETWEEN_REPORTS = 0.2
+
+Body = Callable[[Any, Callable[[int], None]], Any]
+"""The work of a stage: from a task, and a function that counts the bytes done, to the task's result."""
+
+
+class Task(NamedTuple):
+    """A task, pickled, with the work of its stage, or None if this worker has it already."""
+
+    work: CarriedWork[Body] | None
+    packed: bytes
+
+
+class Report(NamedTuple):
+    """Number of bytes done since the last report of a task."""
+
+    done: int
+
+
+class Ended(NamedTuple):
+    """A task that has ended: the rest of the bytes done, its pickled result or its error, and its counts."""
+
+    done: int
+    packed: bytes
+    error: RescaleError | None
+    counted: Counted
+
+
+def serve(connection: Connection) -> None:
+    """Work through tasks until the other side of the connection is closed."""
+    threading.Thread(target=_end_with_the_driver, args=(connection.fileno(),), daemon=True).start()
+    work: CarriedWork[Body] | None = None
+    with suppress(EOFError, OSError):
+        while True:
+            task: Task = connection.recv()
+            work = task.work or work
+            assert work is not None
+            connection.send(_ended(work, task.packed, connection))
+
+
+def _ended(work: CarriedWork[Body], packed: bytes, connection: Connection) -> Ended:
+    before, reports = METER.read(), _Reports(connection)
+    try:
+        result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))
+    except Exception as error:
+        return Ended(0, b"", unexpected(error), METER.own_since(before))
+    return Ended(reports.due, result, None, METER.own_since(before))
+
+
+class _Reports:
+    """Bytes of a task that were done and not yet reported (`due`)."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.due = 0
+        self._connection = connection
+        self._next = time.monotonic() + _SECONDS_BETWEEN_REPORTS
+
+    def add(self, done: int) -> None:
+        self.due += done
+        if (now := time.monotonic()) >= self._next:
+            self._next = now + _SECONDS_BETWEEN_REPORTS
+            self._connection.send(Report(self.due))
+            self.due = 0
+
+
+def _end_with_the_driver(descriptor: int) -> None:
+    """End this process when the other side of its connection is closed, whatever it does at this moment."""
+    waiting = select.poll()
+    waiting.register(descriptor, 0)  # a hang-up is always reported
+    waiting.poll()
+    os._exit(1)

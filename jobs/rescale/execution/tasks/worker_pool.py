@@ -1,0 +1,196 @@
+"""Worker processes that work through the tasks of one stage after another; a lost worker's task is done again.
+
+All happens in the thread of the caller. A worker that is interrupted in a task, because the stage is given up, is
+killed: another one takes its place in the next stage.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from rescale.execution.meter import METER, Counted
+from rescale.execution.progress import Progress
+from rescale.execution.tasks.carried_work import CarriedWork
+from rescale.execution.tasks.slices import ADVICE, AGAIN_AND_AGAIN, ATTEMPTS
+from rescale.execution.tasks.worker import Body, Ended, Report, Task
+from rescale.execution.tasks.worker_server import WorkerServer
+from rescale.text.errors import RescaleError, StoreError
+
+_POLL_SECONDS = 1.0
+_END_MILLISECONDS = 10_000
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A worker, the work that it was sent last, its task if it has one, and the bytes done of it."""
+
+    pid: int
+    connection: Connection
+    work: CarriedWork[Body] | None = None
+    task: int | None = None
+    done: int = 0
+
+
+@dataclass
+class WorkerPool:
+    """Up to `size` workers, which start when there are tasks for them, and have `environment`."""
+
+    size: int
+    environment: Mapping[str, str]
+    _server: WorkerServer | None = field(default=None, init=False)
+    _workers: list[_Worker] = field(default_factory=list, init=False)
+
+    def start(self) -> None:
+        """Start the server, which loads what workers need, and go on meanwhile."""
+        if self._server is None:
+            self._server = WorkerServer(self.environment)
+
+    def results(
+        self,
+        body: Body,
+        tasks: Sequence[Any],
+        progress: Progress,
+        is_last: Callable[[Any], bool] = lambda _: False,
+    ) -> list[Any]:
+        """Return the results of all tasks in order, and None for those not begun when a result `is_last`.
+
+        Raises the first final error of a task, and any error of a task that failed, or lost its worker, `ATTEMPTS`
+        times.
+        """
+        stage = _Stage(CarriedWork.of(body), tasks, progress, is_last)
+        try:
+            while stage.due or stage.under_way:
+                self._hand_out(stage)
+                self._take_in(stage)
+                progress.at(stage.done + sum(worker.done for worker in self._workers))
+        finally:
+            for worker in [worker for worker in self._workers if worker.task is not None]:
+                self._end(worker)
+        progress.finish(stage.done)
+        return stage.results
+
+    def close(self) -> None:
+        """Kill all workers, which are idle or interrupted, and the server."""
+        while self._workers:
+            self._end(self._workers[-1])
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _hand_out(self, stage: _Stage) -> None:
+        idle = [worker for worker in self._workers if worker.task is None]
+        while stage.due and (idle or len(self._workers) < self.size):
+            worker = idle.pop() if idle else self._new_worker()
+            number = stage.due.popleft()
+            worker.task, worker.done = number, 0
+            stage.under_way += 1
+            stage.attempts[number] += 1
+            task = Task(None if worker.work is stage.work else stage.work, pickle.dumps(stage.tasks[number]))
+            worker.work = stage.work
+            with suppress(OSError):  # a worker that is gone is noticed below
+                worker.connection.send(task)
+
+    def _take_in(self, stage: _Stage) -> None:
+        busy = {worker.connection: worker for worker in self._workers if worker.task is not None}
+        for ready in wait(list(busy), _POLL_SECONDS):
+            worker = busy[ready]  # type: ignore[index]
+            try:
+                message: Report | Ended = worker.connection.recv()
+            except (EOFError, OSError):
+                self._lose(worker, stage)
+                continue
+            if isinstance(message, Report):
+                worker.done += message.done
+                continue
+            number, done = worker.task, worker.done + message.done
+            assert number is not None
+            worker.task, worker.done = None, 0
+            stage.under_way -= 1
+            if message.error is not None:
+                stage.failed(number, message.error)
+            else:
+                stage.succeeded(number, message, done)
+
+    def _lose(self, worker: _Worker, stage: _Stage) -> None:
+        number, code = worker.task, self._exit_code(worker)
+        assert number is not None
+        self._end(worker)
+        stage.under_way -= 1
+        how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        stage.failed(number, StoreError(AGAIN_AND_AGAIN, found=f"its worker process ended: {how}", advice=ADVICE))
+
+    def _exit_code(self, worker: _Worker) -> int:
+        with suppress(OSError):
+            if self._server is not None:
+                return self._server.exit_code(worker.pid)
+        return 1
+
+    def _new_worker(self) -> _Worker:
+        for _ in range(2):
+            self.start()
+            assert self._server is not None
+            try:
+                worker = _Worker(*self._server.fork(len(self._workers)))
+            except OSError as error:
+                failure = error
+            else:
+                self._workers.append(worker)
+                return worker
+            self._server.close()
+            self._server = None
+        raise StoreError(
+            "worker processes do not start", found=failure, advice="read the output above; is there memory enough?"
+        )
+
+    def _end(self, worker: _Worker) -> None:
+        """Kill a worker and wait until it is gone, so that it writes nowhere any more."""
+        if worker in self._workers:
+            self._workers.remove(worker)
+        gone = select.poll()
+        gone.register(worker.connection.fileno(), 0)  # a hang-up is always reported
+        if not gone.poll(0):
+            with suppress(OSError):
+                os.kill(worker.pid, signal.SIGKILL)
+            gone.poll(_END_MILLISECONDS)
+        worker.connection.close()
+
+
+class _Stage:
+    """Tasks with the same work, and what has become of them."""
+
+    def __init__(
+        self, work: CarriedWork[Body], tasks: Sequence[Any], progress: Progress, is_last: Callable[[Any], bool]
+    ) -> None:
+        self.work = work
+        self.tasks = tasks
+        self.progress = progress
+        self.due = deque(range(len(tasks)))
+        self.attempts = [0] * len(tasks)
+        self.results: list[Any] = [None] * len(tasks)
+        self.under_way = 0
+        self.done = 0
+        self._is_last = is_last
+
+    def succeeded(self, number: int, ended: Ended, done: int) -> None:
+        self.results[number] = pickle.loads(ended.packed)
+        self.done += done
+        METER.add(ended.counted.plus(Counted(lost_tasks=self.attempts[number] - 1)))
+        if self._is_last(self.results[number]):
+            self.due.clear()
+
+    def failed(self, number: int, error: RescaleError) -> None:
+        """Have a task done again; raise an error that is final, or the last of many."""
+        if error.final:
+            raise error
+        if self.attempts[number] >= ATTEMPTS:
+            raise error.located(advice=ADVICE)
+        self.due.appendleft(number)

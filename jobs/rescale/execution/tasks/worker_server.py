@@ -1,0 +1,161 @@
+"""A process that forks workers, which then need not load anything: it has loaded what they use, and has no threads.
+
+The driver is never forked for that: a fork of a process with threads finds locks that nobody opens any more. The server
+is another program, started once, which the driver asks over a socket. It ends with the driver: at the end of the
+socket, even after SIGKILL.
+
+    request:  kind:u8 number:i64   FORK: number of the worker, with the descriptor of its connection
+                                   WAIT: process id of a worker that ends
+    answer:   number:i64           FORK: process id, or the negative number of the error with which fork(2) failed
+                                   WAIT: exit code, negative for a signal
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from multiprocessing.connection import Connection, Pipe
+
+from rescale.execution.progress import say_compiling
+from rescale.execution.tasks.allocator import ALLOCATOR
+from rescale.execution.tasks.worker import serve
+from rescale.flink.compiling import tell_once
+from rescale.storage.scratch import scratch_directories
+
+_REQUEST, _ANSWER = struct.Struct("<cq"), struct.Struct("<q")
+_FORK, _WAIT = b"f", b"w"
+
+_LOADED = (
+    "rescale.execution.steps",
+    "rescale.execution.tasks.processes",
+    "rescale.execution.rekeying.key_order_loop",
+    "rescale.execution.rekeying.sort_loop",
+    "rescale.execution.sources.change_loop",
+    "rescale.execution.writers.canonical.framing_loop",
+    "rescale.execution.compare.validation.counting_loop",
+    "rescale.flink.keyed.blocks.block_loop",
+    "rescale.flink.keyed.blocks.digest_loop",
+    "rescale.flink.keyed.blocks.id_loop",
+    "rescale.flink.keyed.blocks.key_sort_loop",
+    "rescale.flink.keyed.blocks.record_walk",
+    "rescale.flink.keys.machine",
+    "rescale.flink.keys.murmur",
+)
+"""Modules that most workers use: the steps, and the loops that the steps load when they need them."""
+
+
+class WorkerServer:
+    """The server of this process's workers, seen from this process; it starts with the object.
+
+    Its workers have `environment`, and the path of this process's modules.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._control, theirs = socket.socketpair()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # this process answers that of a terminal
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=2,
+                pass_fds=[theirs.fileno()],
+                env={
+                    **environment,
+                    **ALLOCATOR,
+                    "OPENBLAS_NUM_THREADS": "1",
+                    "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+                    "PYTHONSAFEPATH": "1",
+                },
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            theirs.close()
+
+    def fork(self, number: int) -> tuple[int, Connection]:
+        """Return the process id of a new worker, and the connection to it.
+
+        `OSError` if the system has no room for another process, or if the server is gone.
+        """
+        ours, theirs = Pipe()
+        try:
+            with theirs:
+                socket.send_fds(self._control, [_REQUEST.pack(_FORK, number)], [theirs.fileno()])
+                if (pid := self._answer()) < 0:
+                    raise OSError(-pid, os.strerror(-pid))
+                return pid, ours
+        except BaseException:
+            ours.close()
+            raise
+
+    def exit_code(self, pid: int) -> int:
+        """Return the exit code of a worker that ends, once; `OSError` if the server is gone."""
+        self._control.sendall(_REQUEST.pack(_WAIT, pid))
+        return self._answer()
+
+    def close(self) -> None:
+        """End the server, but not its workers."""
+        self._process.kill()
+        self._process.wait()
+        self._control.close()
+
+    def _answer(self) -> int:
+        answer = self._control.recv(_ANSWER.size, socket.MSG_WAITALL)
+        if len(answer) < _ANSWER.size:
+            raise ConnectionError("the server of the workers is gone")
+        number: int
+        (number,) = _ANSWER.unpack(answer)
+        return number
+
+
+def main(control: socket.socket) -> None:
+    for module in _LOADED:
+        import_module(module)
+    gc.collect()
+    gc.freeze()  # no worker looks for garbage in what is loaded
+    while True:
+        request, descriptors, _, _ = socket.recv_fds(control, _REQUEST.size, 1)
+        if len(request) < _REQUEST.size:
+            return
+        kind, number = _REQUEST.unpack(request)
+        if kind == _FORK:
+            (descriptor,) = descriptors
+            try:
+                pid = os.fork()
+            except OSError as error:
+                pid = -(error.errno or 1)
+            if pid == 0:
+                _work(number, descriptor, control)
+            os.close(descriptor)
+            control.sendall(_ANSWER.pack(pid))
+        else:
+            control.sendall(_ANSWER.pack(os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])))
+
+
+def _work(number: int, descriptor: int, control: socket.socket) -> None:
+    """Do what a worker does, and end; one worker reports that it compiles loops, and each has its first directory."""
+    code = 1
+    try:
+        control.close()
+        if number == 0:
+            tell_once(say_compiling)
+        places = scratch_directories()
+        first = number % len(places)
+        os.environ["SPARK_LOCAL_DIRS"] = ",".join([*places[first:], *places[:first]])
+        serve(Connection(descriptor))
+        code = 0
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    with suppress(ConnectionError):
+        main(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,251 @@
+"""Tasks in processes of this machine: which of them may die, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.execution.meter import METER
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.processes import ProcessTasks, process_tasks
+from rescale.execution.tasks.slices import ATTEMPTS
+from rescale.planning.task_sizes import SLICE_BYTES
+from rescale.storage.files import owned
+from rescale.storage.scratch import MARKER, scratch_directory
+from rescale.text.errors import InternalError, RequestError, SnapshotError, StoreError
+from support.airflow_server import wait_for
+from support.pipeline import execute, execute_without_spark, plan_rescale, shared_processes
+from support.watching import Watch
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def tasks(scratch: Path) -> Iterator[ProcessTasks]:
+    """Two workers of the test's own, which leave nothing."""
+    with process_tasks(2) as two:
+        yield two
+    assert list(scratch.iterdir()) == []
+
+
+def progress(total: int = 20) -> Progress:
+    return Progress("test", total, ByteAction.READ)
+
+
+def die_once(left: Path) -> Callable[[int], int]:
+    """Work whose worker is killed in unit 7, with a scratch file; the next one finds that."""
+
+    def work(unit: int) -> int:
+        if unit == 7 and not left.exists():
+            left.write_text(str(os.getpid()))
+            Path(scratch_directory(), "left").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return unit
+
+    return work
+
+
+@pytest.mark.parametrize("with_the_server", [False, True])
+def test_the_task_of_a_lost_worker_is_done_again(with_the_server: bool, tasks: ProcessTasks, tmp_path: Path) -> None:
+    left, before = tmp_path / "left", METER.read()
+    units = [(SLICE_BYTES, i) for i in range(20)]
+    if with_the_server:
+        tasks.run(lambda unit: unit, units[:1], progress())
+        assert tasks.pool._server is not None
+        tasks.pool._server._process.kill()
+    assert sorted(tasks.run(die_once(left), units, progress())) == list(range(20))
+    assert left.exists()
+    assert METER.workers_since(before).lost_tasks == 1
+    assert not Path(f"/proc/{left.read_text()}").exists() or with_the_server, "nobody's child is a zombie"
+
+
+def test_a_task_that_always_loses_its_worker_is_given_up(tasks: ProcessTasks, tmp_path: Path) -> None:
+    deaths = tmp_path / "deaths"
+
+    def work(unit: int) -> int:
+        if unit == 7:
+            with deaths.open("a") as file:
+                file.write("x")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return unit
+
+    with pytest.raises(StoreError) as caught:
+        tasks.run(work, [(1, i) for i in range(20)], progress())
+    assert caught.value.found == "its worker process ended: killed by SIGKILL"
+    assert "resume" in str(caught.value.advice)
+    assert deaths.stat().st_size == ATTEMPTS
+    assert tasks.run(lambda unit: unit, [(1, 5)], progress()) == [5], "others take their places"
+
+
+def test_behind_a_final_error_no_other_task_begins(tasks: ProcessTasks, tmp_path: Path) -> None:
+    def work(unit: int) -> None:
+        (tmp_path / str(unit)).touch()
+        raise SnapshotError(f"damaged: {unit}")
+
+    with pytest.raises(SnapshotError, match="damaged: 0"):
+        tasks.run(work, [(SLICE_BYTES, i) for i in range(20)], progress())
+    assert len(list(tmp_path.iterdir())) <= 1 + tasks.cores, "scratch lies there, too"
+
+
+def test_what_cannot_be_sent_back_is_a_fault_of_ours(tasks: ProcessTasks) -> None:
+    def work(_: int) -> object:
+        return open(os.devnull)
+
+    with pytest.raises(InternalError, match="TextIOWrapper"):
+        tasks.run(work, [(1, 1)], progress())
+
+
+def test_an_interrupted_stage_leaves_no_worker_in_the_middle(tasks: ProcessTasks, tmp_path: Path) -> None:
+    """It writes nothing any more when the next stage runs."""
+    alive = tmp_path / "alive"
+
+    class Interrupting(Progress):
+        def at(self, done: int) -> None:  # noqa: ARG002
+            if alive.exists():
+                raise KeyboardInterrupt
+
+    def work(_: int) -> None:
+        while True:
+            alive.write_text(str(time.monotonic()))
+
+    with pytest.raises(KeyboardInterrupt):
+        tasks.run(work, [(1, 1)], Interrupting("test", 1, ByteAction.READ))
+    said = alive.read_text()
+    assert tasks.run(lambda unit: unit, [(1, 5)], progress()) == [5]
+    assert alive.read_text() == said
+
+
+def test_workers_protect_what_this_process_does(tasks: ProcessTasks, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    owned.protect([str(source)])
+    with pytest.raises(RequestError, match="this directory is the source"):
+        tasks.run(lambda _: owned.write_new(source / "file", b""), [(1, 1)], progress())
+    assert list(source.iterdir()) == []
+
+
+def test_the_server_has_no_threads_when_it_forks(tasks: ProcessTasks) -> None:
+    tasks.run(lambda unit: unit, [(1, 1)], progress())
+    assert tasks.pool._server is not None
+    assert len(list(Path(f"/proc/{tasks.pool._server._process.pid}/task").iterdir())) == 1
+
+
+def test_progress_is_reported_while_a_task_runs(tasks: ProcessTasks) -> None:
+    seen: list[int] = []
+
+    class Seen(Progress):
+        def at(self, done: int) -> None:
+            seen.append(done)
+
+    def work(_: int) -> None:
+        time.sleep(0.3)
+
+    tasks.run(work, [(10, i) for i in range(12)], Seen("test", 120, ByteAction.READ))
+    assert any(0 < done < 60 for done in seen), seen
+    assert sorted(seen) == seen
+    assert METER.stages_after(0)[-1].bytes == 120
+
+
+def test_rows_need_no_memory(tasks: ProcessTasks) -> None:
+    """A task that sends 200 MB and one that reads them hold one row at a time."""
+
+    def make_sender(done: Callable[[int], None]) -> Callable[[Iterable[Sequence[int]]], Iterator[tuple[int, bytes]]]:
+        def send(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, bytes]]:
+            for unit in (unit for some in runs for unit in some):
+                yield 1, bytes([unit]) * MIB
+                done(1)
+
+        return send
+
+    tasks.run(lambda unit: unit, [(1, 1)], progress())
+    before = METER.read()
+    shuffled = tasks.shuffle(make_sender, [(1, unit) for unit in range(200)], 2, progress())
+    assert shuffled.read(0, list) == []
+    (size,) = shuffled.write({1: 200}, lambda _, rows: iter([sum(map(len, rows))]), progress())
+    assert size == 200 * MIB
+
+    def idle_memory(_: int) -> int:
+        from rescale.execution.meter import METER
+
+        return METER.own_since(METER.read()).worst_memory
+
+    (idle,) = tasks.run(idle_memory, [(1, 1)], progress())
+    assert METER.workers_since(before).worst_memory < idle + 50 * MIB
+
+
+def test_the_result_is_the_same_as_that_of_a_loop(tmp_path: Path) -> None:
+    """Whatever the order in which units are read and rows arrive."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    write_savepoint(source, 4 * MIB, value_size=1000)
+    plan = plan_rescale(str(source), str(target), ["3"], max_parallelism=["1000"])
+    results = []
+    for run in (partial(execute, tasks=shared_processes()), partial(execute_without_spark, order=Random(5))):
+        run(plan)
+        results.append({path.name: path.read_bytes() for path in target.iterdir()})
+        shutil.rmtree(target)
+        shutil.rmtree(f"{target}.rescale")
+    assert len(results[0]) >= 3
+    assert results[0] == results[1]
+
+
+LONG = """
+import sys, time
+from pathlib import Path
+from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.tasks.processes import process_tasks
+from rescale.storage.scratch import scratch_directory
+
+def work(unit):
+    Path(scratch_directory(), f"unit-{unit}").touch()
+    time.sleep(1000)
+
+with process_tasks(2) as tasks:
+    print("begun", flush=True)
+    tasks.run(work, [(1, 0), (1, 1)], Progress("test", 2, ByteAction.READ))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("when", ["while they start", "while they work"])
+def test_workers_end_with_the_process_that_started_them(when: str, number: signal.Signals, scratch: Path) -> None:
+    """Only SIGKILL leaves their scratch directories, which the next process removes."""
+    with Watch() as watch:
+        environment = {**os.environ, **watch.environment}
+        driver = subprocess.Popen(
+            [sys.executable, "-c", LONG], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert driver.stdout is not None
+        driver.stdout.readline()
+        if when == "while they work":
+            wait_for(lambda: len(list(scratch.glob("*/unit-*"))) == 2, "both to work", 120)
+        driver.send_signal(number)
+        _, said = driver.communicate(timeout=120)
+        wait_for(lambda: not watch.processes(), "all to end", 60)
+    assert driver.returncode == -number or (number is signal.SIGINT and "KeyboardInterrupt" in said)
+    left = list(scratch.iterdir())
+    if number is signal.SIGKILL:
+        assert all((folder / MARKER).is_file() for folder in left)
+        with process_tasks(1):
+            pass
+    assert list(scratch.iterdir()) == []
+    assert left == [] or number is signal.SIGKILL
+    assert said.count("Traceback") == (number is signal.SIGINT), said

@@ -1,0 +1,27 @@
+"""How units of work become those of tasks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rescale.execution.tasks.slices import SLICE_UNITS, slices_of
+from rescale.planning.task_sizes import MOST_SLICES, SLICE_BYTES, UNIT_SIZE
+from support.slow import slow
+
+
+@given(st.lists(st.integers(0, 2 * SLICE_BYTES), min_size=1), st.integers(1, 20))
+def test_a_task_has_few_bytes_at_once_or_one_unit(weights: list[int], parallelism: int) -> None:
+    """So the largest database bounds what a task fetches, however many of its units are under way."""
+    slices = slices_of(list(zip(weights, range(len(weights)), strict=True)), parallelism)
+    assert [unit for some in slices for _, unit in some] == list(range(len(weights)))
+    assert all(len(some) == 1 or sum(weight for weight, _ in some) <= SLICE_BYTES for some in slices)
+    assert all(len(some) <= SLICE_UNITS for some in slices)
+
+
+@pytest.mark.parametrize("cores", [slow(8), 8000])
+def test_a_hundred_terabytes_are_few_tasks_for_many_cores(cores: int) -> None:
+    for unit in (UNIT_SIZE, 3 << 30):
+        units = [(unit, i) for i in range(10**14 // unit)]
+        assert min(cores, len(units)) <= len(slices_of(units, cores)) <= 2 * MOST_SLICES
