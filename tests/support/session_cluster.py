@@ -27,7 +27,7 @@ from rescale.flink_rest.running_job import Job
 from support.needs import need
 from support.s3 import S3Server
 
-_JOBS = ("Counts", "Alarms", "Bulk")
+_JOBS = ("Counts", "Alarms", "Bulk", "Chains")
 _JOBS_OF_2 = ("AsyncCounts",)
 """Jobs that use classes that Flink 1.x does not have."""
 
@@ -66,7 +66,7 @@ _CONFIGURATION = {
 
 @dataclass(frozen=True)
 class SessionCluster:
-    """`jar` is the id of the uploaded jar with the jobs `Counts`, `Alarms`, `Bulk` and, of Flink 2, `AsyncCounts`.
+    """`jar` is the id of the uploaded jar with `Counts`, `Alarms`, `Bulk`, `Chains` and, of Flink 2, `AsyncCounts`.
 
     `folder` is for savepoints.
     """

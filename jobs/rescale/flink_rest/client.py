@@ -28,6 +28,7 @@ from rescale.flink_rest.responses import (
     ConfigEntry,
     Dashboard,
     Errors,
+    JarPlan,
     Jars,
     JobConfig,
     JobExceptions,
@@ -307,6 +308,25 @@ class Flink:
         }
         given = {name: value for name, value in body.items() if value is not None}
         self._require("POST", f"/jars/{quote(jar)}/run", _JsonObject, given)
+
+    def jar_plan(
+        self,
+        jar: str,
+        parallelism: int,
+        entry_class: str | None,
+        arguments: Sequence[str],
+        configuration: Mapping[str, str],
+    ) -> dict[str, str]:
+        """Return the descriptions of the vertices of a jar's job by their ids; no job is started (`JarPlanHandler`)."""
+        body = {
+            "entryClass": entry_class,
+            "programArgsList": list(arguments),
+            "parallelism": parallelism,
+            "flinkConfiguration": dict(configuration),
+        }
+        given = {name: value for name, value in body.items() if value is not None}
+        plan = self._require("POST", f"/jars/{quote(jar)}/plan", JarPlan, given).plan
+        return {node.id: node.description for node in plan.nodes}
 
     def _latest(self, job_id: str, kind: str) -> str | None:
         """Return a place from the job's checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""

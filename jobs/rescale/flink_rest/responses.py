@@ -192,6 +192,21 @@ class Jars(msgspec.Struct):
     files: list[_Jar]
 
 
+class _PlanNode(msgspec.Struct):
+    id: str
+    description: str = ""
+
+
+class _PlanNodes(msgspec.Struct):
+    nodes: list[_PlanNode]
+
+
+class JarPlan(msgspec.Struct):
+    """`JobPlanInfo`."""
+
+    plan: _PlanNodes
+
+
 class Errors(msgspec.Struct):
     """`ErrorResponseBody`: the body of every error that Flink itself, and no proxy, responds with."""
 

@@ -28,6 +28,12 @@ def check_hand_over(hand_over: HandOver) -> None:
         check_patch(hand_over)
 
 
+def jar_plan(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str]:
+    """Return the descriptions of the vertices that the jar's job would have at a parallelism, by their ids."""
+    jar = _jar_id(flink, hand_over.jar)
+    return flink.jar_plan(jar, parallelism, hand_over.entry_class, hand_over.arguments, hand_over.configuration)
+
+
 def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | Answer:
     """Start a job unless it was started already, and return the question for it; for `Print`, return the answer.
 

@@ -27,6 +27,7 @@ from rescale.airflow.forms.filled_form import (
 )
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.forms.live_form import LiveRequest, live_request_of
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.settings import settings
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
     from rescale.flink_rest.running_job import Job
     from rescale.planning.request.request import Request
+    from rescale.planning.request.resolution import Resolved
     from rescale.snapshot.model import Snapshot
 
 log = logging.getLogger(__name__)
@@ -115,6 +117,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
     from rescale.airflow.job.followable import refuse_what_cannot_be_followed
+    from rescale.airflow.job.jar_plan import refuse_other_ids
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
     from rescale.airflow.job.latest_checkpoint import latest_checkpoint
     from rescale.airflow.job.look_ahead import look_ahead
@@ -139,7 +142,12 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
                 skip_task(_nothing_to_do(job))
             latest = latest_checkpoint(flink, job, request)
             is_approved = params["require_approval"] or settings().approval.required.always
-            if look_ahead(job, request, latest, is_approved=is_approved):
+
+            def refuse_more(resolved: Resolved) -> None:
+                if isinstance(hand_over, RunJar):
+                    refuse_other_ids(flink, hand_over, resolved)
+
+            if look_ahead(job, request, latest, is_approved=is_approved, refuse_more=refuse_more):
                 skip_task(_nothing_to_do(job))
             if live is not None:
                 refuse_what_cannot_be_followed(flink, job, request, latest)

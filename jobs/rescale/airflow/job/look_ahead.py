@@ -11,7 +11,7 @@ name the hash, or run again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rescale.airflow.forms.form import title
@@ -36,11 +36,17 @@ log = logging.getLogger(__name__)
 
 
 def look_ahead(
-    job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint, *, is_approved: bool = True
+    job: Job,
+    request: Request,
+    latest: Snapshot | UnreadableCheckpoint,
+    *,
+    is_approved: bool = True,
+    refuse_more: Callable[[Resolved], None] = lambda _: None,
 ) -> bool:
     """Return whether the checkpoint shows that every operator already has the requested shape.
 
-    `is_approved` tells whether the form or the settings ask for an approval. Raises the error with which the plan would
+    `is_approved` tells whether the form or the settings ask for an approval. `refuse_more` makes further checks of the
+    resolved request, unless every operator has the requested shape. Raises the error with which the plan would
     refuse the request after the job was stopped, or would wait for an approval that nobody expects.
     """
     if isinstance(latest, UnreadableCheckpoint):
@@ -66,7 +72,10 @@ def look_ahead(
         log_text(f"warning: {warning}")
     if surgery == request.surgery or not _warns_of_surgery(latest, request):
         log.info("the request can be carried out, as far as the job's latest checkpoint shows: %s", latest.directory)
-    return _has_shape(resolved, request)
+    if _has_shape(resolved, request):
+        return True
+    refuse_more(resolved)
+    return False
 
 
 def _defer_to_plan(why: str, place: str | None) -> None:

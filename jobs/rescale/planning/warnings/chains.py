@@ -27,12 +27,7 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     depends on the operators that are chained, and on the ids before it
     (`StreamGraphHasherV2.generateDeterministicHash`).
     """
-    without_uid = [
-        operator.label
-        for operator in snapshot.operators
-        if (operator.bytes or operator.entry.coordinator is not None)
-        and operator_id_of_uid(operator.entry.uid or operator.label) != operator.operator_id
-    ]
+    without_uid = [operator.label for operator in operators_without_uid(snapshot)]
     was_one = all(operator.parallelism == 1 for operator in snapshot.operators)
     is_one = all(shapes[operator.operator_id].parallelism == 1 for operator in snapshot.operators)
     if was_one is is_one or not without_uid:
@@ -52,6 +47,16 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
         "rescale match with the job's graph at its new parallelism prints the renames that it needs. Operators with a "
         "uid keep their ids"
     )
+
+
+def operators_without_uid(snapshot: Snapshot) -> list[Operator]:
+    """Return the operators with state whose ids may be generated: the snapshot shows no uid of which the id is."""
+    return [
+        operator
+        for operator in snapshot.operators
+        if (operator.bytes or operator.entry.coordinator is not None)
+        and operator_id_of_uid(operator.entry.uid or operator.label) != operator.operator_id
+    ]
 
 
 def _common_maximum(

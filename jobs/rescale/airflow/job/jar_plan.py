@@ -1,0 +1,72 @@
+"""Check, before a job is stopped, that its jar has the same operators at another parallelism.
+
+Operators without a uid have generated ids, which depend on how operators are chained, and chains may change with the
+parallelism (`StreamGraphHasherV2`). Flink then refuses the state of an operator whose id the job no longer has.
+
+Flink's plan of a jar lists the chains (vertices); the id of a vertex is that of its first operator. A snapshot has an
+entry for every operator, also for those without state, so an unknown vertex shows that ids have changed.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from rescale.airflow.flink.starting import jar_plan
+from rescale.airflow.forms.form import title
+from rescale.airflow.hand_overs import RunJar
+from rescale.airflow.task_log import log_text
+from rescale.flink.start import common_parallelism
+from rescale.flink_rest.client import Flink
+from rescale.planning.request.resolution import Resolved
+from rescale.planning.warnings.chains import operators_without_uid
+from rescale.text.errors import RequestError, RescaleError
+from rescale.text.names import first_of
+
+log = logging.getLogger(__name__)
+
+_SHOWN = 5
+"""Largest number of operators that an error names."""
+
+
+def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: Resolved) -> None:
+    """Raise `RequestError` if state would be left without its operator, because ids change with the parallelism.
+
+    `resolved` is the request, resolved for the job's latest checkpoint. The error needs two signs: a vertex that the
+    checkpoint lacks at the new parallelism, and not at today's; and state of an operator without a uid that is no
+    vertex at the new parallelism. A jar that has unknown vertices at today's parallelism, too, is another version of
+    the job; then the log has a warning, because its new operators may be intended.
+    """
+    operators = resolved.snapshot.operators
+    shapes = [resolved.shapes[operator.operator_id] for operator in operators]
+    before = common_parallelism([(operator.parallelism, operator.max_parallelism) for operator in operators])
+    after = common_parallelism([(shape.parallelism, shape.max_parallelism) for shape in shapes])
+    if before == after:
+        return
+    known = {operator.operator_id for operator in operators}
+    try:
+        new, old = (jar_plan(flink, hand_over, parallelism) for parallelism in (after, before))
+    except RescaleError as error:
+        log_text(f"warning: Flink does not plan the jar, so the ids of its operators are not checked: {error.what}")
+        return
+    unknown = [text for id_, text in new.items() if id_ not in known]
+    if not old.keys() <= known:
+        log_text(
+            "warning: the jar has operators that the job's latest checkpoint does not have; a new version of the job "
+            f"may have them: {first_of([text for id_, text in old.items() if id_ not in known], _SHOWN)}"
+        )
+        return
+    at_risk = [
+        operator.label for operator in operators_without_uid(resolved.snapshot) if operator.operator_id not in new
+    ]
+    if unknown and at_risk:
+        raise RequestError(
+            f"at parallelism {after} the job has operators that its state does not know: generated ids change with the "
+            "chains of operators (the job was not stopped)",
+            path=flink.address,
+            expected=f"at parallelism {after} the operators that the job has at parallelism {before}",
+            found=f"{first_of(unknown, _SHOWN)}; state that may have no operator then: {first_of(at_risk, _SHOWN)}",
+            advice="rescale match with the job's graph at the new parallelism prints the new ids: enter them under "
+            f'"{title("renames")}". If these operators with state have uids, enter them under '
+            f'"{title("operator_names")}"',
+        )
+    log.info("the jar keeps the ids of operators with state at parallelism %d", after)
