@@ -32,8 +32,10 @@ library.Library.call = lambda self, name, *rest: crash() if name == "iter_seek" 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [{"format": "canonical"}, {"max_parallelism": ["40"]}], ids=["in order", "sorted"])
-def test_a_forged_file_in_a_task_of_sparks(shape: dict[str, object], tmp_path: Path) -> None:
-    """A database that crashes RocksDB, but not the worker of Spark that reads it."""
+def test_forged_sst_file_is_refused_in_a_spark_task_without_crashing_the_worker(
+    shape: dict[str, object], tmp_path: Path
+) -> None:
+    """Reading the file's index block would crash RocksDB."""
     source = relocated("2-rocksdb-native", tmp_path / "source")
     (path, *_) = edit_files(source, "000020.sst", lambda data: with_index(data, BlockHandle(0, (1 << 63) - 1)))
     plan = plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
@@ -45,7 +47,7 @@ def test_a_forged_file_in_a_task_of_sparks(shape: dict[str, object], tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_crash_that_nothing_tells_of_on_the_command_line(tmp_path: Path) -> None:
+def test_crash_of_rocksdb_is_reported_by_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(_CRASHES)
     target = tmp_path / "target"
     source = directory("2-rocksdb-native")

@@ -1,4 +1,4 @@
-"""Spark between those who read and those who write: what is lost is done again, what is wrong arrives as itself."""
+"""Spark's shuffle between readers and writers: lost tasks are repeated, and errors arrive unchanged."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ def plan(source: str, tmp_path: Path) -> Plan:
 
 @pytest.fixture
 def tries(tmp_path: Path) -> Path:
-    """A file that grows by a byte with every failure."""
+    """Return a file that grows by a byte with every failure."""
     path = tmp_path / "tries"
     path.touch()
     return path
 
 
 def failing(tries: Path, times: int) -> Callable[[], None]:
-    """Fails a number of times, over all processes, of which several may ask at once."""
+    """Return a function that fails a number of times, counted over all processes, several of which may call it at
+    once.
+    """
 
     def fail() -> None:
         with tries.open("a") as file:
@@ -74,7 +76,7 @@ def failing(tries: Path, times: int) -> Callable[[], None]:
 
 
 def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`SortSide` that fails when some of its rows are on their way."""
+    """Return a `SortSide` that fails after its first row."""
 
     def make(*arguments: Any) -> Any:
         sort_side = SortSide(*arguments)
@@ -91,7 +93,7 @@ def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
 
 
 def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`WriteSide` that fails when all is written, and its answer is still to come."""
+    """Return a `WriteSide` that fails after writing, before it answers."""
 
     def make(*arguments: Any) -> Any:
         write_side = WriteSide(*arguments)
@@ -118,7 +120,7 @@ FAILURES = {"SortSide": fail_while_reading, "WriteSide": fail_while_writing}
         ("WriteSide", 3, spark_with_its_own_shuffle),
     ],
 )
-def test_a_lost_task_is_done_again(
+def test_failed_task_is_repeated(
     side: str, times: int, through: Callable[[], Tasks], plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rekeying_run, side, FAILURES[side](failing(tries, times)))
@@ -131,7 +133,7 @@ def test_a_lost_task_is_done_again(
 
 
 def spilled_by_tasks() -> list[Path]:
-    """Files with rows that lie in the scratch directory of Spark's tasks."""
+    """Return the files with rows that lie in the scratch directory of Spark's tasks."""
 
     def look(_: int) -> list[Path]:
         return list(Path(scratch_directory()).glob("rescale-shuffle-*"))
@@ -141,7 +143,9 @@ def spilled_by_tasks() -> list[Path]:
 
 
 @pytest.mark.slow
-def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_that_always_fails_ends_the_run_in_a_resumable_error(
+    plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(rekeying_run, "WriteSide", fail_while_writing(failing(tries, 1000)))
         with pytest.raises(StoreError, match="planted: throttled") as caught:
@@ -153,7 +157,7 @@ def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeyp
     assert_rekeyed(plan.source, plan.target)
 
 
-def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integrity_error_of_a_writer_arrives_unchanged(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer of the last range expects one byte more than it gets."""
 
     def make(plan: Plan, writer: Any, works: dict[int, bytes], *more: Any) -> Any:
@@ -175,14 +179,13 @@ from rescale.execution.tasks.spark import spark_tasks
 spark_tasks.FileShuffle = spark_tasks.SparkShuffle
 runpy.run_module("reshuffle_keyed_state", run_name="__main__", alter_sys=True)
 """
-"""The step as it is where tasks have no disk in common."""
+"""Code that runs the step as it runs where tasks have no common disk."""
 
 
 @pytest.fixture(scope="module")
 def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[str], list[dict[str, Any]]]:
-    """The process of the step over a plan: the plan, the calls to stores, and Spark's event log, event by event.
-
-    The step keeps it where it was told to.
+    """Run the step in a process of its own; return the plan, the calls to stores, and the events of Spark's event
+    log.
     """
     need("java", "Spark runs on a JVM")
     home = tmp_path_factory.mktemp("metrics")
@@ -196,7 +199,7 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
     environment = {**os.environ, **log.environment(hook), **settings, **SECRETS}
     subprocess.run([sys.executable, "-c", THROUGH_SPARK, *arguments], env=environment, check=True)
     (file,) = events.iterdir()
-    assert file.suffix == ".zstd", "by which Spark's history server knows how it is packed"
+    assert file.suffix == ".zstd", "Spark's history server tells the compression by the suffix"
     return plan, log.calls(), [*map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())]
 
 
@@ -206,7 +209,7 @@ SECRETS = {
     "AWS_SESSION_TOKEN": "planted-token",
     "AWS_ENDPOINT_URL": "http://me:planted-password@127.0.0.1:9",
 }
-"""Which Spark reads for Hadoop, and Hadoop's settings are in its event log and on its pages."""
+"""Credentials that Spark reads for Hadoop, whose settings stand in its event log and on its pages."""
 
 Run = tuple[Plan, list[str], list[dict[str, Any]]]
 
@@ -216,14 +219,16 @@ def record_bytes(plan: Plan) -> int:
 
 
 @pytest.mark.slow
-def test_what_spark_logs_of_itself_has_no_secret(run: Run) -> None:
+def test_event_log_of_spark_has_no_secret(run: Run) -> None:
     (environment,) = [event for event in run[2] if event["Event"] == "SparkListenerEnvironmentUpdate"]
-    assert any(name.startswith("fs.s3a.") for name in environment["Hadoop Properties"]), "it has read them"
+    assert any(name.startswith("fs.s3a.") for name in environment["Hadoop Properties"]), (
+        "Spark has not read the credentials"
+    )
     assert "planted" not in json.dumps(run[2])
 
 
 @pytest.mark.slow
-def test_little_more_than_the_records_goes_through_the_shuffle(run: Run) -> None:
+def test_bytes_through_spark_shuffle_exceed_the_records_by_at_most_a_fifth(run: Run) -> None:
     plan, _, events = run
     tasks = [event["Task Metrics"] for event in events if event["Event"] == "SparkListenerTaskEnd"]
     written = [task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks]
@@ -233,10 +238,12 @@ def test_little_more_than_the_records_goes_through_the_shuffle(run: Run) -> None
         sum(task["Shuffle Read Metrics"][f"{where} Bytes Read"] for where in ("Local", "Remote")) for task in tasks
     ]
     assert sum(fetched) == sum(written)
-    assert sum(size > record_bytes(plan) // 20 for size in fetched) >= 2, "nor written by one"
+    assert sum(size > record_bytes(plan) // 20 for size in fetched) >= 2, "all is written by one task"
 
 
-def test_little_more_than_the_records_goes_through_files(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_through_spill_files_exceed_the_records_by_at_most_a_fifth(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken: list[list[SpillFile]] = []
     remove = file_shuffle._remove
 
@@ -254,7 +261,7 @@ def test_little_more_than_the_records_goes_through_files(plan: Plan, monkeypatch
 
 
 @pytest.mark.slow
-def test_the_workers_read_every_key_group_once(run: Run) -> None:
+def test_workers_read_every_key_group_once(run: Run) -> None:
     plan, calls, _ = run
     read = 0
     headers = {file.uri: min(g[0] for g in source.groups if g) for source, file in sources_of(plan)}
@@ -265,7 +272,7 @@ def test_the_workers_read_every_key_group_once(run: Run) -> None:
 
 
 def sources_of(plan: Plan) -> list[tuple[Any, Any]]:
-    """The sources of records, with their files."""
+    """Return the sources of records with their files."""
     rekeyed = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
     places: list[Any] = [source.place for rekeying in rekeyed for source in rekeying.sources]
     return [(place, plan.files[place.file]) for place in places]
