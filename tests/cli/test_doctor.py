@@ -15,7 +15,7 @@ from support.snapshots import directory
 SOURCE = directory("2-clicks")
 
 
-def test_a_healthy_environment(capsys: Captured, tmp_path: Path) -> None:
+def test_healthy_environment_ends_with_exit_code_0(capsys: Captured, tmp_path: Path) -> None:
     need("java", "it is one of the checks")
     places = ["--source", SOURCE, "--target", str(tmp_path / "target")]
     code, document = answer(capsys, "doctor", *places)
@@ -28,7 +28,7 @@ def test_a_healthy_environment(capsys: Captured, tmp_path: Path) -> None:
     assert lines[-1].startswith(f"{len(document['checks'])} checks: 0 errors, ")
 
 
-def test_an_error_is_the_exit_code_and_says_what_to_do(
+def test_failed_check_decides_the_exit_code_and_gives_advice(
     capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -43,6 +43,6 @@ def test_an_error_is_the_exit_code_and_says_what_to_do(
 @pytest.mark.parametrize(
     "arguments", [["--target", "/"], ["--source", "ftp://a/b"], ["--flink", "jobmanager"], ["SOURCE"]]
 )
-def test_arguments_that_are_refused(capsys: Captured, arguments: list[str]) -> None:
+def test_invalid_arguments_are_refused(capsys: Captured, arguments: list[str]) -> None:
     code, document = answer(capsys, "doctor", *arguments)
     assert (code, document["error"]) == (2, "RequestError")

@@ -1,4 +1,4 @@
-"""`rescale run` as a process: one more for all of its steps, with one Spark, or none where there is little to do."""
+"""`rescale run` as a process: one process for all steps, with one Spark or, for little state, none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WITHOUT_JAVA = {**{name: value for name, value in os.environ.items() if name != 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A savepoint that is worth a Spark."""
+    """Return a savepoint that is large enough for Spark."""
     need("java", "Spark runs on a JVM")
     source = tmp_path_factory.mktemp("large") / "savepoint"
     write_savepoint(source, LITTLE_BYTES + (LITTLE_BYTES >> 3), value_size=10_000)
@@ -46,7 +46,7 @@ def command(source: str | Path, target: Path, *shape: str) -> list[str]:
 
 
 def sparks(watch: Watch) -> set[int]:
-    """The JVMs of Spark that run now. A fork of one of them, which has yet to become another program, is none."""
+    """Return the JVMs of Spark that run now, without their forks that have yet to become another program."""
     forks, jvms = set(), {pid for pid, line in watch.running_lines().items() if "--add-modules" in line}
     for pid in jvms:
         with suppress(psutil.Error):
@@ -62,7 +62,7 @@ def seconds_of_steps(target: Path) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("shape", [("--parallelism", "3"), ("--max-parallelism", "1000")])
-def test_little_to_do_needs_no_spark(shape: tuple[str, ...], tmp_path: Path) -> None:
+def test_small_run_needs_no_spark(shape: tuple[str, ...], tmp_path: Path) -> None:
     target = tmp_path / "target"
     done = subprocess.run(command(SMALL, target, *shape), env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -72,8 +72,8 @@ def test_little_to_do_needs_no_spark(shape: tuple[str, ...], tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_copy_on_this_machine_needs_none_however_large(large: Path, tmp_path: Path) -> None:
-    """Some state that is not copied is allowed, if it is little."""
+def test_local_copy_needs_no_spark_however_large(large: Path, tmp_path: Path) -> None:
+    """A little state that is not copied is allowed."""
     target = tmp_path / "target"
     command_line = command(large, target, "--parallelism", "3")
     done = subprocess.run(command_line, env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
@@ -81,8 +81,8 @@ def test_a_copy_on_this_machine_needs_none_however_large(large: Path, tmp_path: 
     assert json.loads(done.stdout)["bytes_moved"] > LITTLE_BYTES
 
 
-def test_what_ends_a_step_ends_the_run(tmp_path: Path) -> None:
-    """Steps before the interrupted one have ended well, and none behind it begins."""
+def test_failed_step_ends_the_run(tmp_path: Path) -> None:
+    """Steps before it have ended well, and no later step begins."""
     target = tmp_path / "target"
     stop = "def stop(*_): raise SnapshotError('torn', path='/p')"
     hook = (
@@ -103,8 +103,8 @@ def test_what_ends_a_step_ends_the_run(tmp_path: Path) -> None:
     assert "torn" in Path(f"{target}.rescale/report.html").read_text()
 
 
-def test_sigterm_ends_it_as_ctrl_c_does(tmp_path: Path) -> None:
-    """The step with it; and it says so."""
+def test_sigterm_ends_the_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    """The run ends its step and says that it was interrupted."""
     target, begun = tmp_path / "target", tmp_path / "begun"
     hook = (
         "import sys\nif 'move_and_validate' in sys.orig_argv:\n    import pathlib, time\n"
@@ -128,7 +128,7 @@ def test_sigterm_ends_it_as_ctrl_c_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [gate(signal.SIGINT), slow(signal.SIGKILL)])
-def test_one_spark_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
+def test_one_spark_serves_all_steps_and_ends_when_the_run_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     command_line = command(large, target, "--max-parallelism", "1000")
     with Watch() as watch:
