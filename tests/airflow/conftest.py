@@ -1,4 +1,4 @@
-"""Airflow makes a folder when it is imported: not in the home of who runs the tests."""
+"""Give Airflow, which makes a folder when it is imported, a home outside of the user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long an approval waits, where the clocks of workers do not agree, which plan is approved, and how often."""
+"""How long an approval waits if the clocks of workers disagree, which plan is approved, and how often it is asked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Planned = dict[str, Any]
 
 
 class Parked(Exception):  # noqa: N818
-    """As Airflow parks a task."""
+    """Raised instead of deferring the task, as Airflow does to wait for an answer."""
 
 
 class Clock(datetime):
@@ -49,7 +49,7 @@ class Clock(datetime):
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    """A plan that has claimed its target."""
+    """Return a plan that has claimed its target."""
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
     claim(plan)
     store_plan_page(plan, "question")
@@ -77,9 +77,8 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> PlanApproval:
 
 
 def asked_in(xcoms: dict[str, Any], planned: Planned, run_id: str = "manual", alive: Sequence[str] = ()) -> Any:
-    """The context of a question, for which this was `planned`; what it tells is put into `told`.
-
-    The runs `alive` go on in the same Airflow.
+    """Return the context of a question about this plan; XComs go into `xcoms`. The runs `alive` go on in the same
+    Airflow.
     """
     instance = SimpleNamespace(
         dag_id="rescale",
@@ -97,7 +96,7 @@ def asked_in(xcoms: dict[str, Any], planned: Planned, run_id: str = "manual", al
 
 
 @pytest.mark.parametrize("ahead", [HOUR, -HOUR, timedelta()])
-def test_who_is_reminded_has_the_time_that_was_said_whatever_the_next_worker_s_clock_shows(
+def test_reminder_keeps_the_deadline_whatever_the_clock_of_the_next_worker(
     ahead: timedelta, asking: PlanApproval, planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     xcoms: dict[str, Any] = {}
@@ -120,10 +119,10 @@ def approved_by_ada(at: datetime) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("event", [{}, {"timedout": True}], ids=["answered", "seen late"])
-def test_an_answer_after_the_time_that_was_said_does_not_count(
+def test_answer_after_the_deadline_does_not_count(
     event: dict[str, Any], asking: PlanApproval, plan: Plan, planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Airflow takes one as long as its scheduler has not seen that the time is over."""
+    """Airflow accepts an answer until its scheduler has seen that the time is over."""
     xcoms: dict[str, Any] = {}
     context = asked_in(xcoms, planned)
     with pytest.raises(Parked):
@@ -139,10 +138,10 @@ def test_an_answer_after_the_time_that_was_said_does_not_count(
     assert not decision.approved
 
 
-def test_the_plan_that_was_shown_is_approved_whatever_was_planned_meanwhile(
+def test_approval_is_of_the_plan_that_was_shown(
     asking: PlanApproval, plan: Plan, planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where somebody clears the task `plan` alone."""
+    """The task `plan` alone was cleared meanwhile."""
     monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: approved_by_ada(datetime.now(UTC)))
     xcoms: dict[str, Any] = {}
     with pytest.raises(Parked):
@@ -154,7 +153,7 @@ def test_the_plan_that_was_shown_is_approved_whatever_was_planned_meanwhile(
     assert (decision.approved, decision.answer, decision.by["run"]) == (True, "approved by ada", "manual")
 
 
-def test_a_plan_that_another_run_asks_about_is_asked_about_once(asking: PlanApproval, planned: Planned) -> None:
+def test_second_run_is_refused_while_another_asks_about_the_same_plan(asking: PlanApproval, planned: Planned) -> None:
     with pytest.raises(Parked):
         asking.execute(asked_in({}, planned, "first"))
     with pytest.raises(TaskEnded) as refused:
@@ -164,8 +163,8 @@ def test_a_plan_that_another_run_asks_about_is_asked_about_once(asking: PlanAppr
         asking.execute(asked_in({}, planned, "second"))
 
 
-def test_a_run_that_would_not_ask_does_where_the_question_is_open(asking: PlanApproval, planned: Planned) -> None:
-    """The run that asked was cancelled, say."""
+def test_open_question_is_asked_even_by_a_run_without_approval(asking: PlanApproval, planned: Planned) -> None:
+    """The run that asked may have been cancelled."""
     with pytest.raises(Parked):
         asking.execute(asked_in({}, planned, "first"))
     context = asked_in({}, planned, "second")
@@ -175,14 +174,14 @@ def test_a_run_that_would_not_ask_does_where_the_question_is_open(asking: PlanAp
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_a_decision_stands(before: bool, asking: PlanApproval, plan: Plan, planned: Planned) -> None:
+def test_stored_decision_stands(before: bool, asking: PlanApproval, plan: Plan, planned: Planned) -> None:
     """No second question is asked, and no later answer changes it."""
     xcoms: dict[str, Any] = {}
     with pytest.raises(Parked):
         asking.execute(asked_in(xcoms, planned))
     decide(plan, {"run": "another"}, "said by bob", approved=before)
     with pytest.raises(TaskEnded):
-        asking.execute_complete(asked_in(xcoms, planned), {})  # nobody has answered
+        asking.execute_complete(asked_in(xcoms, planned), {})  # without an answer
     assert xcoms["approved"]["approved"] is False
     assert ("said by bob" in xcoms["approved"]["words"]) is True
     if before:

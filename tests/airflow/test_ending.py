@@ -1,4 +1,4 @@
-"""How a run ended is told by what is on its target, and by the tasks that failed."""
+"""The end of a run is told by what is on its target and by the tasks that failed."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ REMARK = "the job was not touched"
         ({"plan": "/rescaled.rescale/plan.json", "target": "/rescaled"}, "there is no connection 'nobody'"),
     ],
 )
-def test_what_an_earlier_task_told_of_its_connection_is_not_told_again(
+def test_end_of_a_run_without_its_connection_names_plan_or_connection_and_job(
     planned: dict[str, Any] | None, sentence: str
 ) -> None:
-    """Its sentence does not precede what is said of the job either."""
+    """The missing connection was reported by an earlier task, whose error is not repeated if there is no plan."""
     xcoms = {(PLAN, "return_value"): planned}
     instance = SimpleNamespace(
         dag_id="a-dag",
@@ -63,11 +63,11 @@ LOOKED = {"before": {"name": "clicks", "job_id": "1" * 32, "taking": "stop"}}
     ("failed", "sentence"),
     [
         ("go_back", "may not be running"),
-        ("inspect", "may not be running"),  # what `plan` has told is of an earlier pass
+        ("inspect", "may not be running"),  # the output of `plan` is from before the run was cleared
     ],
 )
-def test_a_run_of_which_a_task_failed_had_something_to_do(failed: str, sentence: str) -> None:
-    """Or its job does not run, and it would be green."""
+def test_run_with_a_failed_task_is_not_skipped_as_nothing_to_do(failed: str, sentence: str) -> None:
+    """A skipped run would be green, though its job may not run."""
     xcoms = {(LOOK, "return_value"): LOOKED, (PLAN, NOTHING_TO_DO): "nothing to do"}
     instance = SimpleNamespace(
         dag_id="a-dag",
@@ -83,7 +83,7 @@ def test_a_run_of_which_a_task_failed_had_something_to_do(failed: str, sentence:
         end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)
 
 
-def test_a_run_with_nothing_to_do_that_went_back_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_with_nothing_to_do_whose_job_went_back_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ending, "skip_task", Mock(side_effect=AirflowSkipException))
     xcoms = {(LOOK, "return_value"): LOOKED, (PLAN, NOTHING_TO_DO): "nothing to do"}
     instance = SimpleNamespace(
@@ -119,7 +119,7 @@ def published(plan: Plan) -> XComField:
 
 
 def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = ()) -> Any:
-    """Return the result of the last task of a run in which these tasks failed, or raise its error."""
+    """Return the result of the last task of a run in which these tasks failed, or its error."""
     states = {"end": "running", **dict.fromkeys(failed, "failed"), "validate": "upstream_failed"}
     instance = SimpleNamespace(
         dag_id="a-dag",
@@ -138,7 +138,7 @@ def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = 
 
 
 @pytest.mark.parametrize("all_of_it", [True, False])
-def test_a_result_that_was_deleted_after_its_publication_is_no_success(all_of_it: bool, plan: Plan) -> None:
+def test_result_deleted_after_publication_is_an_error(all_of_it: bool, plan: Plan) -> None:
     execute_without_spark(plan)
     assert ended(published(plan)) == {"target": plan.target}
     shutil.rmtree(plan.target)
@@ -150,15 +150,15 @@ def test_a_result_that_was_deleted_after_its_publication_is_no_success(all_of_it
     assert error.final
 
 
-def test_a_job_that_runs_from_a_result_may_have_deleted_it(plan: Plan) -> None:
-    """In CLAIM mode Flink does so when newer checkpoints have taken its place."""
+def test_result_deleted_by_the_job_that_runs_from_it_is_no_error(plan: Plan) -> None:
+    """In CLAIM mode Flink deletes it once newer checkpoints have replaced it."""
     execute_without_spark(plan)
     shutil.rmtree(plan.target)
     xcoms = {**published(plan), (HAND_OVER, "return_value"): {"job": "1" * 32}}
     assert ended(xcoms) == {"target": plan.target}
 
 
-def test_the_tasks_that_failed_are_named(plan: Plan) -> None:
+def test_failed_tasks_are_named(plan: Plan) -> None:
     claim(plan)
     assert ended(planned(plan), failed=("reshuffle_keyed_state", "end")).found == "failed: reshuffle_keyed_state"
     assert ended({}, failed=("inspect",)).found == "failed: inspect"
@@ -166,8 +166,8 @@ def test_the_tasks_that_failed_are_named(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_what_was_rejected_is_told_with_what_is_on_the_target(is_there: bool, plan: Plan) -> None:
-    """Another run of the plan may have been faster than the answer."""
+def test_rejection_is_reported_with_the_state_of_the_target(is_there: bool, plan: Plan) -> None:
+    """Another run of the plan may have published before the answer."""
     if is_there:
         execute_without_spark(plan)
     answer = {"approved": False, "plan": plan.digest, "words": "rejected by ada"}
@@ -179,7 +179,7 @@ def test_what_was_rejected_is_told_with_what_is_on_the_target(is_there: bool, pl
 RUNS = {"job": "2" * 32, "name": "clicks", "parallelism": 3, "restored_from": "/savepoints/1"}
 
 
-def test_a_success_is_told_in_one_sentence(plan: Plan, caplog: pytest.LogCaptureFixture) -> None:
+def test_success_is_logged_in_one_sentence(plan: Plan, caplog: pytest.LogCaptureFixture) -> None:
     execute_without_spark(plan)
     caplog.set_level(logging.INFO, logger=ending.__name__)
     handed = {(LOOK, "return_value"): LOOKED, (HAND_OVER, "return_value"): {**RUNS, "in_place_of": "1" * 32}}
@@ -191,7 +191,7 @@ def test_a_success_is_told_in_one_sentence(plan: Plan, caplog: pytest.LogCapture
     assert "{" not in sentence
 
 
-def test_where_a_job_went_back_to_is_told_in_words(plan: Plan) -> None:
+def test_error_says_from_where_the_job_was_started_again(plan: Plan) -> None:
     claim(plan)
     xcoms = {**planned(plan), (LOOK, "return_value"): LOOKED, ("go_back", "return_value"): RUNS}
     error = ended(xcoms, has_job=True, failed=("publish",))

@@ -1,4 +1,4 @@
-"""The check of *Plan only*: what `rescale doctor` says of a target, in the words of the form."""
+"""The check of *Plan only*: what `rescale doctor` says of a target, in the wording of the form."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ SOURCE = directory("2-clicks")
 
 
 def checked(target: Path) -> dict[str, Any]:
-    """The output of the task for a run from `SOURCE` to a target."""
+    """Return the output of the task for a run from `SOURCE` to a target."""
     summary: dict[str, Any] = check.function(params=filled(source=SOURCE, target=str(target), parallelism=3))
     return summary
 
 
-def test_the_target_and_the_worker_are_checked_and_nothing_stays(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_target_and_worker_are_checked_without_leaving_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     summary = checked(tmp_path / "rescaled")
     assert list(tmp_path.iterdir()) == []
@@ -36,7 +34,7 @@ def test_the_target_and_the_worker_are_checked_and_nothing_stays(
         assert subject in caplog.text
 
 
-def test_a_worker_that_cannot_run_steps_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_that_cannot_run_steps_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.doctor.machine.SPARK_PACKAGES", ("nothing_of_this_name",))
     with pytest.raises(TaskEnded, match="1 check ended with an error") as raised:
         checked(tmp_path / "rescaled")
@@ -44,7 +42,7 @@ def test_a_worker_that_cannot_run_steps_fails_the_check(tmp_path: Path, monkeypa
     assert "flink-rescale[spark]" in str(raised.value)
 
 
-def test_a_worker_is_not_checked_where_steps_run_in_pods(
+def test_worker_is_not_checked_if_steps_run_in_pods(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -54,14 +52,14 @@ def test_a_worker_is_not_checked_where_steps_run_in_pods(
     assert "Java" not in caplog.text
 
 
-def test_a_target_that_cannot_be_written_to_fails_the_check(tmp_path: Path) -> None:
+def test_target_that_cannot_be_written_fails_the_check(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(TaskEnded, match="a run would fail") as raised:
         checked(tmp_path / "file" / "rescaled")
     assert "target" in str(raised.value)
 
 
-def test_advice_names_what_airflow_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_advice_names_dags_instead_of_commands(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     claim(plan_rescale(SOURCE, str(tmp_path / "rescaled"), ["2"]))
     assert checked(tmp_path / "rescaled")["warning"] >= 1

@@ -1,4 +1,4 @@
-"""A savepoint of a real job whose old Kafka consumer was stopped with it is refused, unless the operator is named."""
+"""A savepoint whose Kafka consumer lost its offsets when it was stopped is refused unless the operator is named."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def inspected(**values: Any) -> Any:
     return inspect.function(None, params=filled, dag=SimpleNamespace(params=filled))
 
 
-def test_the_run_ends_with_the_reason() -> None:
+def test_missing_offsets_of_a_consumer_end_the_run() -> None:
     with pytest.raises(TaskEnded) as ended:
         inspected()
     error = ended.value.error
@@ -38,13 +38,13 @@ def test_the_run_ends_with_the_reason() -> None:
     assert error.operator in missing_offsets(open_snapshot(SOURCE))
 
 
-def test_an_operator_that_is_named_may_start_without() -> None:
+def test_named_operator_may_start_without_offsets() -> None:
     summary = inspected(without_offsets=list(missing_offsets(open_snapshot(SOURCE))))
     assert summary["warnings"]
     assert any(line.endswith("(FlinkKafkaConsumer): no offsets") for line in summary["kafka"])
 
 
-def test_one_that_is_dropped_needs_none() -> None:
+def test_dropped_operator_needs_no_offsets() -> None:
     dropped = {"drops": list(missing_offsets(open_snapshot(SOURCE))), "require_approval": True}
     assert inspected(**dropped)["operators"]
     with pytest.raises(TaskEnded) as ended:

@@ -1,4 +1,4 @@
-"""A plan that nobody carries out says whether a run would, and has a report."""
+"""A plan that is not executed says whether a run would be refused, and has a report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from support.snapshots import directory
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    """The plan of the request, in whose target nothing lies yet."""
+    """Return a plan whose target is empty."""
     return plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
 
 
 def looked_at(plan: Plan, **values: Any) -> tuple[dict[str, Any], str]:
-    """The summary of the plan and its report."""
+    """Return the summary of the plan and its report."""
     form = filled(**{"source": plan.source, "target": plan.target, "parallelism": 3, **values})
     pushed: dict[str, Any] = {}
     instance = SimpleNamespace(
@@ -68,9 +68,7 @@ REFUSED: dict[str, Callable[[Plan], object]] = {
 
 
 @pytest.mark.parametrize("reason", REFUSED)
-def test_a_plan_that_a_run_would_not_carry_out_says_so(
-    reason: str, plan: Plan, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_plan_that_a_run_would_refuse_says_so(reason: str, plan: Plan, caplog: pytest.LogCaptureFixture) -> None:
     REFUSED[reason](plan)
     before = sorted(Path(plan.target).parent.rglob("*"))
     caplog.clear()
@@ -82,16 +80,14 @@ def test_a_plan_that_a_run_would_not_carry_out_says_so(
     assert sorted(Path(plan.target).parent.rglob("*")) == before
 
 
-def test_a_plan_without_a_change_says_so(plan: Plan) -> None:
+def test_plan_without_a_change_is_refused(plan: Plan) -> None:
     summary, report = looked_at(plan, parallelism=4)
     assert summary["refused"] in report
 
 
 @pytest.mark.parametrize("done", [False, True])
-def test_a_plan_that_a_run_would_carry_out_shows_how_the_job_starts(
-    done: bool, plan: Plan, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Asking again for what is published already is no reason to refuse a run."""
+def test_accepted_plan_shows_how_the_job_starts(done: bool, plan: Plan, caplog: pytest.LogCaptureFixture) -> None:
+    """A plan that is already published is accepted, too."""
     caplog.set_level("INFO")
     if done:
         execute_without_spark(plan)

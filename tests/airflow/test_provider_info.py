@@ -22,7 +22,7 @@ def test_airflow_finds_the_provider_by_its_entry_point() -> None:
     assert ours.load() is get_provider_info
 
 
-def test_what_it_says_is_valid_and_there() -> None:
+def test_provider_info_is_valid_and_its_modules_exist() -> None:
     information = get_provider_info()
     schema = Path(airflow.__file__).parent / "provider_info.schema.json"
     jsonschema.validate(information, json.loads(schema.read_text()))

@@ -1,4 +1,6 @@
-"""The question that a plan is: verdict, warnings and costs come first, then few operators; buttons are below them."""
+"""The question about a plan: verdict, warnings and costs come first, then a few operators, because buttons are below
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ OPERATORS = 8
 
 
 def asked(*warnings: str) -> str:
-    """The question of a plan with operators of 1 to 8 elements of state."""
+    """Return the question about a plan with operators of 1 to 8 elements of state."""
     lists = {n: (element_stream(0, {"list": (DistributionMode.UNION, n)}),) for n in range(1, OPERATORS + 1)}
     source = snapshot(*(operator(f"op-{n}", elements=elements) for n, elements in lists.items()))
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
@@ -31,10 +33,10 @@ def test_verdict_warnings_and_costs_come_before_the_operators() -> None:
     assert END_OF_QUESTION not in question
 
 
-def test_few_operators_are_shown_the_largest_first() -> None:
+def test_largest_operators_are_shown_first() -> None:
     rows = [line.split("|")[1].strip() for line in asked().splitlines() if line.startswith("| op-")]
     assert rows == ["op-8", "op-7", "op-6", "op-5", "op-4"]
 
 
-def test_without_a_warning_it_says_so() -> None:
+def test_question_without_warnings_says_so() -> None:
     assert asked().startswith("**Can be done: no warning.**")

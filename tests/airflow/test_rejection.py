@@ -35,7 +35,7 @@ def plan(tmp_path: Path) -> Plan:
 
 
 def answered(plan: Plan, *, approved: bool = False, about: str | None = None, alive: bool = False) -> Any:
-    """A task instance of a run in which somebody has answered; the run `other` may be alive."""
+    """Return a task instance of a run whose question was answered; the run `other` may be alive."""
     xcoms = {
         (ASK, APPROVED): {"approved": approved, "plan": about or plan.digest, "words": WORDS},
         (PLAN, "return_value"): {"target": plan.target, "digest": plan.digest, "plan": places_of(plan).plan},
@@ -64,7 +64,7 @@ def left(plan: Plan) -> list[Path]:
     return sorted(Path(plan.target).parent.iterdir())
 
 
-def test_what_was_staged_is_removed(plan: Plan) -> None:
+def test_staged_files_of_a_rejected_plan_are_removed(plan: Plan) -> None:
     move(plan, Loop())
     reject(plan)
     error = refusal(answered(plan))
@@ -73,7 +73,7 @@ def test_what_was_staged_is_removed(plan: Plan) -> None:
     assert refusal(answered(plan)).path == plan.target  # if the task is cleared
 
 
-def test_a_result_that_is_published_nevertheless_is_told_of_and_stays(plan: Plan) -> None:
+def test_published_result_of_a_rejected_plan_is_reported_and_kept(plan: Plan) -> None:
     execute_without_spark(plan)
     before = left(plan)
     error = refusal(answered(plan))
@@ -83,7 +83,7 @@ def test_a_result_that_is_published_nevertheless_is_told_of_and_stays(plan: Plan
     assert (Path(plan.target) / "_metadata").exists()
 
 
-def test_what_another_run_works_on_stays(plan: Plan) -> None:
+def test_files_that_another_run_works_on_are_kept(plan: Plan) -> None:
     claim(plan, by={"airflow": "", "dag": "rescale", "run": "own"})
     note_run(plan, OTHER)
     reject(plan)
@@ -93,7 +93,7 @@ def test_what_another_run_works_on_stays(plan: Plan) -> None:
     assert left(plan) == before
 
 
-def test_what_another_run_was_told_before_stands(plan: Plan) -> None:
+def test_earlier_approval_by_another_run_stands(plan: Plan) -> None:
     claim(plan)
     decide(plan, OTHER, "approved by bob", approved=True)
     before = left(plan)
@@ -103,10 +103,10 @@ def test_what_another_run_was_told_before_stands(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("answer", [{"approved": True}, {"about": "0" * 64}])
-def test_a_plan_that_nobody_has_rejected_stays(
+def test_files_are_kept_if_this_plan_was_not_rejected(
     answer: dict[str, Any], plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The question failed for another reason: what was told of an earlier plan does not count."""
+    """The question failed for another reason; an answer about an earlier plan does not count."""
     monkeypatch.setattr(rejection, "skip_task", Mock(side_effect=AirflowSkipException))
     claim(plan)
     before = left(plan)

@@ -1,4 +1,4 @@
-"""Plans that somebody has to approve, whatever the form says."""
+"""Plans that must be approved, whatever the form says."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def require(required: Required, monkeypatch: pytest.MonkeyPatch) -> None:
         (Required(drops=True), False, {"drops": ["visits"]}, True),
     ],
 )
-def test_a_form_can_only_ask_for_more(
+def test_form_cannot_waive_a_required_approval(
     required: Required,
     asked: bool,
     surgery: dict[str, list[str]],
@@ -68,7 +68,7 @@ def test_a_form_can_only_ask_for_more(
     assert plan_to_execute(planned, form) == plan
 
 
-def test_what_is_published_needs_no_approval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_plan_needs_no_approval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require(Required(always=True), monkeypatch)
     plan = plan_to(tmp_path)
     execute_without_spark(plan)
@@ -76,7 +76,7 @@ def test_what_is_published_needs_no_approval(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("required", [Required(always=True), Required(drops=True)])
-def test_where_the_platform_has_drops_approved_the_form_need_not_ask(
+def test_form_with_drops_need_not_ask_if_the_platform_requires_the_approval(
     required: Required, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     form = filled(**PLACES, drops=["visits"])

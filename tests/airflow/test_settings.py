@@ -1,4 +1,4 @@
-"""A platform's settings for all DAGs are taken whole, or refused with the name of the wrong field."""
+"""The platform's settings for all DAGs are accepted as a whole, or refused with the name of the wrong field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rescale.text.errors import RequestError
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Settings are read once in a process."""
+    """Clear the settings, which a process reads once."""
     settings.cache_clear()
     yield
     settings.cache_clear()
@@ -29,14 +29,14 @@ def written(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(path))
 
 
-def test_without_a_file_everything_is_as_airflow_has_it() -> None:
+def test_defaults_of_airflow_hold_without_a_settings_file() -> None:
     arguments = dag_arguments(rescale_form())
     assert arguments["tags"] == ["rescale", "flink"]
     assert (arguments["default_args"], arguments["on_failure_callback"]) == ({}, None)
     assert "max_active_runs" not in arguments
 
 
-def test_tasks_tags_runs_and_the_form_are_the_platform_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_set_arguments_of_tasks_tags_runs_and_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(
         tmp_path,
         "tasks: {owner: ada, pool: rescale, queue: big, priority_weight: 3, timeout_minutes: 90}\n"
@@ -58,7 +58,7 @@ def test_tasks_tags_runs_and_the_form_are_the_platform_s(tmp_path: Path, monkeyp
     assert dag_arguments(rescale_form(), one_run=True)["max_active_runs"] == 1
 
 
-def test_a_notifier_is_made_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notifier_is_created_from_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notifier = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
     text = f"notify: {{failed: [{{notifier: {notifier}, arguments: {{to: a@example.com}}}}]}}"
     written(tmp_path, text, monkeypatch)
@@ -90,22 +90,20 @@ def test_a_notifier_is_made_by_its_path(tmp_path: Path, monkeypatch: pytest.Monk
         ("spark: {}", "`master` or `connection` - at `$.spark`"),
     ],
 )
-def test_a_field_that_makes_no_sense_is_refused(
-    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_invalid_field_is_refused(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, text, monkeypatch)
     with pytest.raises(RequestError) as caught:
         dag_arguments(rescale_form())
     assert message in str(caught.value)
 
 
-def test_a_file_that_is_named_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_file_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "/nothing/there.yaml")
     with pytest.raises(RequestError, match="are not valid"):
         dag_arguments(rescale_form())
 
 
-def test_the_example_is_sound() -> None:
+def test_example_settings_are_valid() -> None:
     ours = read_settings(dag_folder() / "rescale_settings.example.yaml")
     assert (ours.tasks.pool, ours.approval.four_eyes, len(ours.notify.failed)) == ("rescale", True, 1)
     assert (ours.approval.remind_minutes, len(ours.notify.expiring)) == (30, 1)
@@ -114,7 +112,7 @@ def test_the_example_is_sound() -> None:
 
 
 @pytest.mark.parametrize("one_run", [False, True])
-def test_a_form_shows_that_every_plan_has_to_be_approved(
+def test_form_shows_that_every_plan_must_be_approved(
     one_run: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "form: {require_approval: false}\napproval: {required: {always: true}}\n"

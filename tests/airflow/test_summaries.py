@@ -24,7 +24,7 @@ OPERATORS = 50
 
 
 def large(label: str) -> Snapshot:
-    """A snapshot of many operators of 1 to 50 subtasks, whose names begin with `label`."""
+    """Return a snapshot of operators with 1 to 50 subtasks, whose names begin with `label`."""
 
     def large_operator(number: int) -> Operator:
         keyed = tuple(own_stream(subtask, number, 128, Framing.HEAP) for subtask in range(number))
@@ -35,7 +35,7 @@ def large(label: str) -> Snapshot:
 
 
 @pytest.mark.parametrize("label", ["operator", "a long name " * 100, "Überläufe 漢字 " * 100])
-def test_fifty_operators_fit(label: str) -> None:
+def test_summaries_of_fifty_operators_are_within_the_limit(label: str) -> None:
     source = large(label)
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
     documents = [
@@ -48,14 +48,14 @@ def test_fifty_operators_fit(label: str) -> None:
     assert [document["operators"] for document in documents] == [OPERATORS] * 3
 
 
-def test_the_largest_operators_come_first() -> None:
+def test_largest_operators_come_first() -> None:
     source = large("operator")
     largest = snapshot_summary(source, inspection(source))["largest_operators"]
     sizes = [line["bytes_in_source"] for line in largest]
     assert sizes == sorted((operator.bytes for operator in source.operators), reverse=True)[:10]
 
 
-def test_a_plan_says_where_it_lies_and_what_changes() -> None:
+def test_summary_of_a_plan_has_its_place_and_the_number_of_changed_operators() -> None:
     source = snapshot(operator("a"), operator("b"), operator("global", 1, 1))
     plan = make_plan(source, make_request("/source", "/target", ["a=3"]))
     shown = plan_document(plan, source)
@@ -76,7 +76,7 @@ def test_evenness_is_that_of_the_log() -> None:
 
 
 def test_warnings_are_those_of_the_log() -> None:
-    """Which knows names that no operator goes by, and what does not fit into the cluster; a plan does not."""
+    """The log has warnings of unused names and of the cluster, which are no part of the plan."""
     source = replace(snapshot(operator("a")), unused_names=("visits",))
     plan = make_plan(source, make_request("/source", "/target", ["3"]))
     shown = plan_document(plan, source)
@@ -84,7 +84,7 @@ def test_warnings_are_those_of_the_log() -> None:
     assert plan_summary(plan, shown, published=False)["warnings"] == list(shown.warnings)
 
 
-def test_what_is_declared_to_be_otherwise_stands_beside_the_verdict() -> None:
+def test_declared_losses_stand_beside_the_verdict() -> None:
     lost = Dropped("ab" * 16, "totals", 1234, (LostState("sum", "VALUE", None),))
     source = snapshot(operator("a"))
     plan = plan_document(make_plan(source, make_request("/source", "/target", ["3"])), source)

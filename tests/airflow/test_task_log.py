@@ -1,4 +1,4 @@
-"""Lines arrive at the level that they deserve, and none runs out of the page."""
+"""Lines are logged at their levels, and long ones are wrapped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ error: it does not add up
 """
 
 
-def test_a_log_obeys_no_name(caplog: pytest.LogCaptureFixture) -> None:
+def test_control_characters_in_a_name_are_escaped_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     log_text("operator \x1b[31mred\x0bgone\u2028error: forged")
     assert [(record.levelname, record.message) for record in caplog.records] == [
@@ -31,7 +31,7 @@ def test_a_log_obeys_no_name(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_lines_of_a_step_arrive_at_their_levels(caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_of_a_step_are_logged_at_their_levels(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     step = StepLog()
     for line in _STEP.splitlines():
@@ -50,7 +50,7 @@ def test_lines_of_a_step_arrive_at_their_levels(caplog: pytest.LogCaptureFixture
     ]
 
 
-def test_long_sentences_are_wrapped_and_tables_are_not(caplog: pytest.LogCaptureFixture) -> None:
+def test_long_sentences_are_wrapped_but_tables_are_not(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     row = "operator   " + "column   " * 40
     log_text(f"warning: {'a long sentence ' * 30}\n{row}\nplain")

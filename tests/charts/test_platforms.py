@@ -1,4 +1,4 @@
-"""Demands of platforms on pods: queues, priorities, places, proxies, certificates, accounts, budgets, closed ports."""
+"""Pods as platforms need them: queues, priorities, places, proxies, certificates, accounts, budgets, closed ports."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def manifests() -> list[Manifest]:
 
 
 def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
-    """Component and pod of each kind."""
+    """Yield component and pod template of each kind of pod."""
     yield "driver", manifest_of(manifests, "Job", "")["spec"]["template"]
     yield "driver", yaml.safe_load(manifest_of(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
     yield "executor", yaml.safe_load(manifest_of(manifests, "ConfigMap", "-spark")["data"]["executor.yaml"])
     yield "airflow", manifest_of(manifests, "Deployment", "-airflow")["spec"]["template"]
 
 
-def test_every_pod_has_what_was_asked_for_it(manifests: list[Manifest]) -> None:
+def test_every_pod_has_the_values_of_its_component(manifests: list[Manifest]) -> None:
     asked = yaml.safe_load(PLATFORM.read_text())
     for component, pod in pods(manifests):
         of = asked["executors" if component == "executor" else component]
         labels = {**of["labels"], "app.kubernetes.io/component": component}
-        assert pod["metadata"]["labels"].items() >= labels.items(), "the chart finds its pods by labels of its own"
+        assert pod["metadata"]["labels"].items() >= labels.items(), "the chart's own labels were overwritten"
         assert pod["metadata"]["annotations"].items() >= of["annotations"].items()
         spec = pod["spec"]
         for name in ("priorityClassName", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"):
@@ -42,7 +42,7 @@ def test_every_pod_has_what_was_asked_for_it(manifests: list[Manifest]) -> None:
             assert of["volumeMounts"][0] in container["volumeMounts"]
 
 
-def test_a_queue_takes_the_run(manifests: list[Manifest]) -> None:
+def test_job_of_a_run_has_the_labels_of_its_queue_and_its_deadlines(manifests: list[Manifest]) -> None:
     job = manifest_of(manifests, "Job", "")
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "runs"
     assert job["metadata"]["labels"]["app.kubernetes.io/component"] == "run"
@@ -53,7 +53,7 @@ def test_a_queue_takes_the_run(manifests: list[Manifest]) -> None:
     assert not {"ttlSecondsAfterFinished", "activeDeadlineSeconds"} & without["spec"].keys()
 
 
-def test_pods_take_the_proxy_to_what_lies_outside_and_trust_the_bundle(manifests: list[Manifest]) -> None:
+def test_pods_use_the_proxy_for_outside_hosts_and_trust_the_bundle(manifests: list[Manifest]) -> None:
     for component, pod in pods(manifests):
         for container in pod["spec"]["containers"]:
             env = {variable["name"]: variable.get("value") for variable in container["env"]}
@@ -69,7 +69,7 @@ def test_pods_take_the_proxy_to_what_lies_outside_and_trust_the_bundle(manifests
         assert volume["configMap"] == {"name": "corporate", "items": [{"key": "roots.pem", "path": "bundle.crt"}]}
 
 
-def test_images_go_by_their_digests(manifests: list[Manifest]) -> None:
+def test_images_are_named_by_their_digests(manifests: list[Manifest]) -> None:
     spark, airflow = "rescale-spark@sha256:" + "a" * 64, "rescale-airflow@sha256:" + "b" * 64
     for name, spec in pod_specs(manifests):
         for container in (*spec["containers"], *spec.get("initContainers", ())):
@@ -82,7 +82,7 @@ def spark_conf(manifests: list[Manifest]) -> str:
     return str(manifest_of(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"])
 
 
-def test_accounts_that_are_there_are_used() -> None:
+def test_existing_service_accounts_are_used() -> None:
     names = {"driver": "one", "executor": "two", "airflow": "three"}
     settings = [word for name, value in names.items() for word in ("--set", f"serviceAccounts.names.{name}={value}")]
     kept = rendered(*ALL, *settings, "--set", "serviceAccounts.create=false")
@@ -98,13 +98,13 @@ def test_accounts_that_are_there_are_used() -> None:
             assert [subject["name"] for subject in manifest_of(manifests, "RoleBinding", role)["subjects"]] == [name]
 
 
-def test_a_context_can_be_left_to_openshift() -> None:
+def test_ids_of_the_security_context_can_be_left_to_openshift() -> None:
     left = [word for name in ("runAsUser", "runAsGroup", "fsGroup") for word in ("--set", f"security.pod.{name}=null")]
     for _, spec in pod_specs(rendered(*ALL, *left)):
         assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-def test_budgets_keep_nodes_from_being_drained(manifests: list[Manifest]) -> None:
+def test_disruption_budgets_keep_nodes_from_being_drained(manifests: list[Manifest]) -> None:
     driver, airflow = (
         manifest_of(manifests, "PodDisruptionBudget", "-driver"),
         manifest_of(manifests, "PodDisruptionBudget", "-airflow"),
@@ -116,12 +116,12 @@ def test_budgets_keep_nodes_from_being_drained(manifests: list[Manifest]) -> Non
 
 
 def matched(selector: Manifest, labels: dict[str, str]) -> bool:
-    """Whether a selector of a NetworkPolicy means a pod with these labels."""
+    """Return whether a selector of a NetworkPolicy matches a pod with these labels."""
     within = all(labels[rule["key"]] in rule["values"] for rule in selector.get("matchExpressions", ()))
     return within and selector.get("matchLabels", {}).items() <= labels.items()
 
 
-def test_drivers_and_executors_are_reached_by_each_other_alone(manifests: list[Manifest]) -> None:
+def test_drivers_and_executors_accept_connections_only_from_each_other(manifests: list[Manifest]) -> None:
     policy = manifest_of(manifests, "NetworkPolicy", "-spark")["spec"]
     peers = {component: pod["metadata"]["labels"] for component, pod in pods(manifests)}
     peers |= {"test": manifest_of(manifests, "Pod", "-test-rescale")["metadata"]["labels"]}
@@ -145,7 +145,7 @@ def test_drivers_and_executors_are_reached_by_each_other_alone(manifests: list[M
 
 
 @pytest.mark.parametrize(("address", "port"), [("http://s3", 80), ("https://s3", 443), ("http://s3.a:5000/", 5000)])
-def test_the_port_of_the_store_is_open(address: str, port: int) -> None:
+def test_port_of_the_store_is_open(address: str, port: int) -> None:
     settings = (
         "--set",
         "networkPolicy.enabled=true",
@@ -158,7 +158,7 @@ def test_the_port_of_the_store_is_open(address: str, port: int) -> None:
     assert outside == {"ports": [{"port": port, "protocol": "TCP"}]}
 
 
-def test_spark_is_told_to_trust_nobody_unless_that_is_turned_off() -> None:
+def test_spark_authenticates_and_encrypts_unless_that_is_turned_off() -> None:
     def conf(*settings: str) -> set[str]:
         return set(spark_conf(rendered(*settings)).splitlines())
 
@@ -168,7 +168,7 @@ def test_spark_is_told_to_trust_nobody_unless_that_is_turned_off() -> None:
     assert "spark.io.encryption.enabled true" in conf("--set-json", 'spark.conf={"spark.io.encryption.enabled": true}')
 
 
-def test_each_part_of_airflow_has_a_probe(manifests: list[Manifest]) -> None:
+def test_each_component_of_airflow_has_a_probe(manifests: list[Manifest]) -> None:
     probes: dict[str, Any] = {}
     for container in manifest_of(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]["containers"]:
         probes[container["name"]] = container["livenessProbe"]
@@ -176,5 +176,7 @@ def test_each_part_of_airflow_has_a_probe(manifests: list[Manifest]) -> None:
             command = container["livenessProbe"]["exec"]["command"]
             assert container["startupProbe"]["exec"]["command"] == command
             compile(command[2], "probe", "exec")
-            assert command[3] == container["name"].replace("-", "_"), "as the api-server calls it"
+            assert command[3] == container["name"].replace("-", "_"), (
+                "the probe does not use the name that the api-server gives the component"
+            )
     assert probes.keys() == {"api-server", "scheduler", "dag-processor", "triggerer"}

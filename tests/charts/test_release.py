@@ -1,4 +1,4 @@
-"""Release: a wheel, a chart that knows its images, all that comes along, checksums and signatures."""
+"""Release: a wheel, a chart that names its images, further files, checksums and signatures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNER = "Nobody <nobody@example.org>"
 
 @pytest.fixture(scope="module")
 def gnupg(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key of its own, without a passphrase."""
+    """Return the home of a GnuPG with a new key without a passphrase."""
     need("gpg", "releases are signed with it")
     home = tmp_path_factory.mktemp("gnupg")
     home.chmod(0o700)
@@ -61,7 +61,7 @@ def release(*arguments: str, environment: dict[str, str] | None = None) -> subpr
     return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
 
-def test_everything_is_there_and_adds_up(released: Path) -> None:
+def test_release_has_all_files_and_their_checksums(released: Path) -> None:
     names = {file.name for file in released.iterdir()}
     assert names == {
         *(
@@ -79,7 +79,7 @@ def test_everything_is_there_and_adds_up(released: Path) -> None:
     }
 
 
-def test_it_is_signed(released: Path, gnupg: Path) -> None:
+def test_checksums_and_chart_are_signed(released: Path, gnupg: Path) -> None:
     def verify(file: str) -> int:
         command = ["gpg", "--homedir", str(gnupg), "--verify", str(released / "SHA256SUMS.asc"), file]
         return subprocess.run(command, capture_output=True, check=False).returncode
@@ -94,7 +94,7 @@ def test_it_is_signed(released: Path, gnupg: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_chart_knows_its_home_and_its_images(released: Path) -> None:
+def test_chart_names_its_home_and_its_images(released: Path) -> None:
     package = str(released / "rescale-0.1.0.tgz")
     described = yaml.safe_load(helm("show", "chart", package).stdout)
     assert described["home"] == "https://example.org"
@@ -113,7 +113,7 @@ def test_the_chart_knows_its_home_and_its_images(released: Path) -> None:
     assert helm("lint", "--strict", package, "--kube-version", "1.34.0").returncode == 0
 
 
-def test_the_bill_names_all_that_is_locked_for_the_images(released: Path) -> None:
+def test_bill_of_materials_lists_the_locked_packages_of_the_images(released: Path) -> None:
     bill = json.loads((released / "flink-rescale-0.1.0.cdx.json").read_text())
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
     components = {component["name"]: component["version"] for component in bill["components"] if "version" in component}
@@ -125,7 +125,7 @@ def test_the_bill_names_all_that_is_locked_for_the_images(released: Path) -> Non
     assert not {"pytest", "moto"} & components.keys()
 
 
-def test_the_wheel_has_the_dags(released: Path) -> None:
+def test_wheel_has_the_dags(released: Path) -> None:
     with ZipFile(released / "flink_rescale-0.1.0-py3-none-any.whl") as wheel:
         for file in ("rescale_savepoint.py", ".airflowignore", "examples/scale_out.py"):
             assert any(name.endswith(f"share/rescale/dags/{file}") for name in wheel.namelist()), file
@@ -145,7 +145,7 @@ def test_wheel_source_and_chart_have_the_licence(released: Path) -> None:
             assert member.read() == text
 
 
-def test_what_was_made_is_not_written_over(released: Path) -> None:
+def test_release_into_a_folder_with_files_is_refused(released: Path) -> None:
     done = release("--into", str(released), "--arch", "")
     assert done.returncode != 0
     assert "is not empty: name another folder" in done.stderr

@@ -1,4 +1,4 @@
-"""Rendered chart: valid for Kubernetes, with no more rights than are needed, and nothing written outside."""
+"""Rendered chart: valid for Kubernetes, with only the rights it needs, and no writable root file systems."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ settings:
 
 @pytest.fixture(scope="module")
 def all_manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Manifest]]:
-    """The chart as it is installed by default, each shipped way, and everything at once, with windows and settings."""
+    """Return manifests of the default values, of each shipped example, and of everything at once with windows and
+    settings.
+    """
     windows = tmp_path_factory.mktemp("values") / "windows.yaml"
     windows.write_text(WINDOWS + SETTINGS)
     ways = {way.stem: rendered("--values", str(way)) for way in WAYS}
@@ -59,7 +61,7 @@ def all_manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Ma
     return {"default": rendered(), **ways, "everything": rendered(*everything)}
 
 
-def test_four_ways_ship() -> None:
+def test_chart_ships_four_examples() -> None:
     assert [way.stem for way in WAYS] == ["all-in-one", "existing-airflow", "one-run", "spark-operator"]
 
 
@@ -94,7 +96,9 @@ def test_rights_are_few_and_within_namespaces(all_manifests: dict[str, list[Mani
                 assert not {"secrets", "pods/exec"} & set(rule["resources"])
 
 
-def test_flink_deployments_are_reached_where_jobs_are_handed_over(all_manifests: dict[str, list[Manifest]]) -> None:
+def test_flink_deployments_can_be_patched_only_in_namespaces_of_the_hand_over(
+    all_manifests: dict[str, list[Manifest]],
+) -> None:
     def handovers(way: str) -> list[Manifest]:
         roles = [m for m in all_manifests[way] if m["kind"] == "Role"]
         return [r for r in roles if any("flinkdeployments" in rule["resources"] for rule in r["rules"])]
@@ -111,12 +115,12 @@ def test_flink_deployments_are_reached_where_jobs_are_handed_over(all_manifests:
     assert all(not handovers(way) for way in all_manifests if way != "everything")
 
 
-def test_a_run_alone_has_no_rights_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
+def test_single_run_has_no_rights_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
     names = {(m["kind"], m["metadata"]["name"]) for m in all_manifests["one-run"] if m["kind"] == "Role"}
     assert names == {("Role", "clicks-rescale-driver")}
 
 
-def test_pods_are_locked_up(all_manifests: dict[str, list[Manifest]]) -> None:
+def test_pods_run_without_privileges(all_manifests: dict[str, list[Manifest]]) -> None:
     for manifests in all_manifests.values():
         for name, spec in pod_specs(manifests):
             assert spec["securityContext"]["runAsNonRoot"] is True, name
@@ -128,7 +132,7 @@ def test_pods_are_locked_up(all_manifests: dict[str, list[Manifest]]) -> None:
                 assert security["allowPrivilegeEscalation"] is False, name
                 assert security["capabilities"] == {"drop": ["ALL"]}, name
                 requested = container["resources"].get("requests", {}).keys()
-                if "executor" not in name:  # Spark says what else an executor asks for
+                if "executor" not in name:  # Spark sets the other requests of an executor
                     assert requested >= {"cpu", "memory"}, name
                 written = [mount["name"] for mount in container["volumeMounts"] if mount["mountPath"] == "/tmp"]
                 on_the_node = [
@@ -148,14 +152,14 @@ def test_secrets_are_referred_to_and_never_written(all_manifests: dict[str, list
         assert spec["containers"][0]["envFrom"] == [{"secretRef": {"name": "rescale-s3"}}], name
 
 
-def test_an_executor_has_no_token(all_manifests: dict[str, list[Manifest]]) -> None:
+def test_executor_has_no_token(all_manifests: dict[str, list[Manifest]]) -> None:
     manifests = all_manifests["one-run"]
     assert manifest_of(manifests, "ServiceAccount", "-executor")["automountServiceAccountToken"] is False
     template = yaml.safe_load(manifest_of(manifests, "ConfigMap", "-spark")["data"]["executor.yaml"])
     assert template["spec"]["automountServiceAccountToken"] is False
 
 
-def test_the_job_runs_the_command_line_and_gives_up_where_another_try_is_in_vain() -> None:
+def test_job_runs_the_command_line_and_fails_at_once_with_a_final_exit_code() -> None:
     values = [
         "run.source=s3://a/s",
         "run.target=s3://a/t",
@@ -173,7 +177,7 @@ def test_the_job_runs_the_command_line_and_gives_up_where_another_try_is_in_vain
     assert drained == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 
 
-def test_sqlite_lies_in_the_pod_unless_a_claim_is_named() -> None:
+def test_database_of_airflow_lies_in_the_pod_unless_a_claim_is_named() -> None:
     def home(*settings: str) -> Manifest:
         manifests = rendered("--values", str(CHART / "ways/all-in-one.yaml"), *settings)
         volumes = manifest_of(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]["volumes"]
@@ -207,10 +211,12 @@ def test_settings_of_the_store_reach_every_pod() -> None:
         assert expected.items() <= {variable["name"]: variable.get("value") for variable in env}.items()
 
 
-def test_the_values_for_the_chart_of_airflow_load_the_dags_and_the_pod_and_give_access() -> None:
+def test_values_for_the_chart_of_airflow_load_dags_and_pod_template_and_give_access() -> None:
     way = ("--values", str(CHART / "ways/existing-airflow.yaml"), "--set", "s3.region=us-east-1")
     described = manifest_of(rendered(*way), "ConfigMap", "-airflow")
-    assert described["metadata"]["namespace"] == "airflow", "Airflow's pods mount it"
+    assert described["metadata"]["namespace"] == "airflow", (
+        "Airflow's pods cannot mount a ConfigMap of another namespace"
+    )
     driver = yaml.safe_load(described["data"]["driver.yaml"])
     assert driver["metadata"]["namespace"] == "flink"
     values = yaml.safe_load(described["data"]["airflow-values.yaml"])
@@ -227,7 +233,7 @@ def test_the_values_for_the_chart_of_airflow_load_the_dags_and_the_pod_and_give_
     assert f"COPY dags {paths[1]}\n" in (CHARTS / "images/existing-airflow/Dockerfile").read_text()
 
 
-def test_the_pod_is_described_where_an_airflow_runs() -> None:
+def test_pod_template_is_in_each_namespace_with_an_airflow() -> None:
     own = ("--set", "airflow.enabled=true", "--set", "airflow.secret=s")
     theirs = (
         "--set",
@@ -247,7 +253,7 @@ def test_the_pod_is_described_where_an_airflow_runs() -> None:
     assert namespaces(*theirs, *elsewhere) == ["flink", "airflow"]
 
 
-def test_plans_are_estimated_for_what_there_may_be(all_manifests: dict[str, list[Manifest]]) -> None:
+def test_plans_are_estimated_for_the_cluster_in_the_values(all_manifests: dict[str, list[Manifest]]) -> None:
     manifests = all_manifests["all-in-one"]
     spec = manifest_of(manifests, "Deployment", "-airflow")["spec"]["template"]["spec"]
     driver = yaml.safe_load(manifest_of(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])["spec"]
@@ -276,8 +282,8 @@ def test_large_numbers_are_written_in_full(tmp_path: Path) -> None:
     assert scratch["emptyDir"] == {"sizeLimit": str(20 << 30)}
 
 
-def test_what_a_driver_asks_for_may_be_left_out() -> None:
-    """As of a value that `null` takes away."""
+def test_resources_of_the_driver_may_be_removed() -> None:
+    """The value `null` removes them."""
     for part in ("limits", "requests"):
         for name, spec in pod_specs(rendered(*RUN, "--set", f"driver.resources.{part}=null")):
             if name.startswith("Job/"):

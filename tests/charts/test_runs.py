@@ -1,4 +1,4 @@
-"""One rescale: what makes another run of it, what it is called, what it says, and what it makes of odd names."""
+"""One rescale: which values make another Job, its name, its notes, and names with special characters."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def name(*settings: str) -> str:
         "spark.encrypt=false",
     ],
 )
-def test_what_changes_the_pods_makes_another_job_because_one_cannot_be_changed(change: str) -> None:
+def test_value_that_changes_the_pods_makes_another_job(change: str) -> None:
     assert name("--set", change) != name()
 
 
 @pytest.mark.parametrize(
     "change", ["run.retries=1", "run.deadlineSeconds=60", "run.labels.a=b", "run.ttlSecondsAfterFinished=9"]
 )
-def test_what_a_job_lets_change_makes_no_other(change: str) -> None:
+def test_value_that_a_job_allows_to_change_keeps_the_job(change: str) -> None:
     assert name("--set", change) == name()
 
 
-def test_a_secret_that_is_not_there_ends_the_run_with_a_sentence(tmp_path: Path) -> None:
+def test_missing_secret_ends_the_run_with_a_message(tmp_path: Path) -> None:
     job = manifest_of(rendered(*RUN), "Job", "")["spec"]
     (waits,) = job["template"]["spec"]["initContainers"]
     ends = {"containerName": waits["name"], "operator": "In", "values": [2]}
@@ -71,7 +71,7 @@ def test_a_secret_that_is_not_there_ends_the_run_with_a_sentence(tmp_path: Path)
 
 @pytest.fixture(scope="module")
 def chart_of_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The chart, with a manifest that holds its notes: Helm itself shows them to those alone who have a cluster."""
+    """Return the chart with a manifest that holds its notes, because Helm itself shows them only with a cluster."""
     chart = shutil.copytree(CHART, tmp_path_factory.mktemp("notes") / "rescale")
     notes = '{{ dict "notes" (include (print $.Template.BasePath "/NOTES.txt") .) | toJson }}'
     (chart / "templates" / "notes.yaml").write_text(notes)
@@ -85,7 +85,7 @@ def notes_of(chart: Path, *settings: str) -> str:
     return str(yaml.safe_load(done.stdout)["notes"])
 
 
-def test_the_notes_tell_how_to_listen_and_why_nothing_starts(chart_of_notes: Path) -> None:
+def test_notes_tell_how_to_follow_the_logs_and_why_pods_may_not_start(chart_of_notes: Path) -> None:
     said = notes_of(chart_of_notes, *RUN)
     (job,) = re.findall(r"job/(clicks-rescale-run-[0-9a-f]{8})", said)
     assert f"until kubectl -n flink logs -f --tail=-1 job/{job}; do sleep 5; done" in said
@@ -99,7 +99,7 @@ def test_the_notes_tell_how_to_listen_and_why_nothing_starts(chart_of_notes: Pat
     assert "describe pods -l app.kubernetes.io/component=airflow,app.kubernetes.io/instance=clicks" in said
 
 
-def test_long_names_of_releases_do_not_collide_and_odd_ones_are_names() -> None:
+def test_long_release_names_do_not_collide_and_odd_ones_become_valid() -> None:
     def called(release: str, namespace: str = "flink") -> list[Manifest]:
         arguments = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION, *RUN)
         more = ("--set", "airflow.enabled=true", "--set", "airflow.secret=0x1")
@@ -120,7 +120,7 @@ def test_long_names_of_releases_do_not_collide_and_odd_ones_are_names() -> None:
 
 
 @pytest.mark.parametrize("place", ["", "s3://a/tests/"])
-def test_the_test_asks_the_doctor_about_the_place_that_it_rescales_to(place: str) -> None:
+def test_helm_test_checks_the_place_that_it_rescales_to(place: str) -> None:
     pods = {
         what: manifest_of(rendered("--set", f"test.target={place}"), "Pod", f"-test-{what}")
         for what in ("doctor", "rescale")
@@ -132,7 +132,7 @@ def test_the_test_asks_the_doctor_about_the_place_that_it_rescales_to(place: str
     assert pods["doctor"]["metadata"]["annotations"]["helm.sh/hook"] == "test"
 
 
-def test_the_doctor_of_the_test_runs(tmp_path: Path) -> None:
+def test_doctor_of_the_helm_test_runs(tmp_path: Path) -> None:
     need("java", "the doctor looks for it")
     shell, options, script, *_ = manifest_of(rendered(), "Pod", "-test-doctor")["spec"]["containers"][0]["args"]
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -142,7 +142,7 @@ def test_the_doctor_of_the_test_runs(tmp_path: Path) -> None:
     assert " checks: 0 errors" in done.stdout
 
 
-def test_nothing_of_a_value_is_read_by_a_shell() -> None:
+def test_values_are_not_interpreted_by_a_shell() -> None:
     place = "s3://a/$(reboot)/`x`; 'y' \"z\""
     pod = manifest_of(rendered("--set-string", f"test.target={place}"), "Pod", "-test-rescale")
     shell, options, script, *arguments = pod["spec"]["containers"][0]["args"]

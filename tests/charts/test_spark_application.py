@@ -1,4 +1,4 @@
-"""A run for kubeflow's Spark operator: valid for the custom resource, and the same work as the Job's."""
+"""A run for kubeflow's Spark operator: valid for the custom resource, and the same work as the Job."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def manifests() -> list[Manifest]:
 
 
 def known(application: Manifest) -> Any:
-    """Return the part that the operator's own model knows: it raises for wrong values, and drops the rest."""
+    """Return the part that the operator's own model knows. It raises for wrong values and drops unknown fields."""
     model = SparkV1beta2SparkApplication.from_dict(application)
     assert model is not None
     return json.loads(json.dumps(model.to_dict(), default=str))
 
 
-def test_the_operator_knows_every_field(manifests: list[Manifest]) -> None:
+def test_operator_knows_every_field(manifests: list[Manifest]) -> None:
     application = deepcopy(manifest_of(manifests, "SparkApplication", ""))
     assert known(application) == application
     application["spec"]["driver"]["template"]["spec"]["nodeSelektor"] = {}
-    assert known(application) != application, "it would be seen"
+    assert known(application) != application, "an unknown field is not noticed"
     del application["spec"]["mainApplicationFile"]
     with pytest.raises(ValueError, match="mainApplicationFile"):
         known(application)
 
 
-def test_it_takes_the_place_of_the_job_and_does_the_same(manifests: list[Manifest]) -> None:
+def test_spark_application_replaces_the_job_and_does_the_same(manifests: list[Manifest]) -> None:
     assert not [m for m in manifests if m["kind"] == "Job"]
     spec = manifest_of(manifests, "SparkApplication", "")["spec"]
     job = manifest_of(rendered(*WAY, "--set", "run.sparkOperator=false"), "Job", "")["spec"]["template"]["spec"]
@@ -50,7 +50,7 @@ def test_it_takes_the_place_of_the_job_and_does_the_same(manifests: list[Manifes
     }
 
 
-def test_its_program_is_in_the_image_and_of_the_same_spark(manifests: list[Manifest]) -> None:
+def test_program_of_the_spark_application_is_in_the_image_with_the_same_spark(manifests: list[Manifest]) -> None:
     spec = manifest_of(manifests, "SparkApplication", "")["spec"]
     dockerfile = (CHARTS / "images/spark/Dockerfile").read_text()
     assert "charts/images/spark/application.py /opt/rescale/bin/\n" in dockerfile
@@ -59,15 +59,15 @@ def test_its_program_is_in_the_image_and_of_the_same_spark(manifests: list[Manif
     assert f'name = "pyspark"\nversion = "{spec["sparkVersion"]}"\n' in lock
 
 
-def test_the_pod_has_the_memory_of_the_limit(manifests: list[Manifest]) -> None:
+def test_memory_of_the_driver_adds_up_to_its_limit(manifests: list[Manifest]) -> None:
     driver = manifest_of(manifests, "SparkApplication", "")["spec"]["driver"]
     (container,) = driver["template"]["spec"]["containers"]
-    assert container["name"] == "spark-kubernetes-driver", "by which the operator knows it"
+    assert container["name"] == "spark-kubernetes-driver", "the operator does not recognise the container by this name"
     assert container["resources"]["limits"]["memory"] == "2Gi"
     assert sum(int(driver[name].removesuffix("m")) for name in ("memory", "memoryOverhead")) == 2048
 
 
-def test_its_executors_are_those_that_the_driver_starts(manifests: list[Manifest]) -> None:
+def test_executors_are_those_that_the_driver_starts(manifests: list[Manifest]) -> None:
     executor = manifest_of(manifests, "SparkApplication", "")["spec"]["executor"]
     described = manifest_of(manifests, "ConfigMap", "-spark")["data"]
     template = yaml.safe_load(described["executor.yaml"])

@@ -1,4 +1,4 @@
-"""The values: what the schema and the chart's checks refuse, and that all of them are described."""
+"""The values: what schema and checks of the chart refuse, and that every value is described."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ WINDOW = {
         (["settings.tasks.owner=us"], "settings: only an Airflow has settings"),
     ],
 )
-def test_wrong_values_are_refused(values: list[str], sentence: str) -> None:
+def test_invalid_values_are_refused(values: list[str], sentence: str) -> None:
     done = template(*(word for value in values for word in ("--set", value.replace("{date}", "\\{date\\}"))))
     assert done.returncode != 0
     assert sentence in done.stderr
 
 
-def test_what_is_no_more_than_beside_the_source_is_taken() -> None:
+def test_target_beside_the_source_and_memory_at_the_limit_are_accepted() -> None:
     assert rendered("--set", "run.source=s3://a/save", "--set", "run.target=s3://a/save-rescaled")
     assert rendered("--set", "driver.memory=1664m")
 
@@ -109,7 +109,7 @@ def schema() -> dict[str, Any]:
         ({"schedule": "noon"}, "does not match pattern"),
     ],
 )
-def test_wrong_windows_are_refused(change: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+def test_invalid_windows_are_refused(change: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     window = {name: value for name, value in {**WINDOW, **change}.items() if value is not None}
     done = with_windows({"early": window}, tmp_path)
     assert done.returncode != 0
@@ -119,7 +119,7 @@ def test_wrong_windows_are_refused(change: dict[str, Any], sentence: str, tmp_pa
 def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
     own = {"schedule", "timezone", "closes"}
     of_jobs = {*own, "cut_over_from"}
-    not_here = {"connection", "kubernetes_connection"}  # pods have what their environment holds
+    not_here = {"connection", "kubernetes_connection"}  # pods have their access from the environment
     defined = schema()["definitions"]
     assert set(defined["windowOfSavepoints"]["properties"]) == own | rescale_form().keys() - not_here
     assert set(defined["windowOfAJob"]["properties"]) == of_jobs | job_form().keys() - not_here
@@ -138,7 +138,7 @@ def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
         {"schedule": "@daily"},
     ],
 )
-def test_what_the_dags_take_of_a_window_the_chart_takes_too(change: dict[str, Any], tmp_path: Path) -> None:
+def test_windows_that_the_dags_accept_are_accepted(change: dict[str, Any], tmp_path: Path) -> None:
     entry = {**WINDOW, "parallelism": 2, **change}
     assert read_entry("early", entry)[1] == []
     done = with_windows({"early": entry}, tmp_path)
@@ -195,7 +195,7 @@ def test_every_value_is_described() -> None:
     assert set(leaves(yaml.safe_load((CHART / "values.yaml").read_text()), set(rows))) == set(rows)
 
 
-def test_the_readme_is_current() -> None:
+def test_readme_is_current() -> None:
     need("helm-docs", "it makes the README")
     command = ["helm-docs", "-c", str(CHART), "-s", "file", "--ignore-non-descriptions", "--dry-run"]
     made = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""Monitoring of drivers: metrics, a dashboard, event logs. None of it is there unless it is asked for."""
+"""Monitoring of drivers: metrics, a dashboard, event logs, all of them off by default."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SERVED = {"activeTasks", "maxTasks", "completedTasks_total", "failedTasks_total"
     *("totalShuffleRead_bytes_total", "totalShuffleWrite_bytes_total", "ProcessTreePythonRSSMemory_bytes"),
     *("totalGCTime_seconds_total", "totalDuration_seconds_total"),
 }
-"""Metrics that Spark 4.3 serves of each executor, after `metrics_executor_`."""
+"""Metrics that Spark 4.3 serves for each executor, without the prefix `metrics_executor_`."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def watched() -> list[Manifest]:
 
 
 def drivers(manifests: list[Manifest]) -> Iterator[Manifest]:
-    """The pods of drivers: of the run, and of Airflow's tasks."""
+    """Yield the pods of drivers: of the run, and of Airflow's tasks."""
     yield manifest_of(manifests, "Job", "")["spec"]["template"]
     yield yaml.safe_load(manifest_of(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
 
@@ -43,11 +43,11 @@ def conf(manifests: list[Manifest]) -> list[str]:
     return str(manifest_of(manifests, "ConfigMap", "-spark")["data"]["spark-defaults.conf"]).splitlines()
 
 
-def test_drivers_say_where_their_metrics_are(watched: list[Manifest]) -> None:
+def test_drivers_are_annotated_with_the_place_of_their_metrics(watched: list[Manifest]) -> None:
     for pod in drivers(watched):
         annotations = pod["metadata"]["annotations"]
         assert annotations["prometheus.io/path"] == "/metrics/executors/prometheus"
-        assert annotations["prometheus.io/port"] == "4041", "what the values say goes first"
+        assert annotations["prometheus.io/port"] == "4041", "an annotation of the values was overwritten"
         assert pod["spec"]["containers"][0]["ports"] == [{"name": "metrics", "containerPort": 4040}]
         kubernetes_validate.validate({"apiVersion": "v1", "kind": "Pod", **pod}, "1.34", strict=True)
     assert {
@@ -59,7 +59,7 @@ def test_drivers_say_where_their_metrics_are(watched: list[Manifest]) -> None:
     assert "prometheus.io/scrape" not in executor["metadata"].get("annotations", {})
 
 
-def test_who_may_ask_is_let_in(watched: list[Manifest]) -> None:
+def test_monitoring_may_connect_to_drivers(watched: list[Manifest]) -> None:
     ingress = manifest_of(watched, "NetworkPolicy", "-spark")["spec"]["ingress"]
     assert ingress[1:] == [
         {
@@ -69,21 +69,21 @@ def test_who_may_ask_is_let_in(watched: list[Manifest]) -> None:
     ]
 
 
-def test_event_logs_go_where_the_values_say(watched: list[Manifest]) -> None:
+def test_event_logs_are_written_to_the_place_in_the_values(watched: list[Manifest]) -> None:
     for pod in drivers(watched):
         env = {variable["name"]: variable.get("value") for variable in pod["spec"]["containers"][0]["env"]}
         assert env["RESCALE_EVENT_LOG"] == "s3://logs/rescale"
     assert template(*ALL, "--set", "spark.eventLog=/var/log").returncode != 0
 
 
-def test_spark_s_own_event_log_can_be_configured_too() -> None:
+def test_event_log_of_spark_itself_can_be_configured() -> None:
     settings = ["--set-json", 'spark.conf={"spark.eventLog.enabled": true, "spark.eventLog.dir": "s3a://logs/rescale"}']
     assert {"spark.eventLog.enabled true", "spark.eventLog.dir s3a://logs/rescale"} <= set(
         conf(rendered(*ALL, *settings))
     )
 
 
-def test_the_dashboard_asks_for_what_spark_serves(watched: list[Manifest]) -> None:
+def test_dashboard_queries_metrics_that_spark_serves(watched: list[Manifest]) -> None:
     config_map = manifest_of(watched, "ConfigMap", "-dashboard")
     assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
     dashboard: dict[str, Any] = json.loads(config_map["data"]["rescale.json"])
@@ -99,7 +99,7 @@ def test_the_dashboard_asks_for_what_spark_serves(watched: list[Manifest]) -> No
     assert len(set(places)) == len(places)
 
 
-def test_nothing_of_it_is_there_by_default() -> None:
+def test_monitoring_is_off_by_default() -> None:
     manifests = rendered(*ALL)
     assert not [m for m in manifests if m["metadata"]["name"].endswith("-dashboard")]
     assert "spark.ui.enabled false" in conf(manifests)

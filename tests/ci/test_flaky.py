@@ -28,7 +28,7 @@ def flaky(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_files_that_start_programs_run_again(tmp_path: Path) -> None:
+def test_files_that_start_programs_are_repeated(tmp_path: Path) -> None:
     done = flaky("choose", report(tmp_path / "xml", **{ORACLE: "late", ENGINE: "gone", PLAN: ""}), 3)
     assert (done.returncode, done.stdout.split()) == (0, [ORACLE, ENGINE])
 
@@ -47,7 +47,7 @@ def test_other_failures_are_final(tmp_path: Path, files: dict[str, str], reason:
     assert reason in done.stderr
 
 
-def test_a_test_that_is_flaky_at_two_commits_fails(tmp_path: Path) -> None:
+def test_test_that_is_flaky_at_two_commits_fails(tmp_path: Path) -> None:
     history, late, fine = tmp_path / "cache" / "flaky", tmp_path / "late", tmp_path / "fine"
     report(late, **{ORACLE: "late"})
     report(fine, **{ORACLE: ""})

@@ -1,4 +1,4 @@
-"""Answers of commands, in JSON and in text."""
+"""Answers of commands in JSON and in text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_inspect_answers_in_json_and_in_text(capsys: Captured) -> None:
     assert all(operator["label"] in text for operator in document["operators"])
 
 
-def test_inspect_says_what_another_flink_would_restore(capsys: Captured) -> None:
+def test_inspect_for_flink_says_whether_that_release_restores_the_snapshot(capsys: Captured) -> None:
     code, document = answer(capsys, "inspect", SOURCE, "--for-flink", "2.3")
     assert (code, document["for_flink"]["release"], document["for_flink"]["restores"]) == (0, "2.3", "yes")
     code, error = answer(capsys, "inspect", SOURCE, "--for-flink", "1.5")
@@ -42,7 +42,7 @@ def test_inspect_says_what_another_flink_would_restore(capsys: Captured) -> None
     assert "'1.18'" in error["what"]
 
 
-def test_inspect_shows_the_rest_of_a_snapshot_whose_operator_cannot_be_read(capsys: Captured, tmp_path: Path) -> None:
+def test_inspect_shows_all_other_operators_if_one_cannot_be_read(capsys: Captured, tmp_path: Path) -> None:
     copy = shutil.copytree(SOURCE, tmp_path / "snapshot")
     _, whole = answer(capsys, "inspect", str(copy))
     operator = next(entry for entry in open_snapshot(str(copy)).operators if entry.keyed)
@@ -63,11 +63,11 @@ def test_inspect_shows_the_rest_of_a_snapshot_whose_operator_cannot_be_read(caps
     assert error["advice"] in text.err
 
 
-def test_the_metadata_file_itself_may_be_named(capsys: Captured) -> None:
+def test_inspect_accepts_the_metadata_file_itself(capsys: Captured) -> None:
     assert answer(capsys, "inspect", f"{SOURCE}/_metadata") == answer(capsys, "inspect", SOURCE)
 
 
-def test_a_list_of_uids_gives_operators_their_names(capsys: Captured, tmp_path: Path) -> None:
+def test_list_of_uids_names_operators(capsys: Captured, tmp_path: Path) -> None:
     names = tmp_path / "uids"
     names.write_text("".join(f"{uid}\n" for _, uid in uids("1.20-heap-native")))
     _, document = answer(capsys, "inspect", SOURCE, "--uids", str(names))
@@ -77,7 +77,7 @@ def test_a_list_of_uids_gives_operators_their_names(capsys: Captured, tmp_path: 
     assert {operator["label"]: operator["new_parallelism"] for operator in plan["operators"]}["lists"] == 2
 
 
-def test_names_that_no_operator_goes_by_are_told(capsys: Captured, tmp_path: Path) -> None:
+def test_uids_that_no_operator_has_are_warned_of(capsys: Captured, tmp_path: Path) -> None:
     names = tmp_path / "uids"
     names.write_text("\n".join(["states", "list", f"{'ab' * 16} rules", "cd" * 16, *"0123"]))
     said = f"has these names: list, rules ({'ab' * 16}), {'cd' * 16}, 0, 1 and 2 more; they may be misspelt"
@@ -90,7 +90,7 @@ def test_names_that_no_operator_goes_by_are_told(capsys: Captured, tmp_path: Pat
     assert not [warning for warning in document["warnings"] if "--uids" in warning]
 
 
-def test_a_run_warns_of_what_its_plan_warns(capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_gives_the_warnings_of_its_plan(capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run also warns of names and of the cluster, which are not part of the stored plan."""
     execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
     (tmp_path / "uids").write_text("nobody\n")
@@ -102,7 +102,7 @@ def test_a_run_warns_of_what_its_plan_warns(capsys: Captured, tmp_path: Path, mo
     assert (run["already_published"], run["warnings"]) == (True, planned["warnings"])
 
 
-def test_a_run_puts_its_plan_for_people_beside_the_target_and_discard_removes_it(
+def test_run_leaves_its_plan_as_markdown_beside_the_target_and_discard_removes_it(
     capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def ends(*_: object) -> None:
@@ -117,7 +117,7 @@ def test_a_run_puts_its_plan_for_people_beside_the_target_and_discard_removes_it
 
 
 @pytest.mark.parametrize(("asked", "is_told"), [([], False), (["--proof", "records"], True)])
-def test_a_proof_that_is_asked_for_when_all_is_published_is_not_passed_over(
+def test_proof_asked_of_a_published_result_gets_advice_to_validate(
     capsys: Captured, tmp_path: Path, asked: list[str], is_told: bool
 ) -> None:
     execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
@@ -126,7 +126,7 @@ def test_a_proof_that_is_asked_for_when_all_is_published_is_not_passed_over(
     assert (said in capsys.readouterr().err) is is_told
 
 
-def test_a_run_that_ended_right_behind_publication_leaves_no_old_report(capsys: Captured, tmp_path: Path) -> None:
+def test_repeated_run_of_a_published_plan_renews_the_report(capsys: Captured, tmp_path: Path) -> None:
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     execute_without_spark(plan)
     store_report(plan, b"not published yet")
@@ -146,12 +146,12 @@ def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["1e3", "٣", "1_000", "", "9" * 5000])
-def test_a_shape_is_numbers(capsys: Captured, word: str) -> None:
+def test_word_that_is_no_shape_is_refused(capsys: Captured, word: str) -> None:
     assert main(["virtual-keys", "--max-parallelism", word, "--parallelism", "2"]) == 2
     assert "not a number from 1 to 32768" in capsys.readouterr().err
 
 
-def test_keys_of_a_shape(capsys: Captured) -> None:
+def test_virtual_keys_lists_a_key_for_each_subtask(capsys: Captured) -> None:
     arguments = ["virtual-keys", "--max-parallelism", "128", "--parallelism", "2"]
     code, document = answer(capsys, *arguments)
     assert code == 0

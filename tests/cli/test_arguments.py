@@ -1,4 +1,4 @@
-"""Arguments, and the values that they stand for."""
+"""Arguments and the values that they stand for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rescale.planning.request.surgery_request import parse_surgery
 from rescale.text.errors import RequestError
 
 
-def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
+def test_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
     path = tmp_path / "uids"
     path.write_text(f"# comment\n\ncounts\n{'0A' * 16}  the sink # of old\n{'0b' * 16}\nwith space\n", "utf-8")
     assert read_uids(str(path)) == (
@@ -29,8 +29,8 @@ def test_the_list_of_uids_has_uids_and_names_of_ids(tmp_path: Path) -> None:
     )
 
 
-def test_a_step_takes_what_the_command_line_took() -> None:
-    """A name may begin with a dash, as one that is an option."""
+def test_arguments_of_a_step_parse_to_the_values_of_the_command_line() -> None:
+    """A name may begin with a dash, like an option."""
     arguments = ["--rename=-a=b", "--rename=c=--d", "--drop=-e", "--drop-state=--f:g", "--kafka-topic=-h=i"]
     arguments += ["--kafka-source=-j", "--allow-prefix=-k", "--moved=-l=m"]
     asked = parser().parse_args(["diff", "/a", "/b", *arguments])
@@ -77,7 +77,7 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
-def test_a_list_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+def test_unreadable_list_of_uids_is_refused(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "uids"
     if content is not None:
         path.write_bytes(content)

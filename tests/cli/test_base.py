@@ -1,7 +1,7 @@
-"""`--base`: what continues an earlier result, and what is refused before anything is written.
+"""`--base`: which earlier results a run continues, and which it refuses before writing anything.
 
-The later checkpoint is a copy of the earlier one in another place, unless a test changes it: no file is the same by
-where it lies, and no row has changed.
+The later checkpoint is a copy of the earlier one in another place, unless a test changes it: no row has changed, but
+every file has another path.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ def result_of(source: Path, target: Path, parallelism: int = 3, maximum: int = 1
 
 
 def states_of(certificate: Certificate) -> dict[str, Any]:
-    """The digests of states, by operator."""
+    """Return the digests of states by operator."""
     return {operator.label: operator.records.states for operator in certificate.operators if operator.records}
 
 
 def refusal(capsys: Captured, later: Path, base: Path, *more: str, code: int = 2) -> Any:
-    """The error of a run, after it was seen that nothing was written."""
+    """Return the error of a run, after checking that nothing was written."""
     target = later.parent / "target"
     exit_code = main(["run", str(later), "--target", str(target), "--base", str(base), *more, "--output", "json"])
     error = json.loads(capsys.readouterr().out)
@@ -70,7 +70,7 @@ def refusal(capsys: Captured, later: Path, base: Path, *more: str, code: int = 2
     return error
 
 
-def test_a_copy_continues_without_a_change(later: Path, base: Path, tmp_path: Path) -> None:
+def test_unchanged_checkpoint_continues_its_base_without_changes(later: Path, base: Path, tmp_path: Path) -> None:
     plan = plan_continued(str(later), str(tmp_path / "target"), str(base), ["3"], ["1000"])
     move(plan, Loop(2, None))
     certificate = validate_coverage(plan, Loop(2, None), Proof.CHANGES)
@@ -89,7 +89,7 @@ def test_a_copy_continues_without_a_change(later: Path, base: Path, tmp_path: Pa
 
 @pytest.fixture
 def in_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small state lies in files too."""
+    """Write small state as files, too."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
 
 
@@ -98,7 +98,7 @@ def files_of_the_base(target: Path) -> list[Path]:
 
 
 @pytest.mark.usefixtures("in_files")
-def test_files_of_the_base_get_a_second_name(later: Path, earlier: Path, tmp_path: Path) -> None:
+def test_files_of_the_base_are_hard_links_in_the_target(later: Path, earlier: Path, tmp_path: Path) -> None:
     base, target = result_of(earlier, tmp_path / "base"), tmp_path / "target"
     move(plan_continued(str(later), str(target), str(base), ["3"], ["1000"]), Loop(2, None))
     kept = {file.stat().st_ino for file in base.iterdir()}
@@ -107,7 +107,7 @@ def test_files_of_the_base_get_a_second_name(later: Path, earlier: Path, tmp_pat
 
 
 @pytest.mark.usefixtures("in_files")
-def test_files_of_the_base_are_copied_by_their_store(s3: S3Server, later: Path, earlier: Path) -> None:
+def test_files_of_the_base_are_copied_by_the_store(s3: S3Server, later: Path, earlier: Path) -> None:
     bucket = f"s3://{s3.new_bucket('continued')}"
     execute_without_spark(plan_rescale(str(earlier), f"{bucket}/base", ["3"], max_parallelism=["1000"]))
     plan = plan_continued(str(later), f"{bucket}/target", f"{bucket}/base", ["3"], ["1000"])
@@ -123,10 +123,8 @@ def test_files_of_the_base_are_copied_by_their_store(s3: S3Server, later: Path, 
 
 @pytest.mark.usefixtures("in_files")
 @pytest.mark.parametrize("is_copy", [True, False])
-def test_a_file_of_the_base_that_became_another_one_is_found(
-    is_copy: bool, later: Path, earlier: Path, tmp_path: Path
-) -> None:
-    """A copy of it with the same bytes is as good."""
+def test_changed_file_of_the_base_is_found(is_copy: bool, later: Path, earlier: Path, tmp_path: Path) -> None:
+    """A copy with the same bytes passes."""
     base, target = result_of(earlier, tmp_path / "base"), tmp_path / "target"
     plan = plan_continued(str(later), str(target), str(base), ["3"], ["1000"])
     move(plan, Loop(2, None))
@@ -143,7 +141,7 @@ def test_a_file_of_the_base_that_became_another_one_is_found(
     assert caught.value.path == str(file)
 
 
-def test_the_plan_is_another_one_than_that_of_a_full_run(later: Path, base: Path, tmp_path: Path) -> None:
+def test_continued_plan_differs_from_the_plan_of_a_full_run(later: Path, base: Path, tmp_path: Path) -> None:
     target = str(tmp_path / "target")
     full = plan_rescale(str(later), target, ["3"], max_parallelism=["1000"])
     continued = plan_continued(str(later), target, str(base), ["3"], ["1000"])
@@ -154,31 +152,37 @@ def test_the_plan_is_another_one_than_that_of_a_full_run(later: Path, base: Path
 @pytest.mark.parametrize(
     "shape_arguments", [("--parallelism", "4", "--max-parallelism", "1000"), ("--max-parallelism", "500")]
 )
-def test_another_shape(capsys: Captured, later: Path, base: Path, shape_arguments: tuple[str, ...]) -> None:
+def test_base_of_another_shape_is_refused(
+    capsys: Captured, later: Path, base: Path, shape_arguments: tuple[str, ...]
+) -> None:
     error = refusal(capsys, later, base, *shape_arguments)
     assert error["path"] == str(base)
     assert error["operator"]
 
 
 @pytest.mark.parametrize("format_arguments", [("--format", "canonical"), ("--files", "refer")])
-def test_another_kind_of_result(capsys: Captured, later: Path, base: Path, format_arguments: tuple[str, ...]) -> None:
+def test_base_of_another_kind_of_result_is_refused(
+    capsys: Captured, later: Path, base: Path, format_arguments: tuple[str, ...]
+) -> None:
     assert refusal(capsys, later, base, *SHAPE, *format_arguments)["found"] == format_arguments[1]
 
 
-def test_the_same_maximum(capsys: Captured, earlier: Path, later: Path, tmp_path: Path) -> None:
+def test_base_with_the_max_parallelism_of_the_source_is_refused(
+    capsys: Captured, earlier: Path, later: Path, tmp_path: Path
+) -> None:
     maximum = open_snapshot(str(earlier)).operators[0].max_parallelism
     base = result_of(earlier, tmp_path / "same", 3, maximum)
     error = refusal(capsys, later, base, "--parallelism", "3", "--max-parallelism", str(maximum), code=3)
     assert "--files refer" in error["found"]
 
 
-def test_another_job(capsys: Captured, base: Path, tmp_path: Path) -> None:
+def test_base_of_another_job_is_refused(capsys: Captured, base: Path, tmp_path: Path) -> None:
     other = edited.relocated("2-rocksdb-heap-timers", tmp_path / "other")
     shape_arguments = ("--parallelism", "3", "--max-parallelism", "1000")
     assert refusal(capsys, other, base, *shape_arguments)["path"] == str(base)
 
 
-def test_what_is_no_result(capsys: Captured, later: Path, earlier: Path, tmp_path: Path) -> None:
+def test_base_that_is_no_result_is_refused(capsys: Captured, later: Path, earlier: Path, tmp_path: Path) -> None:
     for place in (earlier, tmp_path / "nowhere"):
         assert str(place) in refusal(capsys, later, place, *SHAPE)["path"]
 
@@ -187,7 +191,7 @@ def other_backend(directory: Path) -> None:
     edited.edit_databases(directory, lambda handle: replace(handle, backend_id="another"))
 
 
-def test_other_backends(capsys: Captured, later: Path, base: Path) -> None:
+def test_base_of_another_backend_is_refused(capsys: Captured, later: Path, base: Path) -> None:
     other_backend(later)
     error = refusal(capsys, later, base, *SHAPE)
     assert error["operator"]
@@ -197,7 +201,9 @@ def test_other_backends(capsys: Captured, later: Path, base: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value"), [(b"compaction_style", b"kCompactionStyleFIFO"), (b"num_levels", b"6")], ids=["fifo", "few"]
 )
-def test_too_few_levels(capsys: Captured, later: Path, base: Path, option: bytes, value: bytes) -> None:
+def test_base_is_refused_if_rocksdb_has_too_few_levels(
+    capsys: Captured, later: Path, base: Path, option: bytes, value: bytes
+) -> None:
     def change(content: bytes) -> bytes:
         return re.sub(rb"(?m)^(\s*%s)=.*$" % option, rb"\1=%s" % value, content)
 
@@ -207,12 +213,12 @@ def test_too_few_levels(capsys: Captured, later: Path, base: Path, option: bytes
     assert error["found"] == f"{option.decode()}={value.decode()}"
 
 
-def test_a_job_that_changes(capsys: Captured, later: Path, base: Path) -> None:
+def test_base_is_refused_if_the_run_drops_a_state(capsys: Captured, later: Path, base: Path) -> None:
     error = refusal(capsys, later, base, *SHAPE, "--drop-state", DROPPED, "--yes", code=3)
     assert error["path"] == str(base)
 
 
-def test_a_base_of_a_job_that_changed(capsys: Captured, earlier: Path, later: Path, tmp_path: Path) -> None:
+def test_base_that_dropped_a_state_is_refused(capsys: Captured, earlier: Path, later: Path, tmp_path: Path) -> None:
     base = tmp_path / "changed"
     execute_without_spark(plan_rescale(str(earlier), str(base), ["3"], max_parallelism=["1000"], state_drops=[DROPPED]))
     error = refusal(capsys, later, base, *SHAPE, code=3)
@@ -227,7 +233,7 @@ def gone(directory: Path) -> Path:
 
 
 def replaced(directory: Path) -> Path:
-    """Another file under the same name."""
+    """Make a file look like another one of the same name."""
     file = next(file for file in sorted(directory.iterdir()) if file.name != "_metadata")
     os.utime(file, (1, 1))
     return file
@@ -239,19 +245,19 @@ def whole(directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("change", [gone, replaced, whole])
-def test_the_earlier_checkpoint_is_not_as_it_was(
+def test_base_is_refused_if_the_earlier_checkpoint_has_changed(
     capsys: Captured, later: Path, earlier: Path, base: Path, change: Callable[[Path], Path]
 ) -> None:
     path = change(earlier)
     assert refusal(capsys, later, base, *SHAPE)["path"] == str(path)
 
 
-def test_the_base_is_not_what_was_certified(capsys: Captured, later: Path, base: Path) -> None:
+def test_base_that_differs_from_its_certificate_is_refused(capsys: Captured, later: Path, base: Path) -> None:
     edited.edit(base, lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1))
     assert refusal(capsys, later, base, *SHAPE, code=4)["path"] == str(base / "_metadata")
 
 
-def test_a_proof_by_changes_needs_a_base(capsys: Captured, later: Path) -> None:
+def test_proof_by_changes_without_a_base_is_refused(capsys: Captured, later: Path) -> None:
     target = later.parent / "target"
     arguments = ["run", str(later), "--target", str(target), *SHAPE, "--proof", "changes", "--output", "json"]
     assert main(arguments) == 2
@@ -259,7 +265,7 @@ def test_a_proof_by_changes_needs_a_base(capsys: Captured, later: Path) -> None:
     assert not target.exists()
 
 
-def test_a_heap_backend_cannot_be_continued(capsys: Captured, tmp_path: Path) -> None:
+def test_base_with_heap_state_is_refused(capsys: Captured, tmp_path: Path) -> None:
     earlier, later = (edited.relocated("2-heap-native", tmp_path / name) for name in ("first", "second"))
     base = result_of(earlier, tmp_path / "base")
     assert refusal(capsys, later, base, *SHAPE, code=3)["found"]

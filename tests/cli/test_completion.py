@@ -1,4 +1,4 @@
-"""Completions in a shell, as argcomplete asks for them."""
+"""Shell completions, as argcomplete asks for them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_words_are_completed(line: str, completions: list[str], tmp_path: Path) 
     assert completed(line, tmp_path) == (completions or [""])
 
 
-def test_names_that_were_given_are_completed_whatever_wrote_the_file(tmp_path: Path) -> None:
+def test_names_in_the_list_of_uids_are_completed_after_a_byte_order_mark(tmp_path: Path) -> None:
     """Windows begins a text with a mark of its byte order."""
     uids = tmp_path / "uids"
     uids.write_text("bc1318e8f318643c042ed22188f09655 numbers\n", encoding="utf-8-sig")

@@ -1,4 +1,4 @@
-"""State is lost only if somebody agrees."""
+"""State is lost only if the user agrees."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_nothing_is_asked_where_nothing_is_lost() -> None:
+def test_no_question_is_asked_without_losses_or_with_yes() -> None:
     agree_to_losses(NO_SURGERY, Output("text"), yes=False)
     agree_to_losses(LOSS, Output("text"), yes=True)
 
 
-def test_without_a_terminal_it_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_without_a_terminal_need_the_option_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
     with pytest.raises(RequestError, match="was not confirmed") as caught:
         agree_to_losses(LOSS, Output("text"), yes=False)
@@ -44,7 +44,7 @@ def test_without_a_terminal_it_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("answer", "agrees"), [("yes", True), ("Y", True), ("no", False), ("", False)])
-def test_on_a_terminal_it_is_asked(answer: str, agrees: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_are_asked_about_on_a_terminal(answer: str, agrees: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     said = Terminal()
     monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
     monkeypatch.setattr("sys.stderr", said)
@@ -56,7 +56,7 @@ def test_on_a_terminal_it_is_asked(answer: str, agrees: bool, monkeypatch: pytes
     assert said.getvalue().startswith(SAID)
 
 
-def test_a_run_that_nobody_agrees_to_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_without_consent_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["run", directory("2.1.1-clicks"), "--target", str(tmp_path / "target"), "--drop", "visits"]
     assert main(arguments) == 2
     assert "visits (47f7d7461ec906d0f9699003a1af4a6e) is dropped" in capsys.readouterr().err
@@ -64,7 +64,7 @@ def test_a_run_that_nobody_agrees_to_writes_nothing(tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.parametrize("more", [[], ["--max-parallelism", "600"]])
-def test_different_max_parallelisms_need_an_agreement(
+def test_different_max_parallelisms_need_consent(
     more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "target"
@@ -77,7 +77,7 @@ def test_different_max_parallelisms_need_an_agreement(
     assert main([*run, "--yes"]) == 0, capsys.readouterr()
 
 
-def test_on_a_terminal_different_max_parallelisms_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_max_parallelisms_are_asked_about_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     said = Terminal()
     monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
     monkeypatch.setattr("sys.stderr", said)

@@ -30,7 +30,7 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def in_this_process() -> Any:
-    """The step without its process."""
+    """Run the step without a process of its own."""
 
     def run_step(step: Step, _: str, arguments: Sequence[str], *__: object) -> dict[str, Any]:
         assert step is Step.DIFF
@@ -48,7 +48,7 @@ def in_this_process() -> Any:
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_equal_snapshots(capsys: Captured) -> None:
+def test_equal_snapshots_end_with_exit_code_0(capsys: Captured) -> None:
     assert main(["diff", SAME, f"{SAME}/_metadata"]) == 0
     text = capsys.readouterr().out
     assert "\nequal: " in text
@@ -59,8 +59,8 @@ def test_equal_snapshots(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_different_snapshots(capsys: Captured) -> None:
-    """Two snapshots of one job whose states hold the time in three places."""
+def test_different_snapshots_end_with_exit_code_4(capsys: Captured) -> None:
+    """The snapshots are of one job whose states hold the time in three places."""
     assert main(["diff", A, OTHER]) == 4
     captured = capsys.readouterr()
     assert "\ndifferent: 3 of 34 states\n" in captured.out
@@ -73,7 +73,7 @@ def test_different_snapshots(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_different_jobs(capsys: Captured) -> None:
+def test_operators_of_different_jobs_are_listed_as_only_in_one(capsys: Captured) -> None:
     assert main(["diff", A, SAME]) == 4
     text = capsys.readouterr().out
     assert "only in A: operator" in text
@@ -81,8 +81,8 @@ def test_different_jobs(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_what_was_declared_is_told_and_counts_as_equal(capsys: Captured) -> None:
-    """Two operators hold only a name; an operator with the id of another one would be one too many."""
+def test_declared_surgery_is_in_the_document_and_counts_as_equal(capsys: Captured) -> None:
+    """Here nothing was renamed or dropped, so that the declared operators and states differ."""
     source, target = directory("2-source"), directory("2-source")
     assert main(["diff", source, target, "--rename", "numbers=figures"]) == 4
     assert "only in B: operator" in capsys.readouterr().out
@@ -108,12 +108,14 @@ def test_what_was_declared_is_told_and_counts_as_equal(capsys: Captured) -> None
     [("/nothing/there", 2, "RequestError"), (directory("1.20-unaligned"), 3, "UnsupportedError")],
 )
 @pytest.mark.usefixtures("in_this_process")
-def test_what_cannot_be_compared_has_another_code(capsys: Captured, b: str, code: int, error: str) -> None:
+def test_snapshots_that_cannot_be_compared_end_with_exit_code_2_or_3(
+    capsys: Captured, b: str, code: int, error: str
+) -> None:
     assert main(["diff", A, b, "--output", "json"]) == code
     assert json.loads(capsys.readouterr().out)["error"] == error
 
 
-def test_the_step_is_a_process() -> None:
+def test_diff_runs_its_step_in_a_process() -> None:
     arguments = ["diff", A, OTHER, "--master", "local[2]", "--output", "json"]
     done = subprocess.run([sys.executable, "-m", "rescale.cli.main", *arguments], stdout=subprocess.PIPE, check=False)
     assert done.returncode == 4

@@ -1,4 +1,4 @@
-"""`rescale discard`: what goes, what stays, and what is said."""
+"""`rescale discard`: what it removes, keeps and says."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_discard_removes_what_a_run_left(capsys: Captured, tmp_path: Path) -> No
     assert document.keys() == fields("discard")
 
 
-def test_a_claim_without_its_plan_can_be_discarded(capsys: Captured, tmp_path: Path) -> None:
+def test_discard_removes_a_claim_without_its_plan(capsys: Captured, tmp_path: Path) -> None:
     plan = make_plan(opened("2-source"), make_request(directory("2-source"), str(tmp_path / "target")))
     claim(plan)
     Path(places_of(plan).plan).unlink()
@@ -42,12 +42,12 @@ def test_a_claim_without_its_plan_can_be_discarded(capsys: Captured, tmp_path: P
 
 
 @pytest.mark.parametrize("target", ["/", "s3://bucket"])
-def test_discard_does_not_look_through_all_that_there_is(capsys: Captured, target: str) -> None:
+def test_discard_of_a_root_directory_or_bucket_is_refused(capsys: Captured, target: str) -> None:
     code, document = answer(capsys, "discard", target)
     assert (code, document["what"]) == (2, "the target must be a directory of its own")
 
 
-def test_discard_leaves_what_no_run_puts_beside_a_target(capsys: Captured, tmp_path: Path) -> None:
+def test_discard_refuses_a_foreign_directory_beside_the_target(capsys: Captured, tmp_path: Path) -> None:
     savepoint = tmp_path / "target.rescale"
     shutil.copytree(SOURCE, savepoint)
     before = sorted(savepoint.iterdir())
@@ -56,7 +56,7 @@ def test_discard_leaves_what_no_run_puts_beside_a_target(capsys: Captured, tmp_p
     assert sorted(savepoint.iterdir()) == before
 
 
-def test_discard_leaves_files_of_others_among_the_documents(capsys: Captured, tmp_path: Path) -> None:
+def test_discard_keeps_foreign_files_among_the_documents(capsys: Captured, tmp_path: Path) -> None:
     plan = make_plan(opened("2-source"), make_request(directory("2-source"), str(tmp_path / "target")))
     claim(plan)
     notes = tmp_path / "target.rescale" / "notes.txt"
@@ -67,7 +67,7 @@ def test_discard_leaves_files_of_others_among_the_documents(capsys: Captured, tm
     assert notes.read_text() == "mine"
 
 
-def test_discard_leaves_a_published_target_alone(capsys: Captured, tmp_path: Path) -> None:
+def test_discard_of_a_published_target_is_refused(capsys: Captured, tmp_path: Path) -> None:
     (tmp_path / "_metadata").write_bytes(b"published")
     code, document = answer(capsys, "discard", str(tmp_path))
     assert (code, document["error"]) == (2, "RequestError")

@@ -14,7 +14,7 @@ from support.snapshots import directory
 SOURCE = directory("2-clicks")
 
 
-def test_a_healthy_environment(capsys: Captured, tmp_path: Path) -> None:
+def test_healthy_environment_ends_with_exit_code_0(capsys: Captured, tmp_path: Path) -> None:
     places = ["--source", SOURCE, "--target", str(tmp_path / "target")]
     code, document = answer(capsys, "doctor", *places)
     assert (code, document["healthy"]) == (0, True)
@@ -26,7 +26,7 @@ def test_a_healthy_environment(capsys: Captured, tmp_path: Path) -> None:
     assert lines[-1].startswith(f"{len(document['checks'])} checks: 0 errors, ")
 
 
-def test_an_error_is_the_exit_code_and_says_what_to_do(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_check_decides_the_exit_code_and_gives_advice(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.doctor.machine.SPARK_PACKAGES", ("nothing_of_this_name",))
     code, document = answer(capsys, "doctor")
     assert (code, document["healthy"]) == (2, False)
@@ -39,6 +39,6 @@ def test_an_error_is_the_exit_code_and_says_what_to_do(capsys: Captured, monkeyp
 @pytest.mark.parametrize(
     "arguments", [["--target", "/"], ["--source", "ftp://a/b"], ["--flink", "jobmanager"], ["SOURCE"]]
 )
-def test_arguments_that_are_refused(capsys: Captured, arguments: list[str]) -> None:
+def test_invalid_arguments_are_refused(capsys: Captured, arguments: list[str]) -> None:
     code, document = answer(capsys, "doctor", *arguments)
     assert (code, document["error"]) == (2, "RequestError")

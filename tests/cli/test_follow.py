@@ -33,17 +33,19 @@ def follow(job: Checkpoints, target: str, *options: str) -> int:
     return main(["follow", job.directory, "--target", target, *options])
 
 
-def test_a_line_for_each_round_then_the_result(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_follow_prints_a_line_for_each_round_and_finish_publishes(
+    job: Checkpoints, target: str, capsys: Captured
+) -> None:
     assert follow(job, target, *SHAPE, "--max-rounds", "0", "--output", "json") == 0
     job.copy_newest(4)
-    assert follow(job, target, "--max-rounds", "1", "--output", "json") == 0, "the shape is known by now"
+    assert follow(job, target, "--max-rounds", "1", "--output", "json") == 0, "the shape was not remembered"
     rounds = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(made["kind"], made["checkpoint"]) for made in rounds] == [("base", 3), ("round", 4)]
     assert all(made.keys() == fields("follow") for made in rounds)
     for made in rounds:
         assert_valid("follow", made)
     assert follow(job, target, "--max-rounds", "0") == 0
-    assert not capsys.readouterr().out, "nothing was left to do"
+    assert not capsys.readouterr().out, "a round was made without a new checkpoint"
     code, done = answer(capsys, "follow", job.directory, "--target", target, "--finish")
     assert (code, done.keys()) == (0, fields("run"))
     assert diff(open_snapshot(job.newest), open_snapshot(target)).equal
@@ -51,24 +53,24 @@ def test_a_line_for_each_round_then_the_result(job: Checkpoints, target: str, ca
     assert (code, again["already_published"], again["plan"]) == (0, True, done["plan"])
 
 
-def test_different_max_parallelisms_are_agreed_to_before_the_base(
+def test_different_max_parallelisms_need_consent_before_the_base(
     job: Checkpoints, target: str, capsys: Captured
 ) -> None:
     different = ("--max-parallelism", "clicks-per-user=64", "--max-rounds", "0")
     assert follow(job, target, *different) == 2
     assert "would give operators different max parallelisms" in capsys.readouterr().err
     assert follow(job, target, *different, "--yes") == 0, capsys.readouterr()
-    assert follow(job, target, "--finish") == 0, "whoever started the follower has agreed"
+    assert follow(job, target, "--finish") == 0, "the consent of the start was forgotten"
 
 
-def test_text_says_what_is_waited_for(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_text_output_says_what_the_cut_over_waits_for(job: Checkpoints, target: str, capsys: Captured) -> None:
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("base: checkpoint 3, ")
     assert "; waits for " in line
 
 
-def test_an_error_is_a_line_too(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_error_is_one_line_of_json(job: Checkpoints, target: str, capsys: Captured) -> None:
     Path(target).mkdir()
     Path(target, "_metadata").touch()
     assert follow(job, target, *SHAPE, "--output", "json") == 2
@@ -80,19 +82,21 @@ def test_an_error_is_a_line_too(job: Checkpoints, target: str, capsys: Captured)
     ("option", "value"),
     [("--max-rounds", "-1"), ("--publish-every", "0"), ("--pause-above", "fast"), ("--max-rounds", "a few")],
 )
-def test_a_value_that_makes_no_sense(job: Checkpoints, target: str, capsys: Captured, option: str, value: str) -> None:
+def test_invalid_value_is_refused_with_its_option(
+    job: Checkpoints, target: str, capsys: Captured, option: str, value: str
+) -> None:
     assert follow(job, target, f"{option}={value}", "--output", "json") == 2
     error = json.loads(capsys.readouterr().out)
     assert (error["option"], error["found"]) == (option, value)
     assert not Path(f"{target}.rescale").exists()
 
 
-def test_nothing_to_finish(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_finish_without_a_follower_is_refused(job: Checkpoints, target: str, capsys: Captured) -> None:
     code, error = answer(capsys, "follow", job.directory, "--target", target, "--finish")
     assert (code, error["path"]) == (2, target)
 
 
-def test_discard_ends_what_follows(job: Checkpoints, target: str, capsys: Captured) -> None:
+def test_discard_ends_a_follower(job: Checkpoints, target: str, capsys: Captured) -> None:
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
     pins = Pins(target, job.directory)
     assert pins.newest() is not None

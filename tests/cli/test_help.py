@@ -1,4 +1,4 @@
-"""The command line explains itself, and asks about what is misspelt."""
+"""The command line explains itself and suggests corrections of misspelt words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE = directory("1.20-heap-native")
 
 
 @pytest.mark.parametrize("command", [*commands()])
-def test_every_command_explains_itself(capsys: Captured, command: str) -> None:
+def test_every_command_has_help_with_an_example(capsys: Captured, command: str) -> None:
     with pytest.raises(SystemExit) as ended:
         main([command, "--help"])
     assert ended.value.code == 0
@@ -26,7 +26,7 @@ def test_every_command_explains_itself(capsys: Captured, command: str) -> None:
     assert parser().parse_args(example.split()).execute
 
 
-def test_alone_it_shows_the_way(capsys: Captured) -> None:
+def test_command_line_without_arguments_shows_the_first_steps(capsys: Captured) -> None:
     assert main([]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -50,7 +50,7 @@ def test_alone_it_shows_the_way(capsys: Captured) -> None:
         (["plan", SOURCE, "--target", "/t", "--key-hash", "object-hash(a)"], "did you mean 'objects-hash'?"),
     ],
 )
-def test_what_is_misspelt_is_asked_about(capsys: Captured, tmp_path: Path, arguments: list[str], question: str) -> None:
+def test_misspelt_word_gets_a_suggestion(capsys: Captured, tmp_path: Path, arguments: list[str], question: str) -> None:
     names = tmp_path / "uids"
     names.write_text("".join(f"{uid}\n" for _, uid in uids("1.20-heap-native")))
     code, document = answer(capsys, *(str(names) if word == "NAMES" else word for word in arguments))
@@ -58,7 +58,7 @@ def test_what_is_misspelt_is_asked_about(capsys: Captured, tmp_path: Path, argum
     assert document["advice"].startswith(question), document
 
 
-def test_the_whole_explains_itself(capsys: Captured) -> None:
+def test_help_lists_commands_and_exit_codes(capsys: Captured) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0

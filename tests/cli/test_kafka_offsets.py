@@ -1,4 +1,4 @@
-"""Kafka offsets go out by `inspect`, are edited, and come in as a file."""
+"""Kafka offsets are printed by `inspect`, edited, and given back as a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.schemas import assert_valid
 ORDERS = operator_id_of_uid("orders")
 
 
-def test_out_edited_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_offsets_are_edited_and_given_to_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     book = enumerator([("orders", 0, 0), ("orders", 1, 0)])
     splits = [[reader_element("orders", 0, 40)], [reader_element("orders", 1, -1)]]
     source, file = source_savepoint(tmp_path / "source", splits, book), tmp_path / "offsets"
@@ -44,7 +44,7 @@ def test_out_edited_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "the Kafka offsets cannot be read: No such file" in capsys.readouterr().err
 
 
-def test_an_answer_has_one_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_forms_of_one_answer_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = source_savepoint(tmp_path / "source", [[reader_element("orders", 0, 40)]], enumerator([("orders", 0, 0)]))
     inspect = ["inspect", source, "--output", "json", "--kafka-offsets"]
     assert main([*inspect, "csv"]) == 2

@@ -1,4 +1,4 @@
-"""Errors and exit codes of the command line, without Spark."""
+"""Errors and exit codes of the command line without Spark."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from support.snapshots import directory
 SOURCE = directory("1.20-heap-native")
 
 
-def test_a_target_that_is_refused_stays_as_it_is(capsys: Captured, tmp_path: Path) -> None:
-    """Not even a plan is put beside it."""
+def test_refused_target_is_not_changed(capsys: Captured, tmp_path: Path) -> None:
+    """Not even a plan is written beside it."""
     published, file = tmp_path / "published", tmp_path / "file"
     shutil.copytree(SOURCE, published)
     file.write_text("x")
@@ -36,7 +36,7 @@ def test_a_target_that_is_refused_stays_as_it_is(capsys: Captured, tmp_path: Pat
         assert f"a run would refuse this plan: {what}" in capsys.readouterr().err
         assert answer(capsys, "plan", SOURCE, "--target", str(target))[1]["refused"]["what"] == what
         assert main(["run", SOURCE, "--target", str(target)]) == 2
-        assert capsys.readouterr().err.startswith(f"error: {what}")  # and no plan before it
+        assert capsys.readouterr().err.startswith(f"error: {what}")  # without a plan before it
     assert sorted(tmp_path.iterdir()) == [file, published]
 
 
@@ -45,7 +45,7 @@ def damaged(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None:
+def test_damaged_metadata_is_reported_with_path_and_offset(capsys: Captured, tmp_path: Path) -> None:
     code, document = answer(capsys, "inspect", damaged(tmp_path))
     assert (code, document["exit_code"], document["error"]) == (3, 3, "SnapshotError")
     assert document["path"] == str(tmp_path / "_metadata")
@@ -74,7 +74,7 @@ def test_damage_is_told_with_its_place(capsys: Captured, tmp_path: Path) -> None
         (["plan", directory("1.20-unaligned"), "--target", "/t"], 3, "UnsupportedError"),
     ],
 )
-def test_every_error_has_its_code_and_is_json_if_asked_for(
+def test_every_error_has_its_exit_code_and_a_json_document(
     capsys: Captured, arguments: list[str], code: int, error: str
 ) -> None:
     exit_code, document = answer(capsys, *arguments)
@@ -84,10 +84,10 @@ def test_every_error_has_its_code_and_is_json_if_asked_for(
 
 @pytest.mark.parametrize("content", ["", "topic,partition,offset\n", "[]"])
 @pytest.mark.parametrize("command", [["plan", SOURCE, "--target", "/t"], ["validate", SOURCE, "/t"]])
-def test_a_file_of_offsets_without_any_is_refused(
+def test_empty_file_of_kafka_offsets_is_refused(
     capsys: Captured, tmp_path: Path, command: list[str], content: str
 ) -> None:
-    """Nobody names a file so that nothing happens: what should have filled it has failed."""
+    """Nobody names a file to change nothing: whatever should have filled it has failed."""
     file = tmp_path / "offsets"
     file.write_text(content)
     code, error = answer(capsys, *command, "--kafka-offsets", str(file))
@@ -106,7 +106,7 @@ def test_a_file_of_offsets_without_any_is_refused(
         ["run", "/a", "--target", "/b", "--master", "locale[2]"],
     ],
 )
-def test_words_that_are_not_understood_are_a_request_error(capsys: Captured, arguments: list[str]) -> None:
+def test_unknown_and_missing_arguments_are_a_request_error(capsys: Captured, arguments: list[str]) -> None:
     code, document = answer(capsys, *arguments)
     assert (code, document["error"]) == (2, "RequestError")
     assert "--help" in document["advice"]
@@ -124,13 +124,13 @@ def test_words_that_are_not_understood_are_a_request_error(capsys: Captured, arg
         ["inspect", "--\udcff"],
     ],
 )
-def test_words_that_are_not_utf_8(capsys: Captured, arguments: list[str]) -> None:
+def test_argument_that_is_not_utf_8_is_refused(capsys: Captured, arguments: list[str]) -> None:
     code, document = answer(capsys, *arguments)
     assert (code, document["what"]) == (2, "an argument is not UTF-8")
     assert document["found"] == ascii(arguments[-1])
 
 
-def test_the_form_of_errors_is_known_before_the_words_are_parsed(capsys: Captured) -> None:
+def test_output_option_holds_for_errors_of_the_parser(capsys: Captured) -> None:
     assert main(["inspect", "--output=json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"] == "RequestError"
     assert main(["inspect", "/a", "--output", "xml"]) == 2
@@ -145,7 +145,7 @@ def test_the_form_of_errors_is_known_before_the_words_are_parsed(capsys: Capture
         ("discard.discard", ["discard", "/t"], True),
     ],
 )
-def test_an_interrupted_command_says_whether_it_goes_on(
+def test_interrupted_command_says_whether_it_can_be_resumed(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch, where: str, arguments: list[str], resumes: bool
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
@@ -169,7 +169,7 @@ def test_an_interrupted_command_says_whether_it_goes_on(
         quick=1,
     ),
 )
-def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback(
+def test_command_that_is_interrupted_while_it_starts_shows_no_traceback(
     at: str, number: signal.Signals, tmp_path: Path
 ) -> None:
     interrupts = "import os, signal, sys\nclass Interrupts:\n    def find_spec(self, name, *_):\n"

@@ -15,14 +15,14 @@ from support.snapshots import directory
 Captured = pytest.CaptureFixture[str]
 
 
-def test_a_snapshot_of_another_release_has_the_same_operators(capsys: Captured) -> None:
+def test_snapshot_of_another_release_has_the_same_operators(capsys: Captured) -> None:
     assert main(["match", directory("1.20-windows"), "--job", directory("2-windows"), "--output", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document.keys() == fields("match")
     assert (document["job_is"], document["options"], len(document["same"])) == ("snapshot", [], 11)
 
 
-def test_a_plan_tells_names_and_what_it_does_not_tell_is_said(capsys: Captured, tmp_path: Path) -> None:
+def test_plan_of_a_job_gives_names_and_unmatched_operators_are_listed(capsys: Captured, tmp_path: Path) -> None:
     ids = {
         name: f"{number:032x}" for number, name in enumerate(("Source: prices", "shards", "EventTimeSessionWindows"))
     }
@@ -41,8 +41,8 @@ def test_a_plan_tells_names_and_what_it_does_not_tell_is_said(capsys: Captured, 
     assert "holds no names of operators" in capsys.readouterr().out
 
 
-def test_names_of_neither_side_are_told(capsys: Captured, tmp_path: Path) -> None:
-    """A name is good for one side, too."""
+def test_uids_that_neither_side_has_are_remarked(capsys: Captured, tmp_path: Path) -> None:
+    """A name that one side has is enough."""
     names, plan = tmp_path / "uids", tmp_path / "plan.json"
     plan.write_text(json.dumps({"plan": {"nodes": [{"id": operator_id_of_uid("fresh"), "description": "fresh"}]}}))
     for uids in ("fresh\nvisits\n", "fresh\nvisits\nvisit\n"):
@@ -54,7 +54,7 @@ def test_names_of_neither_side_are_told(capsys: Captured, tmp_path: Path) -> Non
         ]
 
 
-def test_a_job_that_is_not_there(capsys: Captured, tmp_path: Path) -> None:
+def test_missing_job_is_a_request_error(capsys: Captured, tmp_path: Path) -> None:
     assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "nothing")]) == 2
     assert "there is no snapshot" in capsys.readouterr().err
     assert main(["match", directory("2-clicks"), "--job", "/dev/null"]) == 2
@@ -63,7 +63,7 @@ def test_a_job_that_is_not_there(capsys: Captured, tmp_path: Path) -> None:
     assert "expected: a file with the answer of Flink's REST API for the job, or the directory of a snapshot" in said
 
 
-def test_a_job_that_is_not_there_is_told_as_what_it_may_be(capsys: Captured, tmp_path: Path) -> None:
+def test_missing_job_file_is_a_request_error_that_says_what_is_expected(capsys: Captured, tmp_path: Path) -> None:
     assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "jbo.json")]) == 2
     said = capsys.readouterr().err
     assert f"path: {tmp_path}/jbo.json\n" in said

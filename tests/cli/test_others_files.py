@@ -1,4 +1,4 @@
-"""Commands remove and overwrite what they made themselves, and nothing else, whatever its name and place."""
+"""Commands remove and overwrite only what Rescale made, whatever the names and places of other files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHAPE = ("--parallelism", "3")
 
 @dataclass(frozen=True)
 class Ground:
-    """`home` holds a source, and what a test puts there; `mounts` ends what is mounted."""
+    """Directory `home` with a source and whatever a test adds; `mounts` unmounts at the end."""
 
     home: Path
     mounts: ExitStack
@@ -49,12 +49,12 @@ class Ground:
         return self.home / "target.rescale"
 
     def savepoint(self, name: str) -> Path:
-        """A snapshot of somebody's."""
+        """Make a foreign snapshot."""
         shutil.copytree(SAVEPOINT, self.home / name)
         return self.home / name
 
     def folder(self, name: str, *files: str) -> Path:
-        """A directory of somebody's, with files."""
+        """Make a foreign directory with files."""
         (self.home / name).mkdir()
         for file in files:
             (self.home / name / file).parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
 
 
 def interrupted(ground: Ground, target: Path) -> None:
-    """A run has claimed the target, and gone no further: it was in another process, so this one knows nothing of it."""
+    """Claim the target as an interrupted run of another process, which this process knows nothing of."""
     claim(plan_rescale(str(ground.source), str(target), ["3"]))
     owned.forget()
 
@@ -89,7 +89,7 @@ def interrupted(ground: Ground, target: Path) -> None:
 
 @pytest.mark.parametrize("variable", ["TMPDIR", "SPARK_LOCAL_DIRS"])
 @pytest.mark.parametrize("kind", ScratchKind)
-def test_a_savepoint_that_is_called_like_a_scratch_directory_stays(
+def test_savepoint_with_the_name_of_a_scratch_directory_is_kept(
     ground: Ground, kind: ScratchKind, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, str(ground.home))
@@ -101,7 +101,7 @@ def test_a_savepoint_that_is_called_like_a_scratch_directory_stays(
 
 
 @pytest.mark.slow
-def test_a_run_does_not_remove_its_source_from_the_temporary_directory(
+def test_run_does_not_remove_its_source_from_the_temporary_directory(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(ground.home))
@@ -123,13 +123,13 @@ def _documents_lead_to_the_source(ground: Ground) -> Path:
     return ground.source
 
 
-def _documents_lead_to_another_runs(ground: Ground) -> Path:
+def _documents_lead_to_those_of_another_run(ground: Ground) -> Path:
     interrupted(ground, ground.home / "other")
     ground.documents.symlink_to(ground.home / "other.rescale")
     return ground.home / "other.rescale"
 
 
-def _documents_lead_to_somebodys_directory(ground: Ground) -> Path:
+def _documents_lead_to_a_foreign_directory(ground: Ground) -> Path:
     ground.documents.symlink_to(ground.folder("mine", "notes.txt"))
     return ground.home / "mine"
 
@@ -148,11 +148,11 @@ def _documents_are_a_snapshot(ground: Ground) -> Path:
     return ground.savepoint("target.rescale")
 
 
-def _documents_are_somebodys_directory(ground: Ground) -> Path:
+def _documents_are_a_foreign_directory(ground: Ground) -> Path:
     return ground.folder("target.rescale", "notes.txt")
 
 
-def _documents_are_called_like_ours(ground: Ground) -> Path:
+def _documents_have_the_names_of_ours(ground: Ground) -> Path:
     return ground.folder("target.rescale", "report.html", "staging/notes.txt")
 
 
@@ -161,7 +161,7 @@ def _documents_are_the_source_mounted(ground: Ground) -> Path:
     return ground.source
 
 
-def _documents_are_a_mount_of_another_runs(ground: Ground) -> Path:
+def _documents_are_a_mount_of_those_of_another_run(ground: Ground) -> Path:
     interrupted(ground, ground.home / "other")
     ground.bind(ground.home / "other.rescale", ground.documents)
     return ground.home / "other.rescale"
@@ -173,13 +173,13 @@ def _staging_leads_to_the_source(ground: Ground) -> Path:
     return ground.source
 
 
-def _staging_leads_to_somebodys_directory(ground: Ground) -> Path:
+def _staging_leads_to_a_foreign_directory(ground: Ground) -> Path:
     interrupted(ground, ground.target)
     (ground.documents / "staging").symlink_to(ground.folder("mine", "notes.txt", "below/notes.txt"))
     return ground.home / "mine"
 
 
-def _staging_is_somebodys_directory(ground: Ground) -> Path:
+def _staging_is_a_foreign_directory(ground: Ground) -> Path:
     interrupted(ground, ground.target)
     return ground.folder("target.rescale/staging", "notes.txt", "below/notes.txt")
 
@@ -192,25 +192,25 @@ def _staging_is_a_mount(ground: Ground) -> Path:
 
 PLACES: tuple[Callable[[Ground], Path], ...] = (
     _documents_lead_to_the_source,
-    _documents_lead_to_another_runs,
-    _documents_lead_to_somebodys_directory,
+    _documents_lead_to_those_of_another_run,
+    _documents_lead_to_a_foreign_directory,
     _documents_lead_to_an_empty_directory,
     _documents_lead_nowhere,
     _documents_are_a_snapshot,
-    _documents_are_somebodys_directory,
-    _documents_are_called_like_ours,
+    _documents_are_a_foreign_directory,
+    _documents_have_the_names_of_ours,
     _documents_are_the_source_mounted,
-    _documents_are_a_mount_of_another_runs,
+    _documents_are_a_mount_of_those_of_another_run,
     _staging_leads_to_the_source,
-    _staging_leads_to_somebodys_directory,
-    _staging_is_somebodys_directory,
+    _staging_leads_to_a_foreign_directory,
+    _staging_is_a_foreign_directory,
     _staging_is_a_mount,
 )
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("command", ["run", "discard"])
-def test_what_is_not_ours_beside_a_target_is_refused_and_left_alone(
+def test_foreign_directory_beside_a_target_is_refused_and_kept(
     ground: Ground, capsys: Captured, place: Callable[[Ground], Path], command: str
 ) -> None:
     others = place(ground)
@@ -229,7 +229,7 @@ def test_what_is_not_ours_beside_a_target_is_refused_and_left_alone(
 @pytest.mark.parametrize("command", ["run", "discard"])
 @pytest.mark.parametrize("is_mount", [True, False])
 @pytest.mark.parametrize("folder", document_folders.FOLDERS)
-def test_a_directory_among_the_documents_is_neither_a_link_nor_a_mount(
+def test_link_or_mount_among_the_documents_is_refused(
     ground: Ground, capsys: Captured, folder: str, *, is_mount: bool, command: str
 ) -> None:
     interrupted(ground, ground.target)
@@ -249,7 +249,9 @@ def test_a_directory_among_the_documents_is_neither_a_link_nor_a_mount(
 
 
 @pytest.mark.parametrize("folder", [document_folders.PINS, document_folders.ROUNDS, document_folders.ORDERS])
-def test_without_a_follower_its_directories_are_somebodys(ground: Ground, capsys: Captured, folder: str) -> None:
+def test_directories_of_a_follower_are_foreign_without_a_follower(
+    ground: Ground, capsys: Captured, folder: str
+) -> None:
     interrupted(ground, ground.target)
     notes = ground.folder(f"target.rescale/{folder}", "chk-1/notes.txt") / "chk-1" / "notes.txt"
     code, document = answer(capsys, "discard", str(ground.target))
@@ -257,8 +259,8 @@ def test_without_a_follower_its_directories_are_somebodys(ground: Ground, capsys
     assert notes.exists()
 
 
-def test_no_link_below_the_documents_is_followed(ground: Ground) -> None:
-    """A follower writes there, and removes what it needs no longer."""
+def test_links_below_the_documents_are_not_followed(ground: Ground) -> None:
+    """A follower writes there, and removes what it no longer needs."""
     interrupted(ground, ground.target)
     others, pins = ground.savepoint("mine"), ground.documents / document_folders.PINS
     pins.mkdir()
@@ -275,7 +277,7 @@ def test_no_link_below_the_documents_is_followed(ground: Ground) -> None:
 def test_documents_of_another_target_are_not_discarded(
     ground: Ground, capsys: Captured, put: Callable[[Path, Path], object]
 ) -> None:
-    """The marker in them says that Rescale made them, but not here."""
+    """Their marker says that Rescale made them, but for another place."""
     assert ground.run(ground.home / "other") == 0
     capsys.readouterr()
     put(ground.home / "other.rescale", ground.documents)
@@ -286,7 +288,7 @@ def test_documents_of_another_target_are_not_discarded(
     assert tree(ground.home) == before
 
 
-def test_a_target_is_discarded_by_each_of_its_names(ground: Ground) -> None:
+def test_target_is_discarded_by_each_of_its_names(ground: Ground) -> None:
     (ground.home / "link").symlink_to(ground.home)
     ground.bind(ground.home, ground.home.parent / "mounted")
     for names in (ground.home / "link", ground.home.parent / "mounted"):
@@ -314,13 +316,13 @@ def _below_a_mount_of_a_folder_of_the_source(ground: Ground) -> Path:
     return ground.home / "mounted" / "result"
 
 
-def _below_a_mount_of_what_holds_the_source(ground: Ground) -> Path:
+def _below_a_mount_of_the_parent_of_the_source(ground: Ground) -> Path:
     ground.bind(ground.home, ground.home.parent / "mounted")
     return ground.home.parent / "mounted" / "source" / "result"
 
 
 def _around_the_source(ground: Ground) -> Path:
-    """The target is another name of the directory that holds the source."""
+    """Return another name of the directory that holds the source."""
     ground.bind(ground.home, ground.home.parent / "mounted")
     return ground.home.parent / "mounted"
 
@@ -331,11 +333,11 @@ def _around_the_source(ground: Ground) -> Path:
         _below_a_mount_of_the_source,
         _a_mount_of_the_source,
         _below_a_mount_of_a_folder_of_the_source,
-        _below_a_mount_of_what_holds_the_source,
+        _below_a_mount_of_the_parent_of_the_source,
         _around_the_source,
     ],
 )
-def test_a_target_that_another_name_puts_into_or_around_the_source_is_refused(
+def test_target_inside_or_around_the_source_by_another_name_is_refused(
     ground: Ground, capsys: Captured, place: Callable[[Ground], Path]
 ) -> None:
     target = place(ground)
@@ -350,9 +352,7 @@ def test_a_target_that_another_name_puts_into_or_around_the_source_is_refused(
     ("step", "is_source"),
     pairs_in_turn(["reshuffle_keyed_state", "move_and_validate", "validate_coverage"], [True, False], quick=1),
 )
-def test_a_target_that_is_swapped_for_a_link_gets_nothing_of_a_step(
-    ground: Ground, *, step: str, is_source: bool
-) -> None:
+def test_step_refuses_a_target_that_was_replaced_by_a_link(ground: Ground, *, step: str, is_source: bool) -> None:
     interrupted(ground, ground.target)
     others = ground.source if is_source else ground.savepoint("others")
     ground.target.symlink_to(others)
@@ -364,8 +364,8 @@ def test_a_target_that_is_swapped_for_a_link_gets_nothing_of_a_step(
     assert (tree(others), tree(ground.documents), sorted(ground.home.iterdir())) == before
 
 
-def test_a_target_that_is_swapped_while_it_is_written_gets_nothing_more(ground: Ground) -> None:
-    """In one process, between two files."""
+def test_store_refuses_a_target_that_was_replaced_while_it_was_written(ground: Ground) -> None:
+    """One process writes on after the target was replaced."""
     others, store = ground.savepoint("others"), LocalStore()
     store.put(str(ground.target / "a"), b"state")
     before = tree(others)
@@ -388,9 +388,7 @@ def test_a_target_that_is_swapped_while_it_is_written_gets_nothing_more(ground: 
     ("name", "step"),
     pairs_in_turn(["_metadata", "result.json", "state"], ["diff_snapshots", "reshuffle_keyed_state"], quick=1),
 )
-def test_a_result_document_replaces_no_file_of_others_and_lies_in_no_snapshot(
-    ground: Ground, name: str, step: str
-) -> None:
+def test_result_document_replaces_no_foreign_file_and_lies_in_no_snapshot(ground: Ground, name: str, step: str) -> None:
     others = ground.savepoint("others")
     (others / "state").write_bytes(b"state")
     places = [others / name, ground.folder("mine", "state", "result.json", "_metadata") / name]
@@ -403,7 +401,7 @@ def test_a_result_document_replaces_no_file_of_others_and_lies_in_no_snapshot(
     assert tree(ground.home) == before
 
 
-def test_a_report_takes_the_place_of_no_page_of_somebodys_and_lies_in_no_snapshot(ground: Ground) -> None:
+def test_report_replaces_no_foreign_page_and_lies_in_no_snapshot(ground: Ground) -> None:
     others = ground.savepoint("others")
     page = ground.folder("mine") / "index.html"
     page.write_text("<!doctype html><title>The only copy</title>")
@@ -415,10 +413,10 @@ def test_a_report_takes_the_place_of_no_page_of_somebodys_and_lies_in_no_snapsho
     assert tree(ground.home) == before
 
 
-# Directories that were there before
+# Directories that existed before the run
 
 
-def test_an_empty_directory_that_was_there_before_the_run_is_there_after_discard(ground: Ground) -> None:
+def test_discard_keeps_an_empty_target_directory_that_existed_before_the_run(ground: Ground) -> None:
     ground.target.mkdir()
     before = tree(ground.home).keys()
     interrupted(ground, ground.target)
@@ -430,8 +428,8 @@ def test_an_empty_directory_that_was_there_before_the_run_is_there_after_discard
     assert tree(ground.home).keys() == before
 
 
-def test_documents_of_an_earlier_version_are_known_by_what_lies_there(ground: Ground) -> None:
-    """It left no marker."""
+def test_documents_of_an_earlier_version_are_recognised_by_their_content(ground: Ground) -> None:
+    """Earlier versions left no marker."""
     interrupted(ground, ground.target)
     for marker in ground.documents.glob(".rescale*"):
         marker.unlink()
@@ -439,8 +437,8 @@ def test_documents_of_an_earlier_version_are_known_by_what_lies_there(ground: Gr
     assert document_folders.is_marked(ground.documents)
 
 
-def test_files_of_others_around_a_run_are_as_they_were(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With names that look like ours."""
+def test_foreign_files_around_a_run_stay_unchanged(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their names resemble those of Rescale's files."""
     monkeypatch.setenv("TMPDIR", str(ground.home))
     monkeypatch.setattr("tempfile.tempdir", None)
     hexadecimal = "0123456789abcdef" * 2

@@ -1,4 +1,4 @@
-"""An option that has one value is given once."""
+"""An option with a single value may be given once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Captured = pytest.CaptureFixture[str]
 
 
 def single_valued() -> Iterator[tuple[str, list[str], str]]:
-    """Every option of every command that takes one value: the command, what the option is called, and a value."""
+    """Yield every option of every command that takes one value: the command, the option's names, and a value."""
     for name, command in commands().items():
         for action in command._actions:
             if action.option_strings and action.nargs is None and not isinstance(action.default, list):
@@ -24,14 +24,16 @@ def single_valued() -> Iterator[tuple[str, list[str], str]]:
 
 
 @pytest.mark.parametrize(("command", "option", "value"), [*single_valued()])
-def test_of_two_values_neither_is_taken(capsys: Captured, command: str, option: list[str], value: str) -> None:
+def test_single_valued_option_given_twice_is_refused(
+    capsys: Captured, command: str, option: list[str], value: str
+) -> None:
     assert main([command, option[0], value, f"{option[-1]}={value}"]) == 2
     said = capsys.readouterr()
     assert f"argument {'/'.join(option)}: given more than once" in said.err + said.out
     assert f"see rescale {command} --help" in said.err + said.out
 
 
-def test_it_is_an_error_in_json_too(capsys: Captured) -> None:
+def test_option_given_twice_is_an_error_in_json(capsys: Captured) -> None:
     command_line = ["plan", directory("2-clicks"), "--target", "/t", "--target", "/u", "--output", "json"]
     assert main(command_line) == 2
     error = json.loads(capsys.readouterr().out)
@@ -39,7 +41,7 @@ def test_it_is_an_error_in_json_too(capsys: Captured) -> None:
     assert error["what"].startswith("argument --target: given more than once")
 
 
-def test_what_is_repeatable_is_repeated_and_every_line_stands_for_itself() -> None:
+def test_repeated_options_add_up_within_one_command_line_only() -> None:
     whole = parser()
     for _ in range(2):
         command_line = ["plan", "/s", "--target", "/t", "--parallelism", "a=1", "--parallelism", "b=2", "--drop", "c"]

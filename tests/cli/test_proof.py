@@ -23,7 +23,7 @@ def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:
 
 
 @pytest.mark.parametrize(("files", "parallelism"), [("refer", 3), ("copy", 1)])
-def test_a_run_proven_by_files_is_deepened_by_validate(files: str, parallelism: int, tmp_path: Path) -> None:
+def test_result_proven_by_files_is_validated_by_records(files: str, parallelism: int, tmp_path: Path) -> None:
     source, target = relocated("2-rocksdb-native", tmp_path / "source"), tmp_path / "target"
     run = ("run", source, "--target", target, "--parallelism", parallelism, "--files", files)
     code, done, said = rescale(*run, "--proof", "files")
@@ -48,7 +48,7 @@ def test_a_run_proven_by_files_is_deepened_by_validate(files: str, parallelism: 
         assert (code, error["error"], error["path"]) == (4, "IntegrityError", str(copied))
 
 
-def test_what_has_no_files_to_prove_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_proof_by_files_of_state_without_directories_is_refused_before_writing(tmp_path: Path) -> None:
     source, target = relocated("2-canonical-rocksdb", tmp_path / "source"), tmp_path / "target"
     code, error, _ = rescale("run", source, "--target", target, "--parallelism", 3, "--proof", "files")
     assert (code, error["what"]) == (2, "no state of this plan can be proven by files")

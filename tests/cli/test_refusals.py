@@ -1,4 +1,6 @@
-"""Refusals of `rescale run`: exit code 3, reason, a way round, and nothing is written. Similar ones are accepted."""
+"""Refusals of `rescale run` have exit code 3, a reason and advice, and write nothing. Similar snapshots are
+accepted.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,12 @@ Change = Callable[[Path], object]
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A native savepoint of RocksDB, to be changed."""
+    """Return a native savepoint of RocksDB to change."""
     return edited.relocated(NATIVE, tmp_path / "source")
 
 
 def refusal(capsys: Captured, source: Path | str, target: Path, *more: str) -> Any:
-    """The error that a run ends with, after it was seen that nothing was written."""
+    """Return the error that a run ends with, after checking that nothing was written."""
     code = main(["run", str(source), "--target", str(target), *more, "--output", "json"])
     error = json.loads(capsys.readouterr().out)
     assert code == error["exit_code"] == 3, error
@@ -55,7 +57,7 @@ def refusal(capsys: Captured, source: Path | str, target: Path, *more: str) -> A
 
 
 @pytest.mark.parametrize("name", ["1.20-unaligned", "2-unaligned"])
-def test_records_in_flight(capsys: Captured, name: str, tmp_path: Path) -> None:
+def test_unaligned_checkpoint_is_refused(capsys: Captured, name: str, tmp_path: Path) -> None:
     error = refusal(capsys, snapshots.directory(name), tmp_path / "target")
     assert "records in flight" in error["what"]
     assert "take a savepoint or an aligned checkpoint" in error["advice"]
@@ -64,14 +66,16 @@ def test_records_in_flight(capsys: Captured, name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["1.20-unaligned", "2-unaligned"])
-def test_records_in_flight_whose_handles_say_that_there_are_none(capsys: Captured, name: str, tmp_path: Path) -> None:
+def test_unaligned_checkpoint_is_refused_though_its_handles_give_no_size(
+    capsys: Captured, name: str, tmp_path: Path
+) -> None:
     source = edited.relocated(name, tmp_path / "source")
     edited.edit_operators(source, lambda entry: _with_channels(entry, lambda channel: replace(channel, state_size=0)))
     assert "records in flight" in refusal(capsys, source, tmp_path / "target")["what"]
 
 
 @pytest.mark.parametrize("name", ["1.20-unaligned", "2-unaligned"])
-def test_an_unaligned_checkpoint_with_nothing_in_flight_is_taken(name: str, tmp_path: Path) -> None:
+def test_unaligned_checkpoint_without_records_in_flight_is_rescaled(name: str, tmp_path: Path) -> None:
     source = edited.relocated(name, tmp_path / "source")
     edited.edit_operators(source, lambda entry: _with_channels(entry, None))
     assert execute_without_spark(plan_rescale(str(source), str(tmp_path / "target"), ["3"]))
@@ -91,7 +95,7 @@ def _with_channels(entry: OperatorState, change: Callable[[Any], Any] | None) ->
 
 
 @pytest.mark.parametrize("name", ["1.20-changelog", "2-changelog"])
-def test_a_changelog_with_changes_is_not_written(capsys: Captured, name: str, tmp_path: Path) -> None:
+def test_keeping_the_format_of_a_changelog_with_changes_is_refused(capsys: Captured, name: str, tmp_path: Path) -> None:
     source = edited.relocated(name, tmp_path / "source")
     assert "--allow-prefix" in refusal(capsys, source, tmp_path / "target")["advice"]
     error = refusal(capsys, source, tmp_path / "target", "--allow-prefix", str(tmp_path / "source" / "changelog"))
@@ -100,7 +104,7 @@ def test_a_changelog_with_changes_is_not_written(capsys: Captured, name: str, tm
 
 
 @pytest.mark.parametrize("wanted", ["keep", "canonical"])
-def test_a_changelog_without_changes_is_taken(source: Path, wanted: str, tmp_path: Path) -> None:
+def test_changelog_without_changes_is_rescaled(source: Path, wanted: str, tmp_path: Path) -> None:
     def wrapped(handle: IncrementalHandle) -> ChangelogHandle:
         ids = {"materialization_id": 1, "handle_id": "a", "checkpoint_id": 1}
         return ChangelogHandle(
@@ -116,14 +120,14 @@ def test_a_changelog_without_changes_is_taken(source: Path, wanted: str, tmp_pat
 
 
 def keyed_state(directory: Path) -> list[tuple[int, bytes]]:
-    """All key groups."""
+    """Return all key groups."""
     snapshot = open_snapshot(str(directory))
     return [group for operator in snapshot.operators for s in operator.keyed for group in contents(snapshot, s)]
 
 
 @pytest.mark.parametrize("wanted", ["keep", "canonical"])
-def test_the_forst_backend(capsys: Captured, source: Path, wanted: str, tmp_path: Path) -> None:
-    """Its states are of another kind than those of RocksDB, whose handles it writes."""
+def test_state_of_the_forst_backend_is_refused(capsys: Captured, source: Path, wanted: str, tmp_path: Path) -> None:
+    """ForSt writes the handles of RocksDB, with states of another kind."""
 
     def of_forst(stream: Any) -> Any:
         path = source / stream.path if isinstance(stream, RelativeFileStream) else None
@@ -142,7 +146,7 @@ def test_the_forst_backend(capsys: Captured, source: Path, wanted: str, tmp_path
 
 
 def with_written(options: str) -> Change:
-    """Databases that RocksDB itself wrote with these options."""
+    """Return a change that puts in directories which RocksDB wrote with these options."""
 
     def change(source: Path) -> None:
         states = databases(NATIVE)[0].states
@@ -157,7 +161,7 @@ def with_written(options: str) -> Change:
 
 
 def with_edit(payload: bytes) -> Change:
-    """One more record in every MANIFEST."""
+    """Return a change that adds a record to every MANIFEST."""
 
     def extended(data: bytes) -> bytes:
         return log(*(record.payload for record in read_log(data, "")), payload)
@@ -166,7 +170,7 @@ def with_edit(payload: bytes) -> Change:
 
 
 def with_file(name: str, data: bytes = b"x") -> Change:
-    """One more file in every directory."""
+    """Return a change that adds a file to every directory."""
 
     def change(source: Path) -> None:
         (source / "more").write_bytes(data)
@@ -177,7 +181,7 @@ def with_file(name: str, data: bytes = b"x") -> Change:
 
 
 def without_file(kind: str) -> Change:
-    """Handles that do not list the files whose names end so."""
+    """Return a change that removes the files with this suffix from the handles."""
 
     def left(files: tuple[LocalFile, ...]) -> tuple[LocalFile, ...]:
         return tuple(file for file in files if not file.name.endswith(kind))
@@ -192,7 +196,7 @@ def with_content(kind: str, change: Callable[[bytes], bytes]) -> Change:
 
 
 def with_a_stream(source: Path) -> None:
-    """One subtask keeps its state in another kind."""
+    """Give one subtask keyed state of another kind."""
 
     def changed(handle: IncrementalHandle) -> Any:
         if handle.first_key_group:
@@ -215,7 +219,7 @@ def with_more_subtasks_than_key_groups(source: Path) -> None:
 
 
 def with_other_headers(old: bytes, new: bytes) -> Change:
-    """The description of the first subtask's states differs."""
+    """Return a change of the description of the first subtask's states."""
 
     def change(source: Path) -> None:
         metas: list[Path] = []
@@ -273,13 +277,13 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     ),
     "a write-ahead log": (with_file("000099.log"), "write-ahead log", CANONICAL),
     "a file of blobs": (with_file("000099.blob"), "blob files", CANONICAL),
-    "a file that is not known": (with_file("LOG"), "a file of an unknown kind", CANONICAL),
+    "an unknown file": (with_file("LOG"), "a file of an unknown kind", CANONICAL),
     "a torn history": (with_content("MANIFEST", lambda data: data[:-3]), "ends inside a record", "another snapshot"),
     "a damaged history": (with_content("MANIFEST", flipped), "checksum", "another snapshot"),
     "two histories": (with_file("MANIFEST-000099"), "one CURRENT and one MANIFEST", "another snapshot"),
     "no history": (without_file("MANIFEST-000005"), "one CURRENT and one MANIFEST", "another snapshot"),
     "no CURRENT": (without_file("CURRENT"), "one CURRENT and one MANIFEST", "another snapshot"),
-    "CURRENT names another": (
+    "CURRENT names another MANIFEST": (
         with_content("CURRENT", lambda _: b"MANIFEST-000099\n"),
         "names another MANIFEST",
         "another snapshot",
@@ -300,7 +304,9 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_a_database_that_is_not_read(capsys: Captured, source: Path, what: str, tmp_path: Path) -> None:
+def test_unsupported_or_damaged_rocksdb_directory_is_refused(
+    capsys: Captured, source: Path, what: str, tmp_path: Path
+) -> None:
     change, said, advised = REFUSED[what]
     change(source)
     error = refusal(capsys, source, tmp_path / "target", "--format", "canonical")
@@ -313,7 +319,7 @@ def test_a_database_that_is_not_read(capsys: Captured, source: Path, what: str, 
 @pytest.mark.parametrize(
     "arguments", [("--format", "canonical"), ("--format", "rocksdb"), ("--max-parallelism", "256")]
 )
-def test_heap_state_whose_entries_cannot_be_told_apart(
+def test_heap_state_whose_entries_cannot_be_told_apart_is_refused(
     capsys: Captured, arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     with without_longs():

@@ -1,6 +1,6 @@
-"""Secrets that open a bucket are only in the environment: no file, no output and no command line has them.
+"""Secrets that open a bucket are only in the environment: not in files, output or command lines.
 
-Secrets are planted, and looked for, here in what the command line says and leaves (plan, receipts, results with their
+Secrets are planted, and looked for: here in what the command line prints and leaves (plan, receipts, results with their
 metrics, certificate, report, scratch) and in command lines; in `execution/rekeying/test_shuffle.py` in Spark's event
 log; in `airflow/test_runs.py` in Airflow's database (XComs, rendered fields), its logs and the environment of steps; in
 `airflow/test_lost_database.py` in what its components say without a database; in `charts` in manifests. Errors that
@@ -38,7 +38,7 @@ def keys() -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp_path: Path) -> None:
+def test_run_leaves_no_secret(keys: dict[str, str], s3: S3Server, tmp_path: Path) -> None:
     bucket = s3.new_bucket("secrets")
     home, store = f"s3://{bucket}", open_store(f"s3://{bucket}")
     by_password = s3.endpoint.replace("://", f"://me:{keys['AWS_SECRET_ACCESS_KEY']}@")
@@ -55,7 +55,7 @@ def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert any("move_and_validate" in line for line in watch.command_lines), "the step was seen"
+    assert any("move_and_validate" in line for line in watch.command_lines), "the command line of the step was not seen"
     objects = [entry.uri for entry in store.list(home)]
     names = {uri.rpartition("/")[2] for uri in objects}
     assert {"claim", "certificate.json", "report.html", "result-validate_coverage.json"} <= names
@@ -66,8 +66,8 @@ def test_a_run_leaves_no_secret_anywhere(keys: dict[str, str], s3: S3Server, tmp
         assert not any(secret in text for text in texts), name
 
 
-def test_spark_is_told_no_secret(keys: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its properties are in its UI, its event log, and the environment of its executors."""
+def test_spark_properties_hold_no_secret(keys: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's properties are in its UI, its event log and the environment of its executors."""
     need("java", "Spark runs on a JVM")
     seen: list[str] = []
 
@@ -87,12 +87,12 @@ def test_spark_is_told_no_secret(keys: dict[str, str], monkeypatch: pytest.Monke
 
 @pytest.fixture
 def dead_port() -> Iterator[int]:
-    """A port where nobody listens."""
+    """Return a port where nothing listens."""
     with closed_port() as port:
         yield port
 
 
-def test_an_error_shows_no_secret_that_stands_in_an_address(
+def test_error_does_not_show_a_secret_in_an_address(
     keys: dict[str, str], dead_port: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     secret = keys["AWS_SECRET_ACCESS_KEY"]

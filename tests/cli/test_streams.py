@@ -1,4 +1,4 @@
-"""Where the command line writes to and reads from: what is closed, full, gone, or knows few signs."""
+"""Standard streams that are closed, full, gone, or have a small character set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.snapshots import directory
 SOURCE = directory("1.20-heap-native")
 
 
-def test_an_output_that_knows_few_signs_gets_those() -> None:
+def test_characters_outside_of_the_output_encoding_are_escaped() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     rescale = [sys.executable, "-m", "rescale.cli.main", "plan", SOURCE, "--target", "/t", "--parallelism", "5"]
     done = subprocess.run(rescale, env=environment, capture_output=True, check=False)
@@ -30,7 +30,7 @@ def test_an_output_that_knows_few_signs_gets_those() -> None:
 @pytest.mark.parametrize(
     "arguments", [["inspect", SOURCE, "--output", "json"], slow(["inspect", "/nowhere", "--output=json"])]
 )
-def test_a_reader_that_goes_away_ends_it_without_a_word(arguments: list[str]) -> None:
+def test_reader_that_goes_away_ends_the_command_silently(arguments: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     rescale = [sys.executable, "-m", "rescale.cli.main", *arguments]
@@ -47,7 +47,7 @@ ANSWERS = [["inspect", SOURCE], ["plan", SOURCE, "--target", "/t"], ["diff", SOU
 @pytest.mark.parametrize(
     ("arguments", "form"), pairs_in_turn([*ANSWERS, ["inspect", "/nowhere"]], [[], ["--output", "json"]], quick=1)
 )
-def test_an_answer_that_cannot_be_written_is_worth_another_try(arguments: list[str], form: list[str]) -> None:
+def test_answer_that_cannot_be_written_ends_with_exit_code_1(arguments: list[str], form: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         rescale = [sys.executable, "-m", "rescale.cli.main", *arguments, *form]
         done = subprocess.run(rescale, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -59,7 +59,7 @@ def test_an_answer_that_cannot_be_written_is_worth_another_try(arguments: list[s
 
 
 @pytest.mark.parametrize(("place", "code"), [(SOURCE, 0), ("/nowhere", 2)])
-def test_an_error_that_nobody_can_be_told_is_told_by_the_exit_code(place: str, code: int) -> None:
+def test_error_that_cannot_be_written_still_decides_the_exit_code(place: str, code: int) -> None:
     with Path("/dev/full").open("wb") as full:
         rescale = [sys.executable, "-m", "rescale.cli.main", "inspect", place]
         assert subprocess.run(rescale, stdout=subprocess.DEVNULL, stderr=full, check=False).returncode == code
@@ -68,7 +68,7 @@ def test_an_error_that_nobody_can_be_told_is_told_by_the_exit_code(place: str, c
 @pytest.mark.parametrize(
     ("closed", "answers"), [slow("<&-", True), slow(">&-", False), ("2>&-", True), ("<&- >&- 2>&-", False)]
 )
-def test_streams_may_be_closed(tmp_path: Path, closed: str, answers: bool) -> None:
+def test_standard_streams_may_be_closed(tmp_path: Path, closed: str, answers: bool) -> None:
     rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "run", SOURCE, "--target", f"{tmp_path}/t"])
     done = subprocess.run(["bash", "-c", f"{rescale} {closed}"], capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
@@ -76,7 +76,7 @@ def test_streams_may_be_closed(tmp_path: Path, closed: str, answers: bool) -> No
     assert bool(done.stdout) is answers
 
 
-def test_a_relative_place_needs_a_working_directory(tmp_path: Path) -> None:
+def test_relative_path_needs_a_working_directory(tmp_path: Path) -> None:
     rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "inspect"])
     for place, code in ((SOURCE, 0), ("savepoint", 2)):
         (tmp_path / "gone").mkdir()
@@ -85,7 +85,7 @@ def test_a_relative_place_needs_a_working_directory(tmp_path: Path) -> None:
         assert (done.returncode, "working directory" in done.stderr) == (code, code != 0), done.stderr
 
 
-def test_a_name_of_two_lines_is_told_on_one(capsys: Captured, tmp_path: Path) -> None:
+def test_line_break_in_a_name_is_escaped(capsys: Captured, tmp_path: Path) -> None:
     target = tmp_path / "a\nerror: b"
     assert main(["run", SOURCE, "--target", str(target)]) == 0
     said = capsys.readouterr()
@@ -96,7 +96,7 @@ def test_a_name_of_two_lines_is_told_on_one(capsys: Captured, tmp_path: Path) ->
     assert capsys.readouterr().out.startswith(rf"{tmp_path}/a\nerror: b.html: ")
 
 
-def test_a_terminal_obeys_no_name_of_a_file(capsys: Captured, tmp_path: Path) -> None:
+def test_control_characters_in_a_name_of_a_file_are_escaped(capsys: Captured, tmp_path: Path) -> None:
     beside = tmp_path / "target.rescale"
     beside.mkdir()
     (beside / ".rescale-owner").touch()

@@ -1,4 +1,4 @@
-"""Colours and bars on a terminal, and their absence elsewhere."""
+"""Colours and progress bars on a terminal, and their absence elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def on_a_terminal(arguments: Sequence[str], **environment: str) -> tuple[int, str, str]:
-    """Exit code, standard output (a pipe), and what a terminal of 80 columns gets as standard error."""
+    """Run Python; return exit code, standard output (a pipe), and standard error, which is a terminal of 80 columns."""
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen(
@@ -52,7 +52,7 @@ def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 1 << 16)
     except OSError as error:
-        if error.errno != errno.EIO:  # which means that all who write to it are gone
+        if error.errno != errno.EIO:  # EIO: all writers are gone
             raise
         return b""
 
@@ -62,7 +62,7 @@ def rescale(*arguments: str) -> list[str]:
 
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, slow({"TERM": "dumb"})])
-def test_an_error_is_coloured_where_colours_are_wanted(environment: dict[str, str]) -> None:
+def test_error_is_coloured_only_where_colours_are_wanted(environment: dict[str, str]) -> None:
     code, said, seen = on_a_terminal(rescale("inspect", "/nowhere", "--output", "json"), **environment)
     assert (code, json.loads(said)["what"]) == (2, "there is no snapshot")
     assert bool(COLOUR.search(seen)) == (not environment)
@@ -71,7 +71,7 @@ def test_an_error_is_coloured_where_colours_are_wanted(environment: dict[str, st
     assert lines[-1] == "  what to do: name the directory that Flink printed when it took the savepoint"
 
 
-def test_a_run_draws_how_far_it_is_and_answers_as_ever(tmp_path: Path) -> None:
+def test_run_draws_its_progress_and_answers_as_without_a_terminal(tmp_path: Path) -> None:
     hook = "import rescale.execution.progress as progress\nprogress._SECONDS_BETWEEN_TICKS = 0\n"
     (tmp_path / "sitecustomize.py").write_text(
         f"import sys\nif 'move_and_validate' in sys.orig_argv:\n    {hook}".replace("\np", "\n    p")
@@ -84,9 +84,9 @@ def test_a_run_draws_how_far_it_is_and_answers_as_ever(tmp_path: Path) -> None:
     assert json.loads(said)["already_published"] is False
     assert "━" in seen
     assert "\x1e" not in seen
-    assert not re.search(r"\x1b\[\d+m", seen), "no colour"
+    assert not re.search(r"\x1b\[\d+m", seen), "the output has a colour"
     assert re.search(r"validate: \S+ kB read on both sides in \d+\.\d s\r\n", seen), seen
-    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l"), "the cursor is there again"
+    assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l"), "the cursor stays hidden"
 
 
 BAR = """
@@ -101,7 +101,7 @@ with Drawing() as drawing:
 """
 
 
-def test_a_bar_fits_into_eighty_columns() -> None:
+def test_progress_bar_fits_into_eighty_columns() -> None:
     code, _, seen = on_a_terminal(["-c", BAR])
     assert code == 0, seen
     lines = [COLOUR.sub("", line) for line in re.split(r"[\r\n]+|\x1b\[\d*[AK]", seen)]
@@ -118,5 +118,5 @@ def test_a_bar_fits_into_eighty_columns() -> None:
         (Tick("validate", 1_000_000, 5_000_000, 1e6, 4.0), "1 MB of 5 MB, 1 MB/s, about 4 seconds left"),
     ],
 )
-def test_no_more_is_said_than_is_known(tick: Tick, progress: str) -> None:
+def test_progress_shows_rate_and_time_left_only_if_they_are_known(tick: Tick, progress: str) -> None:
     assert how_far(tick) == progress

@@ -11,7 +11,7 @@ from rescale.cli.version import DISTRIBUTION, version_text
 from support.needs import need
 
 
-def test_a_checkout_names_its_commit(tmp_path: Path) -> None:
+def test_version_in_a_checkout_names_its_commit(tmp_path: Path) -> None:
     need("git", "a checkout is made")
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     for command in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "--message", "first"]):
@@ -20,5 +20,5 @@ def test_a_checkout_names_its_commit(tmp_path: Path) -> None:
     assert re.fullmatch(rf"rescale {re.escape(version(DISTRIBUTION))} \(commit [0-9a-f]{{8}}\)", text)
 
 
-def test_without_a_checkout_there_is_no_commit(tmp_path: Path) -> None:
+def test_version_without_a_checkout_has_no_commit(tmp_path: Path) -> None:
     assert version_text(tmp_path) == f"rescale {version(DISTRIBUTION)}"

@@ -62,8 +62,8 @@ def test_little_to_do_needs_no_java(shape: tuple[str, ...], tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_copy_on_this_machine_needs_none_however_large(large: Path, tmp_path: Path) -> None:
-    """Some state that is not copied is allowed, if it is little."""
+def test_local_copy_needs_no_spark_however_large(large: Path, tmp_path: Path) -> None:
+    """A little state that is not copied is allowed."""
     target = tmp_path / "target"
     command_line = command(large, target, "--parallelism", "3")
     done = subprocess.run(command_line, env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
@@ -71,8 +71,8 @@ def test_a_copy_on_this_machine_needs_none_however_large(large: Path, tmp_path: 
     assert json.loads(done.stdout)["bytes_moved"] > LITTLE_BYTES
 
 
-def test_what_ends_a_step_ends_the_run(tmp_path: Path) -> None:
-    """Steps before the interrupted one have ended well, and none behind it begins."""
+def test_failed_step_ends_the_run(tmp_path: Path) -> None:
+    """Steps before it have ended well, and no later step begins."""
     target = tmp_path / "target"
     stop = "def stop(*_): raise SnapshotError('torn', path='/p')"
     hook = (
@@ -93,8 +93,8 @@ def test_what_ends_a_step_ends_the_run(tmp_path: Path) -> None:
     assert "torn" in Path(f"{target}.rescale/report.html").read_text()
 
 
-def test_sigterm_ends_it_as_ctrl_c_does(tmp_path: Path) -> None:
-    """The step with it; and it says so."""
+def test_sigterm_ends_the_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    """The run ends its step and says that it was interrupted."""
     target, begun = tmp_path / "target", tmp_path / "begun"
     hook = (
         "import sys\nif 'move_and_validate' in sys.orig_argv:\n    import pathlib, time\n"

@@ -31,7 +31,7 @@ if "--plan" in sys.orig_argv:
         time.sleep(1000)
     steps.reshuffle_keyed_state = stop
 """
-"""A `sitecustomize.py`: the first step that moves state begins, and does not end."""
+"""A `sitecustomize.py` that lets the first step that moves state begin but not end."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Running:
     temporary: Path
 
     def read_until(self, text: str) -> str:
-        """Output up to the line with `text`."""
+        """Return the output up to the line with `text`."""
         assert self.process.stdout
         lines = []
         for line in self.process.stdout:
@@ -51,11 +51,11 @@ class Running:
         raise AssertionError(f"ended without saying {text!r}:\n{''.join(lines)}")
 
     def rest(self) -> str:
-        """The output that is left, when it has ended."""
+        """Return the rest of the output after the process has ended."""
         return self.process.communicate()[0]
 
     def assert_gone(self, seconds: float = 20) -> None:
-        """After a while: a process that was killed takes some time to end."""
+        """Check that all is gone after a while, because a killed process takes some time to end."""
         deadline = time.monotonic() + seconds
         while (self.watch.processes() or list(self.temporary.iterdir())) and time.monotonic() < deadline:
             time.sleep(0.2)
@@ -85,7 +85,7 @@ def started() -> Iterator[Callable[..., Running]]:
 
 @pytest.mark.gate
 @pytest.mark.slow
-def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Callable[..., Running]) -> None:
+def test_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started: Callable[..., Running]) -> None:
     need("javac", "Flink is driven by Java that is compiled for it")
     demo = started("--flink")
     output = demo.rest()
@@ -102,13 +102,13 @@ def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started
     ):
         assert f"  {task}: " in output
     assert output.count("done in") == 8
-    assert "key groups 0-31" in output, "before: 4 subtasks"
-    assert "key groups 107-127" in output, "after: 6 subtasks"
+    assert "key groups 0-31" in output, "4 subtasks before are not shown"
+    assert "key groups 107-127" in output, "6 subtasks after are not shown"
     assert "verdict:       complete: 11 operators" in output
     assert "certificate:   s3://rescaled/clicks-6.rescale/certificate.json" in output
     assert "start the job: flink run -s s3://rescaled/clicks-6 -p 6" in output
     assert "both hold the same state: 16 users, 34 clicks" in output
-    assert demo.watch.addresses, "servers were seen"
+    assert demo.watch.addresses, "no servers were seen"
     assert demo.watch.addresses.keys() <= _LOOPBACK, demo.watch.addresses
     demo.assert_gone()
 
@@ -122,7 +122,7 @@ def test_the_demo_shows_the_whole_pipeline_and_flink_restores_the_result(started
         slow(("--ui",), "Ctrl-C ends everything", signal.SIGINT, 130),
     ],
 )
-def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
+def test_ctrl_c_or_sigterm_given_twice_leaves_nothing(
     started: Callable[..., Running],
     arguments: tuple[str, ...],
     moment: str,
@@ -130,7 +130,6 @@ def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
     code: int,
     tmp_path: Path,
 ) -> None:
-    """Nor does SIGTERM."""
     begun, hook = tmp_path / "begun", {}
     if moment == "_state: ":
         (tmp_path / "sitecustomize.py").write_text(_ENDLESS_STEP.format(begun=str(begun)))
@@ -152,7 +151,7 @@ def test_ctrl_c_leaves_nothing_even_if_it_is_pressed_twice(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["Creating an Airflow", "_state: "])
-def test_one_that_is_killed_leaves_nothing_for_long(started: Callable[..., Running], moment: str) -> None:
+def test_killed_demo_leaves_nothing_for_long(started: Callable[..., Running], moment: str) -> None:
     demo = started()
     demo.read_until(moment)
     demo.process.kill()
@@ -160,7 +159,7 @@ def test_one_that_is_killed_leaves_nothing_for_long(started: Callable[..., Runni
     demo.assert_gone(300)
 
 
-def test_what_the_machine_lacks_is_said_in_a_sentence(tmp_path: Path) -> None:
+def test_missing_java_is_reported_in_one_sentence(tmp_path: Path) -> None:
     answer = subprocess.run(
         [sys.executable, "-m", "rescale", "demo"],
         capture_output=True,

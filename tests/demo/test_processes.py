@@ -1,4 +1,4 @@
-"""Ports that servers are given."""
+"""Free ports for servers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from rescale.demo import processes
 
 
-def test_a_port_that_somebody_has_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_in_use_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as kept:
         kept.bind(("127.0.0.1", 0))
         port = kept.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The examples on the pages of the documentation are what the program takes."""
+"""The program accepts the examples on the pages of the documentation."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ EXPLAINED = {"--version"}
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    """The fenced blocks of a kind on a page, without their indentation."""
+    """Return the fenced blocks of a kind on a page, without their indentation."""
     text = page.read_text(encoding="utf-8")
     fenced = re.findall(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
     return [textwrap.dedent(block) for language, block in fenced if language == kind]
 
 
 def commands(page: Path) -> list[list[str]]:
-    """The arguments of each `rescale` in a block without a language."""
+    """Return the arguments of each `rescale` in a block without a language."""
     lines = [line for block in blocks(page, "") for line in block.replace("\\\n", " ").split("\n")]
     shown = [line.removeprefix("$ ") for line in lines]
     return [shlex.split(line.partition(" > ")[0])[1:] for line in shown if line.startswith("rescale ")]
 
 
-def test_there_are_commands() -> None:
+def test_pages_show_commands() -> None:
     assert sum(len(commands(page)) for page in PAGES) > 30
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_are_taken(page: Path) -> None:
+def test_commands_are_parsed(page: Path) -> None:
     for arguments in commands(page):
         if not EXPLAINED.intersection(arguments):
             assert parser().parse_args(arguments)
 
 
-def test_settings_are_taken() -> None:
+def test_settings_are_valid() -> None:
     (example,) = blocks(DOCS / "how-to" / "airflow-platform.md", "yaml")
     assert msgspec.convert(yaml.safe_load(example), Settings).approval.four_eyes
 

@@ -27,7 +27,7 @@ from support.readme import ROOT
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site."""
+    """Build the site and return its folder."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow"))}
@@ -37,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def code_of(page: Path) -> set[str]:
-    """The texts on a page that are shown as code."""
+    """Return the texts on a page that are shown as code."""
     return {unescape(text) for text in re.findall(r"<code>([^<]*)</code>", page.read_text(encoding="utf-8"))}
 
 
@@ -85,7 +85,7 @@ def test_every_public_name_of_the_api_is_in_the_reference(site: Path) -> None:
     assert set(rescale.airflow.__all__) <= ids
 
 
-def test_pages_ask_no_other_host_for_anything(site: Path) -> None:
+def test_pages_load_nothing_from_other_hosts(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"', page.read_text(encoding="utf-8"))
         loaded += re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="([^"]+)"', page.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Checks of Flink's REST API: what a cluster of another kind answers; `tests/airflow/flink` has them on a real one."""
+"""Checks of Flink's REST API with prepared answers; `tests/airflow/flink` has them on a real cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECKPOINTS: dict[str, Any] = {
 
 
 class OtherFlink(ThreadingHTTPServer):
-    """Answers with a document or a status for each path; 404 as Flink for others."""
+    """Answers each path with a document or a status, and other paths with 404 as Flink does."""
 
     answers: dict[str, Any]
 
@@ -43,12 +43,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps({"errors": ["Not found"]} if answer is None else answer).encode())
 
     def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def cluster() -> Iterator[OtherFlink]:
-    """A cluster with a job whose checkpoints are as they should be."""
+    """Yield a cluster with a job whose checkpoints need no warning."""
     with OtherFlink(("127.0.0.1", 0), _Handler) as server:
         latest = {"external_path": "s3://b/chk-1", "state_size": 1000, "checkpointed_size": 10}
         server.answers = {
@@ -74,7 +74,7 @@ def unlike_ok(checks: list[Check]) -> list[tuple[CheckOutcome, str]]:
     return [(check.outcome, check.result) for check in checks if check.outcome is not CheckOutcome.OK]
 
 
-def test_a_cluster_as_it_should_be(cluster: OtherFlink) -> None:
+def test_good_cluster_has_no_warning(cluster: OtherFlink) -> None:
     checks = checked(cluster)
     assert unlike_ok(checks) == []
     results = [check.result for check in checks]
@@ -98,14 +98,14 @@ def test_a_cluster_as_it_should_be(cluster: OtherFlink) -> None:
         ),
     ],
 )
-def test_checkpoints_that_are_of_less_use(cluster: OtherFlink, changed: dict[str, Any], result: str) -> None:
+def test_unsuitable_checkpoints_are_warned_of(cluster: OtherFlink, changed: dict[str, Any], result: str) -> None:
     cluster.answers[f"/jobs/{JOB}/checkpoints/config"] = CHECKPOINTS | changed
     checks = checked(cluster)
     assert unlike_ok(checks) == [(CheckOutcome.WARNING, result)]
     assert next(check.advice for check in checks if check.outcome is CheckOutcome.WARNING)
 
 
-def test_checkpoints_that_are_not_incremental(cluster: OtherFlink) -> None:
+def test_full_checkpoints_are_warned_of(cluster: OtherFlink) -> None:
     cluster.answers[f"/jobs/{JOB}/checkpoints"] = {"latest": {"completed": None}}
     ((outcome, result),) = unlike_ok(checked(cluster))
     assert (outcome, "not known to be incremental (none yet)" in result) == (CheckOutcome.WARNING, True)
@@ -113,18 +113,18 @@ def test_checkpoints_that_are_not_incremental(cluster: OtherFlink) -> None:
     assert unlike_ok(checked(cluster)) == []
 
 
-def test_a_job_without_checkpoints(cluster: OtherFlink) -> None:
+def test_job_without_checkpoints_is_warned_of(cluster: OtherFlink) -> None:
     del cluster.answers[f"/jobs/{JOB}/checkpoints/config"]
     assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "no periodic checkpoints")]
 
 
 @pytest.mark.parametrize("release", ["1.14.6", "9.0-SNAPSHOT", "1", "unknown"])
-def test_a_release_that_is_not_known(cluster: OtherFlink, release: str) -> None:
+def test_unknown_release_is_warned_of(cluster: OtherFlink, release: str) -> None:
     cluster.answers["/overview"] = {"flink-version": release}
     assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, f"Flink {release}")]
 
 
-def test_only_so_many_jobs_are_looked_at(cluster: OtherFlink) -> None:
+def test_number_of_jobs_that_are_not_checked_is_reported(cluster: OtherFlink) -> None:
     cluster.answers["/jobs/overview"]["jobs"] *= MOST_JOBS + 2
     assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "2 jobs not looked at")]
 
@@ -137,14 +137,14 @@ def test_only_so_many_jobs_are_looked_at(cluster: OtherFlink) -> None:
         ({"no": "version"}, "this address is not Flink's REST API"),
     ],
 )
-def test_something_else_than_flink(cluster: OtherFlink, answer: Any, result: str) -> None:
+def test_server_that_is_not_flink_or_has_trouble_is_an_error(cluster: OtherFlink, answer: Any, result: str) -> None:
     cluster.answers["/overview"] = answer
     check = checked(cluster)[0]
     assert (check.outcome, check.result.partition(";")[0]) == (CheckOutcome.ERROR, result)
     assert "Airflow" not in (check.advice or "")
 
 
-def test_nothing_listens() -> None:
+def test_unreachable_flink_is_an_error() -> None:
     check_flink(checks := CheckList(), "http://127.0.0.1:1")
     (check,) = checks.done
     assert check.outcome is CheckOutcome.ERROR
@@ -152,7 +152,7 @@ def test_nothing_listens() -> None:
 
 
 @pytest.mark.parametrize("address", ["jobmanager:8081", "ftp://jobmanager", "http://me:planted@jobmanager:8081"])
-def test_an_address_that_is_none_or_has_a_secret(address: str) -> None:
+def test_invalid_address_is_refused_without_showing_its_secret(address: str) -> None:
     with pytest.raises(RequestError) as caught:
         check_flink(CheckList(), address)
     assert "planted" not in str(caught.value)

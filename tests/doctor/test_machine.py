@@ -16,7 +16,7 @@ from support.readme import ROOT
 
 
 def java_in(folder: Path, script: str) -> Path:
-    """A JAVA_HOME whose `java` is a shell script."""
+    """Return a JAVA_HOME whose `java` is a shell script."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -29,7 +29,7 @@ def only(checks: CheckList) -> Check:
     return check
 
 
-def test_the_java_of_this_machine() -> None:
+def test_java_of_this_machine_is_recent_enough() -> None:
     need("java", "the check asks it for its version")
     check_java(checks := CheckList())
     check = only(checks)
@@ -45,9 +45,7 @@ def test_the_java_of_this_machine() -> None:
         ("echo 'no JVM could be started' >&2; exit 3", "exit code 3: no JVM could be started"),
     ],
 )
-def test_a_java_that_spark_does_not_run_on(
-    script: str, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unsuitable_java_is_an_error(script: str, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_in(tmp_path / "jdk", script)))
     check_java(checks := CheckList())
     check = only(checks)
@@ -56,27 +54,27 @@ def test_a_java_that_spark_does_not_run_on(
     assert "JDK 17" in (check.advice or "")
 
 
-def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     check_java(checks := CheckList())
     assert (only(checks).outcome, only(checks).result) == (CheckOutcome.WARNING, "there is no such program")
 
 
-def test_the_packages_are_those_of_the_extra() -> None:
+def test_checked_packages_are_those_of_the_extra() -> None:
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["spark"]
     assert {re.split("[<>=]", requirement)[0] for requirement in extra} == {*SPARK_PACKAGES}
     check_spark_packages(checks := CheckList())
     assert [(check.subject, check.outcome) for check in checks.done] == [(name, "ok") for name in SPARK_PACKAGES]
 
 
-def test_a_package_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.doctor.machine.SPARK_PACKAGES", ("nothing_of_this_name",))
     check_spark_packages(checks := CheckList())
     assert only(checks).outcome is CheckOutcome.ERROR
     assert "flink-rescale[spark]" in (only(checks).advice or "")
 
 
-def test_every_scratch_directory_is_tried_and_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_directories_are_checked_without_leaving_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one").mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/one,{tmp_path}/absent/two")
     check_scratch(checks := CheckList(), state_bytes=1)
@@ -84,7 +82,7 @@ def test_every_scratch_directory_is_tried_and_left_as_it_was(tmp_path: Path, mon
     assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == ["one"]
 
 
-def test_too_little_scratch_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_scratch_space_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     check_scratch(checks := CheckList(), state_bytes=1 << 60)
     check = only(checks)
@@ -92,7 +90,7 @@ def test_too_little_scratch_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "writes up to 1.15 EB here" in check.meaning
 
 
-def test_a_scratch_directory_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_scratch_directory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with disk_of(1 << 20, tmp_path / "disk") as disk:
         disk.make_read_only()
         monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{disk.path},{disk.path}/below")
@@ -101,7 +99,7 @@ def test_a_scratch_directory_that_cannot_be_written_to(tmp_path: Path, monkeypat
     assert all(check.result.startswith("Read-only file system") for check in checks.done)
 
 
-def test_a_file_in_the_place_of_a_scratch_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_in_place_of_a_scratch_directory_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("somebody's")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/file")
     check_scratch(checks := CheckList(), state_bytes=1)

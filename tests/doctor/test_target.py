@@ -1,4 +1,4 @@
-"""Checks of a target and a source: real stores, what they forbid, and that nothing of the checks remains."""
+"""Checks of a target and a source in real stores: what the store forbids, and that no probe remains."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def checked(target: str, source: str | None = None) -> list[Check]:
 
 
 def outcomes(checks: list[Check]) -> dict[str, CheckOutcome]:
-    """The outcomes that are not ok, by the verb that was tried."""
+    """Return the outcomes that are not ok, by the verb that was tried."""
     return {
         next((verb for verb in reversed(VERBS) if check.tried.startswith(verb)), check.tried): check.outcome
         for check in checks
@@ -68,8 +68,8 @@ def uploads(server: S3Server, bucket: str) -> object:
     return server.client().list_multipart_uploads(Bucket=bucket).get("Uploads")
 
 
-def test_a_run_needs_no_more_of_a_bucket_than_is_tried(server: S3Server) -> None:
-    """The policy of the tests lets a run write where its plan says; the probes lie there."""
+def test_checks_write_only_where_a_run_may_write(server: S3Server) -> None:
+    """The policy of the tests lets a run write where its plan says, which is where the probes lie."""
     bucket = server.new_bucket("doctor")
     put_files(Path(SOURCE), f"s3://{bucket}/source")
     store_plan(plan_rescale(f"s3://{bucket}/source", f"s3://{bucket}/new", ["3"]))
@@ -82,7 +82,7 @@ def test_a_run_needs_no_more_of_a_bucket_than_is_tried(server: S3Server) -> None
     assert server.take_refused() == []
 
 
-def test_a_bucket_policy_that_forbids_to_write(server: S3Server) -> None:
+def test_bucket_policy_that_forbids_writes_is_an_error(server: S3Server) -> None:
     bucket = server.new_bucket("doctor")
     checks = checked(f"s3://{bucket}/new")
     refused = server.take_refused()
@@ -95,14 +95,14 @@ def test_a_bucket_policy_that_forbids_to_write(server: S3Server) -> None:
     assert all(re.match(rf"(PUT|POST) /{bucket}/new\.rescale/probe-", line) for line in refused)
 
 
-def test_a_bucket_that_does_not_exist(server: S3Server) -> None:
+def test_missing_bucket_is_an_error(server: S3Server) -> None:
     checks = checked("s3://nobody-has-this-bucket/new")
     assert set(outcomes(checks).values()) == {CheckOutcome.ERROR}
     assert "nobody-has-this-bucket" in checks[0].result
     server.take_refused()
 
 
-def test_an_endpoint_that_cannot_be_reached_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_endpoint_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     store = S3Store()
@@ -112,13 +112,13 @@ def test_an_endpoint_that_cannot_be_reached_is_not_asked_again(monkeypatch: pyte
     assert check.result.startswith("S3 cannot be reached")
 
 
-def test_a_local_target_leaves_nothing(tmp_path: Path) -> None:
+def test_checks_of_a_local_target_leave_nothing(tmp_path: Path) -> None:
     checks = checked(str(tmp_path / "not" / "yet" / "new"), SOURCE)
     assert (all_tried(checks), outcomes(checks)) == (True, {})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_published_target_stays_as_it_is(tmp_path: Path) -> None:
+def test_published_target_is_warned_of_and_not_changed(tmp_path: Path) -> None:
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     execute_without_spark(plan)
     before = tree(tmp_path)
@@ -129,7 +129,7 @@ def test_a_published_target_stays_as_it_is(tmp_path: Path) -> None:
     assert after == before
 
 
-def test_files_of_others_in_the_target(tmp_path: Path) -> None:
+def test_foreign_files_in_the_target_are_warned_of(tmp_path: Path) -> None:
     target = tmp_path / "new"
     target.mkdir()
     (target / "mine").write_text("somebody's")
@@ -137,7 +137,7 @@ def test_files_of_others_in_the_target(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["new", "mine"]
 
 
-def test_a_directory_of_others_in_the_place_of_the_documents(tmp_path: Path) -> None:
+def test_foreign_directory_in_place_of_the_documents_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "new.rescale").mkdir()
     (tmp_path / "new.rescale" / "mine").write_text("somebody's")
     (check,) = checked(str(tmp_path / "new"))
@@ -146,13 +146,13 @@ def test_a_directory_of_others_in_the_place_of_the_documents(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.rglob("*")] == ["new.rescale", "mine"]
 
 
-def test_a_target_around_the_source() -> None:
+def test_target_around_the_source_is_an_error() -> None:
     (check,) = checked(str(Path(SOURCE).parent), SOURCE)
     assert check.outcome is CheckOutcome.ERROR
     assert "neither inside the source nor around it" in check.result
 
 
-def test_a_read_only_directory(tmp_path: Path) -> None:
+def test_read_only_directory_is_an_error(tmp_path: Path) -> None:
     with disk_of(1 << 20, tmp_path / "disk") as disk:
         disk.make_read_only()
         checks = checked(f"{disk.path}/new")
@@ -160,7 +160,7 @@ def test_a_read_only_directory(tmp_path: Path) -> None:
     assert "Read-only file system" in next(check.result for check in checks if check.outcome is CheckOutcome.ERROR)
 
 
-def test_a_store_that_ignores_conditions(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_that_ignores_conditions_is_an_error(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = s3.new_bucket("doctor")
     s3.declare(f"s3://{bucket}")
     monkeypatch.setattr(S3Store, "honours_conditions", lambda *_: False)
@@ -192,7 +192,7 @@ def test_faults_that_a_run_survives_are_warnings(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("store", [S3Store, LocalStore])
 @pytest.mark.parametrize("verb", ["put_part", "complete_parts"])
-def test_an_upload_that_fails_is_not_left_open(
+def test_failed_upload_is_not_left_open(
     store: type[S3Store | LocalStore], verb: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -208,7 +208,7 @@ def test_an_upload_that_fails_is_not_left_open(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_probes_that_a_killed_process_left_are_removed_by_discard(tmp_path: Path) -> None:
+def test_probes_of_a_killed_process_are_removed_by_discard(tmp_path: Path) -> None:
     target = str(tmp_path / "new")
     probe = probe_place(target, f"{'0' * 32}-put")
     somebodys_store(target).put(probe, b"left")
@@ -218,7 +218,7 @@ def test_probes_that_a_killed_process_left_are_removed_by_discard(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_source_is_only_read(s3: S3Server) -> None:
+def test_source_is_only_read(s3: S3Server) -> None:
     bucket = s3.new_bucket("doctor")
     put_files(Path(SOURCE), f"s3://{bucket}/source")
     check_source(checks := CheckList(), f"s3://{bucket}/source")
@@ -226,13 +226,13 @@ def test_a_source_is_only_read(s3: S3Server) -> None:
     assert s3.take_refused() == []
 
 
-def test_a_source_that_is_none(tmp_path: Path) -> None:
+def test_directory_without_a_snapshot_is_an_error(tmp_path: Path) -> None:
     assert check_source(checks := CheckList(), str(tmp_path)) is None
     assert [check.outcome for check in checks.done] == [CheckOutcome.OK, CheckOutcome.ERROR]
     assert checks.done[1].advice
 
 
-def test_a_source_with_missing_files(tmp_path: Path) -> None:
+def test_source_with_missing_files_is_an_error(tmp_path: Path) -> None:
     for path in Path(SOURCE).iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     next(path for path in tmp_path.iterdir() if path.name != "_metadata").unlink()

@@ -1,4 +1,4 @@
-"""A result that may be spoilt: a copy of one that is finished, which each folder has its own of."""
+"""Results that a test may spoil: copies of finished ones, which each folder defines as its fixture `finished`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.planting import Result
 
 @pytest.fixture
 def result_of(finished: Callable[[str], Result], tmp_path: Path) -> Callable[[str], Result]:
-    """Gives a copy of the finished result of that name."""
+    """Return a function that copies the finished result of a name."""
 
     def copy(name: str) -> Result:
         original = finished(name)

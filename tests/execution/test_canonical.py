@@ -1,4 +1,6 @@
-"""RocksDB directories become canonical savepoints, in any shape: what Flink itself made of the same moment is equal."""
+"""RocksDB directories become canonical savepoints in any shape, equal to the savepoint that Flink took at the same
+moment.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ IN_SHAPES = list(product(WITH_TWIN, SHAPES))
 
 
 @pytest.mark.parametrize(("name", "shape"), [slow(*shape) if i % 5 else shape for i, shape in enumerate(IN_SHAPES)])
-def test_the_result_is_equal_to_the_savepoint_that_flink_took(
+def test_canonical_result_is_equal_to_the_savepoint_that_flink_took(
     name: str, shape: tuple[tuple[str, ...], tuple[str, ...]], tmp_path: Path
 ) -> None:
     parallelism, max_parallelism = shape
@@ -66,7 +68,7 @@ def distinct_keys(operator: Operator, files: SnapshotFiles) -> int:
 
 @pytest.mark.parametrize("name", [HEAP_TIMERS, "1.15.4-full-heap-timers"])
 @pytest.mark.parametrize("max_parallelism", [(), ("1000",)])
-def test_a_key_with_state_and_timers_apart_counts_once(
+def test_key_with_state_and_timers_in_different_streams_counts_once(
     name: str, max_parallelism: tuple[str, ...], tmp_path: Path
 ) -> None:
     target = str(tmp_path / "target")
@@ -87,13 +89,13 @@ def test_a_key_with_state_and_timers_apart_counts_once(
 
 @pytest.fixture
 def files_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No stream lies inline, however small."""
+    """Write all streams as files, however small."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", -1)
 
 
 @pytest.mark.usefixtures("files_only")
 @pytest.mark.parametrize("name", WITH_TWIN[:1])
-def test_spark_makes_the_same_bytes(name: str, tmp_path: Path) -> None:
+def test_spark_writes_the_same_bytes_as_the_in_process_loop(name: str, tmp_path: Path) -> None:
     contents = []
     for run in (execute, execute_without_spark):
         target = tmp_path / run.__name__
@@ -104,7 +106,7 @@ def test_spark_makes_the_same_bytes(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("files_only")
 @pytest.mark.parametrize(("name", "parallelism"), pairs_in_turn(WITH_TWIN, [2, 5, 7], quick=1))
-def test_what_is_not_shuffled_has_the_same_bytes(
+def test_state_in_order_is_written_with_the_same_bytes_as_shuffled_state(
     name: str, parallelism: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contents = []
@@ -139,10 +141,10 @@ def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize(("wanted", "maximum"), [("canonical", ()), ("keep", ("1000",)), ("keep", ("64",))])
-def test_a_damaged_timer_is_found(
+def test_damaged_heap_timer_is_found(
     wanted: str, maximum: tuple[str, ...], wrong: bytes, error: type[RescaleError], what: str, tmp_path: Path
 ) -> None:
-    """One that lies on the heap beside RocksDB."""
+    """The timer lies on the heap beside RocksDB."""
     source = shutil.copytree(snapshots.directory(HEAP_TIMERS), tmp_path / "source")
     snapshot = open_snapshot(str(source))
     (operator,) = (operator for operator in snapshot.operators if operator.heap_timers)
@@ -160,8 +162,8 @@ def test_a_damaged_timer_is_found(
 
 
 @pytest.mark.parametrize("wanted", ["canonical", "rocksdb"])
-def test_timers_that_are_there_twice_must_be_the_same(wanted: str, tmp_path: Path) -> None:
-    """As keyed and as raw keyed state, in a full checkpoint of RocksDB before Flink 1.16."""
+def test_doubled_timers_must_be_equal(wanted: str, tmp_path: Path) -> None:
+    """A full checkpoint of RocksDB before Flink 1.16 has them as keyed and as raw keyed state."""
     source = shutil.copytree(snapshots.directory("1.15.4-full-heap-timers"), tmp_path / "source")
     snapshot = open_snapshot(str(source))
     (operator,) = (operator for operator in snapshot.operators if operator.doubled_timers)
@@ -169,7 +171,7 @@ def test_timers_that_are_there_twice_must_be_the_same(wanted: str, tmp_path: Pat
     file = Path(snapshot.files[operator.doubled_timers[0].extent.file][0])
     content = bytearray(file.read_bytes())
     namespace = content.index(b"\0", content.index(b"user-1"))
-    content[namespace + 8] ^= 1  # the last byte of its time
+    content[namespace + 8] ^= 1  # last byte of the timer's time
     file.write_bytes(content)
     plan = plan_rescale(str(source), str(tmp_path / "target"), format=wanted)
     with pytest.raises(SnapshotError, match="stored twice") as caught:

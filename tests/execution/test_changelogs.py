@@ -1,4 +1,4 @@
-"""State in a changelog whose changes are not materialised: replayed, as canonical state and as RocksDB's."""
+"""State in a changelog whose changes are not materialised is replayed, into canonical state and RocksDB directories."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ QUICK = [
 
 
 def twin(name: str) -> Snapshot:
-    """A canonical savepoint that Flink took at the same moment."""
+    """Return a canonical savepoint that Flink took at the same moment."""
     return open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
 
 
 @pytest.mark.parametrize("name", CHANGELOGS)
-def test_what_is_replayed_is_what_flink_has(name: str) -> None:
+def test_replayed_state_is_equal_to_the_savepoint_of_flink(name: str) -> None:
     snapshot = snapshots.opened(name)
     assert any(operator.changelogs for operator in snapshot.operators)
     difference = diff_snapshots(twin(name), snapshot, Loop())
@@ -60,7 +60,7 @@ def test_what_is_replayed_is_what_flink_has(name: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
-def test_a_log_of_files_over_nothing(line: str, tmp_path: Path) -> None:
+def test_changelog_in_files_without_base_state_is_replayed(line: str, tmp_path: Path) -> None:
     """Both subtasks share a file of changes. The twin is a native savepoint of the same job, though of another run."""
     source = edited.relocated(f"{line}-changelog", tmp_path / "source")
     changes = str(tmp_path / "source" / "changelog")
@@ -76,7 +76,9 @@ def test_a_log_of_files_over_nothing(line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", slow_but(lambda case: case in QUICK, CASES), ids=str)
-def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...], str], tmp_path: Path) -> None:
+def test_every_record_of_a_changelog_is_in_the_result(
+    case: tuple[str, tuple[str, ...], tuple[str, ...], str], tmp_path: Path
+) -> None:
     name, parallelism, max_parallelism, wanted = case
     source, target = snapshots.directory(name), str(tmp_path / "target")
     execute_without_spark(plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted))
@@ -88,7 +90,7 @@ def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...]
 
 
 def all_records(snapshot: Snapshot) -> list[tuple[int, int, bytes]]:
-    """(state, key group, record) of all changelogs, in the order in which they are read."""
+    """Return (state, key group, record) of all changelogs, in the order in which they are read."""
     records_so_far = []
     for operator in snapshot.operators:
         for changelog in operator.changelogs:
@@ -107,8 +109,10 @@ def _listed(records: Records) -> list[tuple[int, int, bytes]]:
 
 
 @pytest.mark.parametrize("name", CHANGELOGS[:2])
-def test_a_log_that_does_not_fit_into_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is cut into windows of key groups, which come in their order; of what each becomes nothing is missing."""
+def test_changelog_that_does_not_fit_into_memory_is_read_in_windows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of key groups come in their order, and no record is missing. A window that exceeds the limit is
+    refused.
+    """
     snapshot = snapshots.opened(name)
     expected = all_records(snapshot)
     monkeypatch.setattr(log_windows, "WINDOW", 3000)
@@ -122,8 +126,8 @@ def test_a_log_that_does_not_fit_into_memory(name: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("name", CHANGELOGS[:2])
-def test_a_header_that_is_read_otherwise_the_second_time(name: str) -> None:
-    """The log's header was put together of it when it was read first."""
+def test_state_header_that_differs_at_the_second_read_is_refused(name: str) -> None:
+    """The changelog's header was put together from the first read."""
     snapshot = snapshots.opened(name)
     (operator,) = (operator for operator in snapshot.operators if operator.changelogs)
     source = next(iter(sources_of(operator.changelogs[0], operator.max_parallelism)))
@@ -140,7 +144,7 @@ def test_a_header_that_is_read_otherwise_the_second_time(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGELOGS[:2])
-def test_a_log_that_is_read_otherwise_the_second_time(name: str) -> None:
+def test_changelog_that_differs_at_the_second_read_is_refused(name: str) -> None:
     snapshot = snapshots.opened(name)
     (operator,) = (operator for operator in snapshot.operators if operator.changelogs)
     changelog = operator.changelogs[0]
@@ -156,20 +160,20 @@ def test_a_log_that_is_read_otherwise_the_second_time(name: str) -> None:
     assert caught.value.state == gone
 
 
-def test_the_way_that_is_not_gone_is_said(tmp_path: Path) -> None:
+def test_keeping_the_format_of_a_changelog_over_heap_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="kept in a changelog, which Rescale cannot write") as caught:
         plan_rescale(snapshots.directory("2-changelog-over-heap"), str(tmp_path / "target"))
     assert "format canonical" in str(caught.value.expected)
 
 
-def test_rocksdb_is_kept(tmp_path: Path) -> None:
+def test_changelog_over_rocksdb_becomes_rocksdb_directories_by_default(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-changelog-over-rocksdb"), str(tmp_path / "target"))
     execute_without_spark(plan)
     assert all(operator.databases or not operator.changelogs for operator in open_snapshot(plan.target).operators)
 
 
-def test_another_change_in_the_source_is_found(tmp_path: Path) -> None:
-    """Validation replays the source anew, and knows nothing of the plan."""
+def test_changed_source_changelog_is_found_by_validation(tmp_path: Path) -> None:
+    """Validation replays the source anew and does not know the plan."""
     source, target = tmp_path / "source", str(tmp_path / "target")
     shutil.copytree(snapshots.directory("2-changelog-over-heap"), source)
     execute_without_spark(plan_rescale(str(source), target, ["3"], format="canonical"))
@@ -179,7 +183,7 @@ def test_another_change_in_the_source_is_found(tmp_path: Path) -> None:
         validate_published(str(source), target, Loop())
 
 
-def test_a_state_is_dropped_from_it(tmp_path: Path) -> None:
+def test_state_is_dropped_from_a_changelog(tmp_path: Path) -> None:
     name = "2-changelog-over-rocksdb"
     (operator,) = (operator for operator in snapshots.opened(name).operators if operator.changelogs)
     plan = plan_rescale(
@@ -195,8 +199,8 @@ def test_a_state_is_dropped_from_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_log_that_only_the_job_can_replay_is_named(number: int, tmp_path: Path) -> None:
-    """Whether that shows as soon as a record is seen, or when all have been."""
+def test_changelog_that_only_the_job_can_replay_is_refused_with_its_state(number: int, tmp_path: Path) -> None:
+    """This shows at the first record or after all records."""
     header = read_keyed_header(keyed_header(HeapState("sum", LONG, TEXT, "REDUCING").info, key=LONG.snapshot), "")
     key, group = LONG.write(1), key_group_of_hash(LONG.code(1), 128)
     merged = bytes((Operation.MERGE_NS, 0, 0)) + key + LONG.write(1) + LONG.write(1) + i32(1) + LONG.write(2)

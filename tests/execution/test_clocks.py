@@ -1,6 +1,6 @@
-"""A clock that is put by an hour while a run goes on, or between its steps: no result or verdict depends on it.
+"""Clocks that jump by an hour during a run or between its steps change no result or verdict.
 
-A store that looks at the time of requests refuses them then, and that is said for what it is.
+A store that checks the time of requests refuses them, and the error says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def clock(tmp_path: Path) -> Clock:
 
 
 def played(what: str, home: str, clock: Clock, work: Path) -> None:
-    """In a process with that clock."""
+    """Run a scenario in a process with this clock."""
     paths = os.pathsep.join([str(TESTS), *sys.path])
     environment = {**os.environ, **clock.environment(), "PYTHONPATH": paths}
     command = [sys.executable, "-m", "support.clocked_runs", what, home, str(work), directory("2-finished")]
@@ -40,24 +40,24 @@ def new_bucket(s3: S3Server) -> str:
 
 
 @pytest.mark.slow
-def test_nothing_on_a_disk_depends_on_a_clock_that_is_put(clock: Clock, tmp_path: Path) -> None:
+def test_jumping_clock_changes_nothing_on_local_disk(clock: Clock, tmp_path: Path) -> None:
     played("play", str(tmp_path / "home"), clock, tmp_path)
 
 
 @pytest.mark.slow
-def test_nothing_in_a_store_depends_on_a_clock_that_is_put(clock: Clock, s3: S3Server, tmp_path: Path) -> None:
+def test_jumping_clock_changes_nothing_in_s3(clock: Clock, s3: S3Server, tmp_path: Path) -> None:
     played("play shortly", new_bucket(s3), clock, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_store_that_looks_at_the_clock_says_that_it_is_wrong(
+def test_request_refused_for_its_time_is_reported_as_a_wrong_clock(
     clock: Clock, uses_strict_s3: S3Server, tmp_path: Path
 ) -> None:
     played("be refused", new_bucket(uses_strict_s3), clock, tmp_path)
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["inspect", "--output", "json"], ["validate"]])
-def test_a_clock_that_python_cannot_represent_is_set_by_its_user(clock: Clock, command: list[str]) -> None:
+def test_clock_beyond_the_range_of_python_is_a_request_error(clock: Clock, command: list[str]) -> None:
     clock.put(hours=272 * 8766)  # 2298
     name, *options = command
     places = [directory("2-finished")] * (2 if name == "validate" else 1)

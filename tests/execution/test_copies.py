@@ -1,4 +1,4 @@
-"""Snapshots of every kind in their own shape, in another place: nothing but where they lie is another."""
+"""Copies of snapshots of every kind in their own shape: nothing but their place changes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from support.slow import slow_but
 
 COPIED = [name for name in snapshots.names() if not name.endswith("unaligned") and "changelog" not in name]
 DATABASES = [name for name in snapshots.with_databases() if "lost" not in name]
-"""With files that are too large to lie inline."""
+"""Snapshots with files that are too large to lie inline."""
 
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name.startswith("2-"), COPIED))
-def test_a_copy_can_be_moved(name: str, tmp_path: Path) -> None:
+def test_copy_of_a_snapshot_can_be_moved(name: str, tmp_path: Path) -> None:
     source, target = snapshots.directory(name), tmp_path / "target"
     execute_without_spark(plan_rescale(source, str(target)))
     moved = tmp_path / "elsewhere" / "moved"
@@ -35,7 +35,7 @@ def test_a_copy_can_be_moved(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name == "2-rocksdb-native", DATABASES))
-def test_a_database_is_copied_by_spark_too_and_resumed(name: str, tmp_path: Path) -> None:
+def test_rocksdb_directory_is_copied_by_spark_and_resumed_in_process(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"))
     execute(plan)
     store = open_store(plan.target)
@@ -48,7 +48,7 @@ def test_a_database_is_copied_by_spark_too_and_resumed(name: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", DATABASES)
-def test_a_changed_file_of_a_database_is_found(name: str, tmp_path: Path) -> None:
+def test_changed_file_of_a_copied_rocksdb_directory_is_found(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"))
     execute_without_spark(plan)
     for file in [path for path in (tmp_path / "target").iterdir() if "-keyed-" in path.name]:

@@ -1,6 +1,7 @@
 """Credentials that expire in the middle of a run.
 
-Where they are renewed, the run sees nothing of it; where they are not, it says so, and goes on with new ones.
+A run with renewed credentials goes on unaffected; a run without ends with an error that says so, and is resumed with
+new ones.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 @dataclass
 class Account:
-    """Its session tokens are good for `lives` requests each; `issued` and `refused` count."""
+    """An account whose session tokens are good for `lives` requests each; `issued` and `refused` count."""
 
     lives: int
     issued: int = 0
@@ -38,7 +39,7 @@ class Account:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def new_token(self) -> dict[str, str]:
-        """So close to its end that boto3 makes no request before it has the next one."""
+        """Return a token so close to its end that boto3 renews it before the next request."""
         with self._lock:
             self.issued += 1
             end = datetime.now(UTC) + timedelta(minutes=9)
@@ -50,7 +51,7 @@ class Account:
             }
 
     def decide(self, asked: Asked) -> Deed:
-        """As S3 does."""
+        """Carry out the request, or refuse it with S3's answer to an expired token."""
         token = asked.headers["X-Amz-Security-Token"]
         with self._lock:
             self._used[token] = self._used.get(token, 0) + 1
@@ -71,10 +72,10 @@ def case_in(bucket: str, work: Path) -> Case:
 
 
 @pytest.mark.slow
-def test_keys_that_are_renewed_carry_a_run_to_its_end(
+def test_run_with_renewed_credentials_completes(
     bucket: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Requests that go out at once, thirty and more, may all have the same keys.
+    # Thirty and more requests that are sent at once may all have the same credentials.
     account, case = Account(lives=60), case_in(bucket, tmp_path)
     target, said = case.target(), case.faults()
     credentials = RefreshableCredentials.create_from_metadata(account.new_token(), account.new_token, "test")
@@ -91,7 +92,7 @@ def test_keys_that_are_renewed_carry_a_run_to_its_end(
 
 
 @pytest.mark.parametrize("lives", [*map(slow, (1, 20, 40, 60, 80))])
-def test_keys_that_are_not_renewed_are_said_to_have_expired(
+def test_run_with_expired_credentials_says_so_and_resumes_with_new_ones(
     lives: int, bucket: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account, case = Account(lives), case_in(bucket, tmp_path)

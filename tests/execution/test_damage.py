@@ -1,4 +1,4 @@
-"""Whatever is wrong with a snapshot, a run ends in an error that says so, or in a faithful copy of what is there."""
+"""Any damage to a snapshot ends a run in an error that names it, or is copied faithfully."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ T = TypeVar("T")
 
 @pytest.fixture(params=SNAPSHOTS)
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of a snapshot to damage."""
+    """Return a copy of a snapshot to damage."""
     return shutil.copytree(snapshots.directory(request.param), tmp_path / "source")
 
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """The block takes less than 256 MiB, and each call of `planned` in it less than a minute of CPU time."""
+    """Check that the block takes less than 256 MiB. Each call of `planned` in it may take a minute of CPU time."""
     tracemalloc.start()
     try:
         yield
@@ -51,12 +51,12 @@ def bounded() -> Iterator[None]:
 
 
 def planned(source: Path) -> Plan | RescaleError:
-    """The plan, or the error of ours that stands against it. Any other error, and a hang, fail the test."""
+    """Return the plan, or the Rescale error that stands against it. Any other error, and a hang, fail the test."""
     target = source.parent / uuid.uuid4().hex
     with little_time(SECONDS):
         outcome = refusal(lambda: plan_rescale(str(source), str(target), ["3"]))
     assert not isinstance(outcome, RescaleError) or outcome.exit_code in (2, 3)
-    assert not list(source.parent.glob(f"{target.name}*")), "planning writes nothing"
+    assert not list(source.parent.glob(f"{target.name}*")), "planning wrote something"
     return outcome
 
 
@@ -69,7 +69,7 @@ def refusal(call: Callable[[], T]) -> T | RescaleError:
 
 
 def assert_faithful_or_refused(plan: Plan) -> None:
-    """The run passes its own validation against the damaged source, or nothing is published."""
+    """Check that the run passes validation against the damaged source, or publishes nothing."""
     outcome = refusal(lambda: execute_without_spark(plan))
     if isinstance(outcome, RescaleError):
         assert outcome.exit_code in (3, 4)
@@ -77,7 +77,7 @@ def assert_faithful_or_refused(plan: Plan) -> None:
 
 
 @in_shares
-def test_metadata_cut_at_any_byte_is_an_error_with_the_offset(source: Path, share: Share[int]) -> None:
+def test_metadata_cut_at_any_byte_raises_snapshot_error_with_offset(source: Path, share: Share[int]) -> None:
     metadata = source / "_metadata"
     data = metadata.read_bytes()
     for size in share(range(len(data))):
@@ -91,7 +91,7 @@ def test_metadata_cut_at_any_byte_is_an_error_with_the_offset(source: Path, shar
 
 @in_shares
 @pytest.mark.parametrize("length", [0x7FFFFFFF, -1, 1 << 24])
-def test_a_wrong_length_anywhere_is_survived(source: Path, length: int, share: Share[int]) -> None:
+def test_wrong_length_at_any_place_is_refused_or_copied(source: Path, length: int, share: Share[int]) -> None:
     planted = length.to_bytes(4, "big", signed=True)
     with bounded():
         survived = damage(source, lambda data, at: data[:at] + planted + data[at + 4 :], share, step=17)
@@ -100,12 +100,12 @@ def test_a_wrong_length_anywhere_is_survived(source: Path, length: int, share: S
 
 
 @in_shares
-def test_a_flipped_bit_anywhere_is_survived(source: Path, share: Share[int]) -> None:
+def test_flipped_bit_at_any_place_is_refused_or_copied(source: Path, share: Share[int]) -> None:
     def flipped(data: bytes, at: int) -> bytes:
         return data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :]
 
     survived = damage(source, flipped, share, step=5)
-    assert survived, "names, for one, can be anything"
+    assert survived, "no damage was copied, though names can be anything"
     for plan in survived[::25]:
         assert_faithful_or_refused(plan())
 
@@ -113,7 +113,7 @@ def test_a_flipped_bit_anywhere_is_survived(source: Path, share: Share[int]) -> 
 def damage(
     source: Path, change: Callable[[bytes, int], bytes], share: Share[int], step: int
 ) -> list[Callable[[], Plan]]:
-    """Plans from `_metadata` damaged at each place; those that can be planned, to be planned once more."""
+    """Damage `_metadata` at each place; return functions that plan the damaged snapshots which can be planned."""
     metadata = source / "_metadata"
     data = metadata.read_bytes()
     survived = []
@@ -128,7 +128,7 @@ def damage(
         damaged = change(data, at)
         metadata.write_bytes(damaged)
         if isinstance(planned(source), Plan):
-            assert write_metadata(read_metadata(damaged, "")) == damaged, f"at {at}: nothing is dropped"
+            assert write_metadata(read_metadata(damaged, "")) == damaged, f"at {at}: something is dropped"
             survived.append(lambda damaged=damaged: again(damaged))
     return survived
 
@@ -154,7 +154,7 @@ def damage(
     ],
     ids=str,
 )
-def test_a_handle_that_points_elsewhere_is_refused(stream: Stream, tmp_path: Path) -> None:
+def test_handle_that_points_outside_the_snapshot_is_refused(stream: Stream, tmp_path: Path) -> None:
     source = shutil.copytree(snapshots.directory("2-windows"), tmp_path / "source")
     (tmp_path / "elsewhere").write_bytes(b"abc")
 
@@ -177,7 +177,7 @@ def test_a_handle_that_points_elsewhere_is_refused(stream: Stream, tmp_path: Pat
 
 @pytest.fixture(params=WITH_FILES)
 def with_files(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The same of one whose state lies in files of its own."""
+    """Return a copy of a snapshot whose state lies in files."""
     return shutil.copytree(snapshots.directory(request.param), tmp_path / "source")
 
 
@@ -185,7 +185,7 @@ def state_files(snapshot: Path) -> list[Path]:
     return sorted(path for path in snapshot.iterdir() if path.name != "_metadata")
 
 
-def test_a_state_file_cut_anywhere_is_an_error(with_files: Path) -> None:
+def test_cut_state_file_raises_snapshot_error(with_files: Path) -> None:
     for file in state_files(with_files):
         data = file.read_bytes()
         for size in {0, 1, len(data) // 2, len(data) - 1}:
@@ -196,7 +196,7 @@ def test_a_state_file_cut_anywhere_is_an_error(with_files: Path) -> None:
         file.write_bytes(data)
 
 
-def test_a_state_file_that_is_longer_is_an_error(with_files: Path) -> None:
+def test_prolonged_state_file_raises_snapshot_error(with_files: Path) -> None:
     for file in state_files(with_files):
         data = file.read_bytes()
         file.write_bytes(data + b"\0")
@@ -204,7 +204,7 @@ def test_a_state_file_that_is_longer_is_an_error(with_files: Path) -> None:
         file.write_bytes(data)
 
 
-def test_a_missing_state_file_is_an_error(with_files: Path) -> None:
+def test_missing_state_file_raises_snapshot_error(with_files: Path) -> None:
     for file in state_files(with_files):
         moved = file.rename(with_files.parent / file.name)
         assert isinstance(planned(with_files), SnapshotError)
@@ -212,7 +212,7 @@ def test_a_missing_state_file_is_an_error(with_files: Path) -> None:
 
 
 @in_shares
-def test_a_flipped_bit_in_a_state_file_is_copied_or_an_error(with_files: Path, share: Share[int]) -> None:
+def test_flipped_bit_in_a_state_file_is_copied_or_refused(with_files: Path, share: Share[int]) -> None:
     for file in state_files(with_files):
         data = file.read_bytes()
         for at in share(range(7, len(data), len(data) // 12)):
@@ -224,7 +224,7 @@ def test_a_flipped_bit_in_a_state_file_is_copied_or_an_error(with_files: Path, s
 
 
 @pytest.mark.parametrize("name", ["2-canonical-rocksdb", "2-heap-native"])
-def test_a_flipped_bit_in_a_copied_key_group_is_copied(name: str, tmp_path: Path) -> None:
+def test_flipped_bit_in_a_copied_key_group_is_copied(name: str, tmp_path: Path) -> None:
     source = shutil.copytree(snapshots.directory(name), tmp_path / "source")
     keyed = max((s for o in snapshots.opened(name).operators for s in o.keyed), key=lambda s: s.extent.length)
     file = source / Path(snapshots.opened(name).files[keyed.extent.file][0]).name

@@ -1,4 +1,4 @@
-"""RocksDB directories with anything wrong: an error that names the file, or a result that nothing is missing from."""
+"""Damaged RocksDB directories: an error names the file, or nothing is missing in the result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ State = list[tuple[int, bytes]]
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One operator with two databases."""
+    """Return a snapshot of one operator with two RocksDB directories."""
     directory = relocated(NAME, tmp_path_factory.mktemp("whole"))
     with_databases = {o.operator_id for o in open_snapshot(str(directory)).operators if o.databases}
     edit(
@@ -57,7 +57,7 @@ def source(whole: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where databases are fetched to; nothing stays there."""
+    """Return the scratch directory for fetched files, and check that nothing stays in it."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(folder))
@@ -78,7 +78,7 @@ def keyed_state(plan: Plan) -> State:
 
 
 def outcome(source: Path, **shape: object) -> Plan | RescaleError:
-    """The plan that was executed, or the error of ours that stood against it; then nothing is published."""
+    """Return the plan that was executed, or the Rescale error that stopped it; then nothing is published."""
     try:
         plan = planned(source, **shape)
         execute_without_spark(plan)
@@ -97,7 +97,9 @@ def flipped(at: int) -> Callable[[bytes], bytes]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_flipped_bit_changes_nothing_or_is_named(kind: str, whole: Path, state: State, tmp_path: Path) -> None:
+def test_flipped_bit_changes_nothing_or_is_refused_with_the_file_named(
+    kind: str, whole: Path, state: State, tmp_path: Path
+) -> None:
     errors = 0
     size = next(path.stat().st_size for path in edit_files(whole, kind, lambda data: data))
     for number, at in enumerate(range(3, size, max(1, size // PLACES))):
@@ -115,16 +117,14 @@ def test_a_flipped_bit_changes_nothing_or_is_named(kind: str, whole: Path, state
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_cut_file_is_named_or_was_cut_behind_what_counts(
-    kind: str, source: Path, whole: Path, state: State, tmp_path: Path
-) -> None:
-    """Its handle agrees with it; where it does not, the plan says so."""
+def test_cut_file_is_refused_with_its_name(kind: str, source: Path, whole: Path, state: State, tmp_path: Path) -> None:
+    """The handle has the new size, or the old one, which the plan notices. Only the end of OPTIONS may be missing."""
     for part in (0, 1, 2):
         copy = shutil.copytree(whole, tmp_path / f"{part}" / "source")
         damaged = edit_files(copy, kind, lambda data, part=part: data[: [0, len(data) // 2, -1][part]])
         result = outcome(copy)
         if isinstance(result, Plan):
-            assert kind == "OPTIONS", "what it says of column families is checked, as far as it says it"
+            assert kind == "OPTIONS", "only OPTIONS may be cut"
             assert keyed_state(result) == state
             continue
         assert result.exit_code == 3, result
@@ -138,7 +138,7 @@ def test_a_cut_file_is_named_or_was_cut_behind_what_counts(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_missing_file_is_named(kind: str, source: Path) -> None:
+def test_missing_file_is_refused_with_its_name(kind: str, source: Path) -> None:
     (path, *_) = edit_files(source, kind, lambda data: data)
     path.unlink()
     for shape in ({}, {"format": "keep"}):
@@ -149,7 +149,7 @@ def test_a_missing_file_is_named(kind: str, source: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.endswith(".sst")])
-def test_a_copy_has_the_damage_too(kind: str, source: Path) -> None:
+def test_damage_outside_of_sst_files_is_copied(kind: str, source: Path) -> None:
     (path, *_) = edit_files(source, kind, flipped(11))
     result = outcome(source, format="keep")
     assert isinstance(result, Plan)
@@ -160,8 +160,8 @@ def test_a_copy_has_the_damage_too(kind: str, source: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith(".sst")])
-def test_a_copy_of_a_damaged_table_is_not_published(kind: str, source: Path) -> None:
-    """RocksDB would find the block when the job asks for one of its rows."""
+def test_damaged_sst_file_is_not_copied(kind: str, source: Path) -> None:
+    """RocksDB would notice the block when the job reads one of its rows."""
     (path, *_) = edit_files(source, kind, flipped(11))
     error = outcome(source, format="keep")
     assert isinstance(error, RescaleError)
@@ -170,8 +170,12 @@ def test_a_copy_of_a_damaged_table_is_not_published(kind: str, source: Path) -> 
 
 
 @in_shares
-def test_a_flipped_bit_of_the_metadata_loses_nothing_unsaid(source: Path, state: State, share: Share[int]) -> None:
-    """An error; all that there was; or less, because a handle speaks for other key groups, which the plan tells."""
+def test_flipped_bit_of_the_metadata_loses_nothing_without_a_warning(
+    source: Path, state: State, share: Share[int]
+) -> None:
+    """A flipped bit ends in an error, changes nothing, or makes a handle claim other key groups, of which the plan
+    warns.
+    """
     metadata = source / "_metadata"
     data = metadata.read_bytes()
     survived = 0
@@ -187,7 +191,7 @@ def test_a_flipped_bit_of_the_metadata_loses_nothing_unsaid(source: Path, state:
     assert survived
 
 
-def test_the_command_line_names_the_file_and_what_rocksdb_said(source: Path, tmp_path: Path) -> None:
+def test_command_line_names_the_damaged_file_and_gives_the_message_of_rocksdb(source: Path, tmp_path: Path) -> None:
     (path, *_) = edit_files(source, "000019.sst", flipped(11))
     faults, target = Faults(str(tmp_path / "log")), tmp_path / "target"
     assert warm.rescale(["run", str(source), "--target", str(target), "--format", "canonical"], faults) == 3

@@ -1,6 +1,6 @@
-"""RocksDB directories, copied and made canonical: whenever a run is stopped, the same command goes on.
+"""Runs that copy RocksDB directories or make them canonical are resumed by the same command, whenever they are stopped.
 
-The files are segments of larger ones, so that those who read rows have to fetch them; nothing of that stays.
+The files are segments of larger ones, so that tasks have to fetch them to read rows; nothing of that stays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One operator with one database."""
+    """Return a snapshot of one operator with one RocksDB directory."""
     directory = relocated("2-file-merging", tmp_path_factory.mktemp("source"))
 
     def first_only(subtask: Subtask) -> Subtask:
@@ -53,7 +53,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where databases are fetched to."""
+    """Return the scratch directory for fetched files."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(folder))
@@ -68,7 +68,7 @@ def case(request: pytest.FixtureRequest, source: Path, scratch: Path, tmp_path: 
 
 
 def numbers(case: Case) -> list[int]:
-    """Return the numbers of the calls after the plan that write or read state: between the others nothing changes."""
+    """Return the numbers of the calls after the plan that write or read state; nothing changes between the others."""
     counted, target = case.faults(writes_only=False), case.target()
     assert case.run(target, counted, parallelism="") == 0, warm.output(counted)
     assert_right(target, case.source)
@@ -77,7 +77,7 @@ def numbers(case: Case) -> list[int]:
 
 
 @in_shares
-def test_killed_before_any_call_it_is_resumed(case: Case, scratch: Path, share: Share[int]) -> None:
+def test_run_killed_before_any_call_is_resumed(case: Case, scratch: Path, share: Share[int]) -> None:
     before = {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")}
     for k in share(numbers(case)):
         target, again = case.target(), case.faults()
@@ -91,8 +91,8 @@ def test_killed_before_any_call_it_is_resumed(case: Case, scratch: Path, share: 
     assert {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")} == before
 
 
-def test_all_of_a_killed_run_is_discarded(case: Case) -> None:
-    """How many files RocksDB's directories will have, the plan does not say."""
+def test_killed_run_is_discarded_completely(case: Case) -> None:
+    """The plan does not know how many files RocksDB will write."""
     target, discarded = case.target(), case.faults()
     assert case.run(target, case.faults(Kind.KILL, where="handles-keyed.json"), parallelism="") == KILLED
     assert open_store(target).list(target)
@@ -101,8 +101,8 @@ def test_all_of_a_killed_run_is_discarded(case: Case) -> None:
 
 
 @pytest.mark.slow
-def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scratch: Path, tmp_path: Path) -> None:
-    """All of a rehash at once, then a validation before it ends, then one worker of the next one."""
+def test_processes_killed_while_rows_are_read_are_resumed(source: Path, scratch: Path, tmp_path: Path) -> None:
+    """A whole rehash is killed, then a validation before its end, then one worker of the next run."""
     target = str(tmp_path / "target")
     command = ["run", str(source), "--target", target, *SHAPES["rehash"]]
     behind_the_plan = 2
@@ -121,7 +121,7 @@ def test_real_processes_killed_while_rows_are_read_are_resumed(source: Path, scr
 
 
 def fetched_segment(source: Path) -> str:
-    """How a line of the log goes on that says of a small table, not the first segment of its file, that it is read."""
+    """Return the end of the log line for the read of a small table that is not the first segment of its file."""
     (database,) = [database for operator in open_snapshot(str(source)).operators for database in operator.databases]
     extent = next(file.extent for file in database.files if file.extent.start and file.name.endswith(".sst"))
     return f"{open_snapshot(str(source)).files[extent.file][0]} {extent.start} {extent.length}"

@@ -1,4 +1,6 @@
-"""RocksDB directories wherever their files lie: absolute and relative handles, in S3 too; and files that change."""
+"""RocksDB directories wherever their files lie, with absolute and relative handles, and files that change during
+a run.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,12 @@ def bucket(s3: S3Server) -> str:
 
 
 def absolute(folder: Path, home: str, path: str, *, scheme: str = "s3") -> str:
-    """Where a file of the folder lies in S3, as Flink would write it."""
+    """Return where a file of the folder lies in S3, as Flink would write it."""
     return path.removeprefix("file:").replace(str(folder), home.replace("s3:", f"{scheme}:"))
 
 
 def uploaded(folder: Path, name: str, home: str, scheme: str = "s3") -> str:
-    """A fixture in S3, whose handles point to where it lies there; returns its directory."""
+    """Upload a fixture whose handles point to its place in S3; return its directory."""
     directory = relocated(name, folder)
     edit(directory, lambda metadata: repointed(metadata, partial(absolute, folder, home, scheme=scheme)))
     put_files(folder, home)
@@ -49,13 +51,15 @@ def uploaded(folder: Path, name: str, home: str, scheme: str = "s3") -> str:
 
 
 def keyed_state(target: str) -> list[tuple[int, bytes]]:
-    """All key groups of a canonical result."""
+    """Return all key groups of a canonical result."""
     snapshot = open_snapshot(target)
     return [group for operator in snapshot.operators for s in operator.keyed for group in contents(snapshot, s)]
 
 
 def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
-    """Copied and made canonical; `like` is the same snapshot on this machine. Results need nothing but themselves."""
+    """Copy the source and make it canonical, as `like`, the same snapshot on this machine. Results refer to no other
+    files.
+    """
     for wanted in ("keep", "canonical"):
         target, twin = join(home, f"target-{wanted}"), f"{like}-{wanted}"
         execute_without_spark(plan_rescale(source, target, allow_prefixes=allow, format=wanted))
@@ -70,19 +74,19 @@ def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
     ("name", "scheme"),
     [slow(INCREMENTAL, "s3a"), slow(CHANGING, "s3p"), (MERGED, "s3"), slow("2-rocksdb-native", "s3")],
 )
-def test_absolute_handles_in_s3(name: str, scheme: str, bucket: str, tmp_path: Path) -> None:
+def test_absolute_handles_in_s3_are_read(name: str, scheme: str, bucket: str, tmp_path: Path) -> None:
     source = uploaded(tmp_path / "uploaded", name, f"s3://{bucket}/flink/job", scheme)
     assert_taken(source, str(relocated(name, tmp_path / "like")), f"s3://{bucket}/results")
 
 
 @pytest.mark.parametrize("name", [INCREMENTAL, MERGED])
-def test_absolute_handles_on_this_machine(name: str, tmp_path: Path) -> None:
+def test_absolute_handles_on_local_disk_are_read(name: str, tmp_path: Path) -> None:
     source = relocated(name, tmp_path / "source")
     assert_taken(str(source), str(relocated(name, tmp_path / "like")), str(tmp_path / "results"))
 
 
 @pytest.mark.slow
-def test_files_in_s3_that_are_referred_to_are_proven_by_their_versions(bucket: str, tmp_path: Path) -> None:
+def test_references_to_files_in_s3_are_certified_by_version(bucket: str, tmp_path: Path) -> None:
     source, target = uploaded(tmp_path / "uploaded", INCREMENTAL, f"s3://{bucket}/flink/job", "s3a"), f"s3://{bucket}/t"
     plan = plan_rescale(source, target, ["3"], files="refer")
     move(plan, Loop())
@@ -103,10 +107,10 @@ def test_files_in_s3_that_are_referred_to_are_proven_by_their_versions(bucket: s
 
 
 @pytest.mark.parametrize(("sibling", "where"), [slow("shared", "s3"), ("taskowned", "local")])
-def test_relative_handles_into_the_directory_of_the_job(
+def test_relative_handles_into_the_checkpoint_directory_of_the_job_are_read(
     sibling: str, where: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """As of a job's directory whose absolute handles were made relative, to move it."""
+    """Absolute handles are made relative to move a job's directory."""
     folder = tmp_path / "job"
     directory = relocated(CHANGING, folder)
 
@@ -133,8 +137,8 @@ def test_relative_handles_into_the_directory_of_the_job(
 
 
 @pytest.mark.slow
-def test_files_elsewhere_are_read_where_that_is_allowed(bucket: str, tmp_path: Path) -> None:
-    """State that a job took over from another one, in CLAIM mode."""
+def test_files_outside_the_snapshot_are_read_if_their_prefix_is_allowed(bucket: str, tmp_path: Path) -> None:
+    """A job takes over such state from another job in CLAIM mode."""
     home, elsewhere = f"s3://{bucket}/flink/job", f"s3://{bucket}/flink/older-job/shared"
     source = uploaded(tmp_path / "uploaded", INCREMENTAL, home, "s3a")
     store, metadata = somebodys_store(source), tmp_path / "edited"
@@ -166,10 +170,10 @@ def test_files_elsewhere_are_read_where_that_is_allowed(bucket: str, tmp_path: P
         ("gone", "local", "canonical"),
     ],
 )
-def test_a_file_that_changes_while_it_is_read_is_noticed(
+def test_source_file_that_changes_while_it_is_read_is_refused(
     what: str, where: str, wanted: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At every moment in which the run reads of it, once; and nothing is published."""
+    """It changes before each read of the run in turn, and nothing is published."""
     home = str(tmp_path / "results")
     if where == "s3":
         home = f"s3://{request.getfixturevalue('bucket')}"
@@ -200,7 +204,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
             patched.setattr(store, "read", spoiled(at))
             error = outcome(plan)
         if error is None:
-            assert calls[0] < at, "it was read before it changed"
+            assert calls[0] < at, "the change was not noticed"
             break
         assert (error.exit_code, error.path) == (3, uri), error
         assert open_store(home).stat(places_of(plan).metadata) is None
@@ -209,7 +213,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(
 
 
 def outcome(plan: Plan) -> RescaleError | None:
-    """The error of ours that a run ends with."""
+    """Return the Rescale error that a run ends with, if any."""
     try:
         execute_without_spark(plan)
     except RescaleError as error:

@@ -1,4 +1,4 @@
-"""Declarations in the arguments of the mains are compared by where no certificate has them."""
+"""Surgery declared in the arguments of the mains counts where no certificate declares it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def result(tmp_path: Path) -> str:
     return str(Path(target).rename(moved))
 
 
-def test_validate_without_a_plan(result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_validation_without_certificate_takes_declarations_from_arguments(
+    result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = [
         "validate",
         "--master=local[1]",
@@ -45,7 +47,7 @@ def test_validate_without_a_plan(result: str, tmp_path: Path, monkeypatch: pytes
     assert validate_coverage.main() == IntegrityError.exit_code
 
 
-def test_diff(result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diff_takes_declarations_from_arguments(result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = ["diff", "--master=local[1]", "--result", str(tmp_path / "said.json"), "--a", SOURCE, "--b", result]
     for declared, equal in ((WORDS, True), (WORDS[:1], False), (WORDS[1:], False)):
         monkeypatch.setattr(sys, "argv", [*said, *declared])

@@ -1,4 +1,4 @@
-"""Two runs of bytes digested at once, against each digested alone."""
+"""Digests of two byte sequences that are computed together equal the digests of each alone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def cut(run: bytes, size: int) -> list[memoryview]:
 
 
 @pytest.mark.parametrize("sizes", [(4, 4), (4, 3), (1, 20), (20, 20)], ids=str)
-def test_a_pair_has_the_digests_of_its_runs(sizes: tuple[int, int]) -> None:
+def test_digest_pair_equals_the_digests_of_both(sizes: tuple[int, int]) -> None:
     for first, two in product(RUNS, repeat=2):
         assert digest_pair(cut(first, sizes[0]), cut(two, sizes[1])) == (digest([first]), digest([two]))

@@ -45,7 +45,7 @@ def test_a_forged_file_in_a_task_of_a_worker(shape: dict[str, object], tmp_path:
 
 
 @pytest.mark.slow
-def test_a_crash_that_nothing_tells_of_on_the_command_line(tmp_path: Path) -> None:
+def test_crash_of_rocksdb_is_reported_by_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(_CRASHES)
     target = tmp_path / "target"
     source = directory("2-rocksdb-native")

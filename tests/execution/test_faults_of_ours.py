@@ -1,6 +1,6 @@
-"""Exceptions that nobody expected: final, with a document, a traceback and an exit code of their own.
+"""Unexpected exceptions are final and have a document, a traceback and an exit code of their own.
 
-They are made by plans that no planner makes: a file is asked for that the plan does not have.
+They are provoked by plans that no planner makes, which read a file that the plan does not list.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def result_of(plan: Plan, step: Step) -> tuple[InternalError, dict[str, object]]
     return error, document
 
 
-def test_a_fault_in_a_task_is_in_the_document_of_its_process(tmp_path: Path) -> None:
+def test_fault_in_a_task_is_in_the_result_document_of_its_process(tmp_path: Path) -> None:
     plan = copying_nowhere(planned(tmp_path / "target"))
     claim(plan)
     error, document = result_of(plan, Step.REDISTRIBUTE)
@@ -93,7 +93,7 @@ def test_a_fault_in_a_task_is_in_the_document_of_its_process(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_fault_of_the_driver_is_in_the_document_of_its_process(tmp_path: Path) -> None:
+def test_fault_of_the_driver_is_in_the_result_document_of_its_process(tmp_path: Path) -> None:
     plan = replace(planned(tmp_path / "target"), files=())
     claim(plan)
     error, document = result_of(plan, Step.VALIDATE)
@@ -109,8 +109,8 @@ def test_a_fault_before_the_shuffle_is_final(tmp_path: Path) -> None:
     assert "map_task" in (error.traceback or "")
 
 
-def test_a_loop_shows_it_where_it_is(tmp_path: Path) -> None:
-    """A debugger needs the traceback."""
+def test_in_process_loop_raises_the_original_exception(tmp_path: Path) -> None:
+    """A debugger needs its traceback."""
     plan = copying_nowhere(planned(tmp_path / "target"))
     claim(plan)
     with pytest.raises(IndexError):
@@ -118,7 +118,7 @@ def test_a_loop_shows_it_where_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_the_command_line_ends_with_5(
+def test_command_line_ends_with_exit_code_5(
     form: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_: object) -> object:

@@ -1,5 +1,6 @@
-"""A disk that is full, over its quota, or may not be written to: that is said, nothing is published, and with room all
-goes on."""
+"""Disks that are full, over quota or read-only: the error says so, nothing is published, and with room the run
+resumes.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def size_of(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("share", [0.2, slow(0.1), slow(0.3), slow(0.4), slow(0.5)])
-def test_a_target_on_a_full_disk_gets_all_once_there_is_room(share: float, disk: Disk, tmp_path: Path) -> None:
+def test_run_onto_a_full_disk_is_resumed_once_there_is_room(share: float, disk: Disk, tmp_path: Path) -> None:
     case = case_on(disk, tmp_path)
     assert case.run(case.target(), case.faults()) == 0
     needed = size_of(disk.path)
@@ -59,7 +60,7 @@ def test_a_target_on_a_full_disk_gets_all_once_there_is_room(share: float, disk:
     assert_right(target, case.source)
 
 
-def test_what_fills_a_disk_can_be_discarded(disk: Disk, tmp_path: Path) -> None:
+def test_run_that_filled_a_disk_can_be_discarded(disk: Disk, tmp_path: Path) -> None:
     case = case_on(disk, tmp_path)
     assert case.run(case.target(), case.faults()) == 0
     needed = size_of(disk.path)
@@ -72,9 +73,7 @@ def test_what_fills_a_disk_can_be_discarded(disk: Disk, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_target_that_goes_over_its_quota_is_discarded_or_gets_all_once_that_is_raised(
-    share: Share, tmp_path: Path
-) -> None:
+def test_run_over_its_quota_can_be_discarded_or_resumed_once_the_quota_is_raised(share: Share, tmp_path: Path) -> None:
     case = case_on(share, tmp_path)
     before = share.used()
     assert case.run(case.target(), case.faults()) == 0
@@ -86,7 +85,7 @@ def test_a_target_that_goes_over_its_quota_is_discarded_or_gets_all_once_that_is
         assert case.run(target, over) == 1
         said = warm.output(over)
         assert "Disk quota exceeded" in said
-        assert f"path: {share.path}/" in said, "the place"
+        assert f"path: {share.path}/" in said, "the error does not name the place"
         assert f"what to do: {ROOM}" in said
         assert "Traceback" not in said
         assert not is_there(target)
@@ -99,7 +98,7 @@ def test_a_target_that_goes_over_its_quota_is_discarded_or_gets_all_once_that_is
         assert_right(target, case.source)
 
 
-def test_a_disk_that_may_not_be_written_to_is_said_to_be(disk: Disk, tmp_path: Path) -> None:
+def test_read_only_disk_is_a_request_error(disk: Disk, tmp_path: Path) -> None:
     case = case_on(disk, tmp_path)
     target, refused, again = case.target(), case.faults(), case.faults()
     disk.make_read_only()
@@ -111,8 +110,8 @@ def test_a_disk_that_may_not_be_written_to_is_said_to_be(disk: Disk, tmp_path: P
     assert_right(target, case.source)
 
 
-def test_a_source_is_read_where_nothing_can_be_written(disk: Disk, tmp_path: Path) -> None:
-    """Whatever its kind is: RocksDB, too, writes nowhere near it."""
+def test_source_on_a_read_only_disk_is_read(disk: Disk, tmp_path: Path) -> None:
+    """RocksDB writes nothing beside the source, either."""
     for name in ("2-clicks", "2-rocksdb-native"):
         source = disk.path / name
         source.mkdir()
@@ -127,7 +126,7 @@ def test_a_source_is_read_where_nothing_can_be_written(disk: Disk, tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_full_scratch_disk_ends_a_run_and_room_on_it_the_next_one_publishes(disk: Disk, tmp_path: Path) -> None:
+def test_full_scratch_disk_ends_a_run_that_is_resumed_once_there_is_room(disk: Disk, tmp_path: Path) -> None:
     """Rows go through it, in the middle of a reshuffle."""
     source, target = tmp_path / "savepoint", str(tmp_path / "target")
     write_savepoint(source, 40_000_000, value_size=10_000)

@@ -1,4 +1,4 @@
-"""State in the heap's own format as canonical state, RocksDB's, and the heap's again: all of it, where it belongs."""
+"""State in heap framing becomes canonical, RocksDB or heap state with every record in its place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.snapshot_bytes import keyed_header
 HEAP = [f"{line}-heap-{kind}" for line in ("1.20", "2") for kind in ("native", "native-compressed", "checkpoint")]
 SHAPES = [((), ()), (("5",), ()), (("5",), ("1000",)), (("2",), ("16",))]
 OF_ITS_TIME = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
-"""States with a time to live: they hold when they were written."""
+"""States with a time to live, whose values hold the time of the last write."""
 
 CASES = [(name, *shape, wanted) for name in HEAP for shape in SHAPES for wanted in Format]
 QUICK = [
@@ -38,8 +38,10 @@ QUICK = [
 
 
 @pytest.mark.parametrize("case", slow_but(lambda case: case in QUICK, CASES), ids=str)
-def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...], str], tmp_path: Path) -> None:
-    """The twin is a canonical savepoint of Flink's: of the same job, though of another run."""
+def test_every_record_of_heap_state_is_in_the_result(
+    case: tuple[str, tuple[str, ...], tuple[str, ...], str], tmp_path: Path
+) -> None:
+    """The twin is a canonical savepoint by Flink of the same job, though of another run."""
     name, parallelism, max_parallelism, wanted = case
     source, target = snapshots.directory(name), str(tmp_path / "target")
     plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted)
@@ -57,7 +59,7 @@ def test_every_record_is_taken(case: tuple[str, tuple[str, ...], tuple[str, ...]
     assert sum(count for count, _ in counts) > 100
 
 
-def test_a_key_in_a_foreign_group_is_found(tmp_path: Path) -> None:
+def test_key_in_a_foreign_key_group_is_refused(tmp_path: Path) -> None:
     source = shutil.copytree(snapshots.directory("2-heap-native"), tmp_path / "source")
     snapshot = open_snapshot(str(source))
     stream = max(
@@ -80,7 +82,7 @@ MAXIMUM = 16
 
 @pytest.fixture
 def unlike_states(tmp_path: Path) -> str:
-    """A savepoint whose three subtasks list other states, or in another order; the last one has no entry."""
+    """Return a savepoint whose three subtasks list different states or orders; the last one has no entries."""
     listed = [(TOTAL, NAMES), (NAMES, TOTAL), (TOTAL,)]
     owned = [key_group_range(MAXIMUM, len(listed), subtask) for subtask in range(len(listed))]
     keys: dict[int, list[tuple[int, ...]]] = {group: [] for group in range(MAXIMUM)}
@@ -102,7 +104,7 @@ def unlike_states(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("wanted", Format)
 @pytest.mark.parametrize(("parallelism", "maximum"), [("1", "16"), ("2", "16"), ("3", "16"), ("2", "64")])
-def test_subtasks_may_list_other_states(
+def test_subtasks_with_different_states_are_rescaled(
     unlike_states: str, wanted: Format, parallelism: str, maximum: str, tmp_path: Path
 ) -> None:
     target = str(tmp_path / "target")
@@ -117,5 +119,5 @@ def test_subtasks_may_list_other_states(
         "names": True,
     }
     if wanted is Format.KEEP:
-        # In the same shape, nothing need be read: each stream stays what it is.
+        # In the same shape no record is read, because each stream stays unchanged.
         assert (plan.operators[0].rekeying is None) is (parallelism == "3")

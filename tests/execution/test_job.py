@@ -1,4 +1,4 @@
-"""How a job's process ends: with a result document, and with an error told once."""
+"""A job's process ends with a result document, and reports an error once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def _nobody_at_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("attached", [True, False])
-def test_what_was_done_is_in_the_document(attached: bool, tmp_path: Path, capsys: Captured) -> None:
+def test_result_document_holds_status_seconds_metrics_and_values(
+    attached: bool, tmp_path: Path, capsys: Captured
+) -> None:
     result = tmp_path / "result.json"
     assert run_job(arguments(result, attached=attached), lambda: {"bytes": 1}) == 0
     document = json.loads(result.read_text())
@@ -48,7 +50,9 @@ def test_what_was_done_is_in_the_document(attached: bool, tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize("attached", [True, False])
-def test_an_error_is_told_by_whoever_started_the_job(attached: bool, tmp_path: Path, capsys: Captured) -> None:
+def test_error_is_printed_by_the_process_unless_another_process_started_it(
+    attached: bool, tmp_path: Path, capsys: Captured
+) -> None:
     result = tmp_path / "result.json"
     assert run_job(arguments(result, attached=attached), failing) == 4
     assert json.loads(result.read_text())["what"] == "a record is missing"
@@ -57,7 +61,9 @@ def test_an_error_is_told_by_whoever_started_the_job(attached: bool, tmp_path: P
 
 @pytest.mark.parametrize("attached", [True, False])
 @pytest.mark.parametrize("result", ["/dev/null/result.json", "http://host/result.json"])
-def test_without_a_document_all_errors_are_told(result: str, attached: bool, capsys: Captured) -> None:
+def test_all_errors_are_printed_if_the_result_document_cannot_be_written(
+    result: str, attached: bool, capsys: Captured
+) -> None:
     assert run_job(arguments(result, attached=attached), dict) == 2
     assert "the result document could not be written" in capsys.readouterr().err
     if result.startswith("/"):
@@ -66,7 +72,7 @@ def test_without_a_document_all_errors_are_told(result: str, attached: bool, cap
 
 
 @pytest.mark.parametrize(("home", "missing"), [("/nowhere", "/nowhere/bin/java"), (None, "java")])
-def test_a_machine_without_java_is_told_what_it_needs(
+def test_missing_java_is_a_request_error_that_names_the_need(
     home: str | None, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
@@ -89,7 +95,7 @@ def test_a_machine_without_java_is_told_what_it_needs(
         ([], "give either --plan, or --source and --target"),
     ],
 )
-def test_words_that_are_at_odds_are_refused(
+def test_contradictory_arguments_are_refused(
     arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setattr("sys.argv", ["validate_coverage", "--result", "/r", *arguments])
@@ -99,8 +105,8 @@ def test_words_that_are_at_odds_are_refused(
     assert said in capsys.readouterr().err
 
 
-def test_what_it_has_started_ends_when_nobody_holds_its_standard_input() -> None:
-    """Also what would not end with it, as a JVM that is about to start."""
+def test_job_ends_with_its_children_when_its_standard_input_is_closed() -> None:
+    """This includes processes that would not end with it, such as a JVM that is starting."""
     program = (
         "import subprocess, time\nfrom rescale.execution.job import end_with_standard_input\n"
         "print(subprocess.Popen(['sleep', '1000']).pid, flush=True)\n"

@@ -1,4 +1,4 @@
-"""Kafka sources that read on from other offsets: the result's own bytes say so, and everything else is equal."""
+"""Kafka sources with declared offsets: the bytes of the result hold them, and everything else stays equal."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def only(directory: str) -> KafkaOffsets:
     return offsets
 
 
-@pytest.mark.parametrize("parallelism", [["3"], []], ids=["another parallelism", "the same"])
+@pytest.mark.parametrize("parallelism", [["3"], []], ids=["another parallelism", "same parallelism"])
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
 @pytest.mark.parametrize("old", [False, True], ids=["KafkaSource", "FlinkKafkaConsumer"])
-def test_a_source_reads_on_from_elsewhere(
+def test_source_reads_on_from_the_declared_offsets(
     tmp_path: Path, parallelism: list[str], *, old: bool, compressed: bool
 ) -> None:
     source, target = savepoint(tmp_path / "source", old=old, compressed=compressed), str(tmp_path / "target")
@@ -102,8 +102,8 @@ def test_a_source_reads_on_from_elsewhere(
         validate_published(source, target, Loop(), declared=parse_surgery(kafka_offsets=NEW[:34]))
 
 
-def test_what_changes_is_told(tmp_path: Path) -> None:
-    """And the audit is about what will be: a consumer without an offset for a partition reads all of it."""
+def test_plan_lists_changed_and_dropped_offsets_with_warnings(tmp_path: Path) -> None:
+    """The warnings are about the new offsets: a consumer without an offset for a partition reads all of it."""
     source = savepoint(tmp_path / "source", old=True)
     plan = plan_rescale(source, str(tmp_path / "target"), kafka_offsets=f"{NEW}orders,4,35\n")
     label = only(source).label
@@ -117,8 +117,8 @@ def test_what_changes_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["KafkaSource", "FlinkKafkaConsumer"])
-def test_a_topic_gets_another_name(tmp_path: Path, *, old: bool) -> None:
-    """In splits, in the enumerator's book, in the union; a file of offsets names it as it was."""
+def test_topic_is_renamed_in_splits_enumerator_and_union_state(tmp_path: Path, *, old: bool) -> None:
+    """A file of offsets names the topic by its old name."""
     source, target = savepoint(tmp_path / "source", old=old), str(tmp_path / "target")
     plan = plan_rescale(source, target, ["3"], kafka_offsets=NEW, kafka_topics=["orders=a-longer-name"])
     execute_without_spark(plan)
@@ -133,9 +133,9 @@ def test_a_topic_gets_another_name(tmp_path: Path, *, old: bool) -> None:
     assert any("the same records at the same offsets" in warning for warning in plan.warnings)
 
 
-@pytest.mark.parametrize("parallelism", [["3"], []], ids=["another parallelism", "the same"])
+@pytest.mark.parametrize("parallelism", [["3"], []], ids=["another parallelism", "same parallelism"])
 @pytest.mark.parametrize("compressed", [False, True], ids=["plain", "compressed"])
-def test_a_consumer_becomes_a_source(tmp_path: Path, parallelism: list[str], *, compressed: bool) -> None:
+def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str], *, compressed: bool) -> None:
     """A partition that two subtasks have stored is one split; the description of the state is Flink's own."""
     source, target = savepoint(tmp_path / "source", old=True, compressed=compressed), str(tmp_path / "target")
     plan = plan_rescale(source, target, parallelism, kafka_offsets=NEW, kafka_sources=["orders=feed"])
@@ -159,13 +159,13 @@ def test_a_consumer_becomes_a_source(tmp_path: Path, parallelism: list[str], *, 
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
-def test_the_state_of_readers_is_described_as_flink_does_it(line: str) -> None:
-    """Whatever the FLIP-27 source is."""
+def test_header_of_reader_state_is_the_one_that_flink_writes(line: str) -> None:
+    """It is the same for every FLIP-27 source."""
     (stream, *_) = next(o for o in open_snapshot(directory(f"{line}-source")).operators if o.entry.coordinator).operator
     assert reader_state_header(stream.header) == stream.header
 
 
-def test_a_partition_of_the_union_is_one_split(tmp_path: Path) -> None:
+def test_partition_of_the_union_state_becomes_one_split(tmp_path: Path) -> None:
     first, other = consumer_element("orders", 0, 4), consumer_element("orders", 1, -915623761776)
     twice = consumer_savepoint(tmp_path / "twice", [[first], [first]])
     execute_without_spark(plan_rescale(twice, str(tmp_path / "target"), kafka_sources=["orders"]))
@@ -192,7 +192,7 @@ def test_a_partition_of_the_union_is_one_split(tmp_path: Path) -> None:
             parse_sources([word])
 
 
-def test_what_a_source_would_not_find_is_not_left_behind(tmp_path: Path) -> None:
+def test_consumer_with_state_that_a_kafka_source_cannot_hold_is_refused(tmp_path: Path) -> None:
     source = open_snapshot(savepoint(tmp_path / "source", old=True))
     offsets_changes = KafkaRequest(sources={"orders": ""})
     (operator,) = source.operators
@@ -211,7 +211,7 @@ def migrated(source: str, word: str, text: str = "") -> Surgery:
     return with_kafka(NO_SURGERY, open_snapshot(source), kafka_changes)
 
 
-def test_two_topics_are_never_one(tmp_path: Path) -> None:
+def test_two_topics_cannot_get_the_same_name(tmp_path: Path) -> None:
     splits = [[reader_element(topic, 0, 1)] for topic in ("orders", "clicks")]
     source = source_savepoint(tmp_path / "source", splits, enumerator([("orders", 0, 0), ("clicks", 0, 0)]))
     for renames in (["orders=clicks"], ["orders=all", "clicks=all"]):
@@ -237,8 +237,7 @@ def renamed(source: str, renames: list[str], text: str = "") -> Surgery:
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_out_edited_in(tmp_path: Path, form: str) -> None:
-    """As it is printed it changes nothing; what is edited is all that changes."""
+def test_printed_offsets_change_nothing_and_edited_ones_only_what_was_edited(tmp_path: Path, form: str) -> None:
     source = savepoint(tmp_path / "source")
     printed = offsets_text(kafka_offsets(open_snapshot(source)), form)
     label = only(source).label
@@ -254,11 +253,11 @@ def asked(source: str, text: str) -> Surgery:
     return with_kafka(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text)))
 
 
-def test_a_whole_topic(tmp_path: Path) -> None:
+def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None:
     source, target = savepoint(tmp_path / "source"), str(tmp_path / "target")
     rows = json.dumps([{"topic": "orders", "partition": "*", "offset": "drop"}])
     execute_without_spark(plan_rescale(source, target, kafka_offsets=rows))
-    assert kafka_offsets(open_snapshot(target)) == ()  # by its bytes it may be any source
+    assert kafka_offsets(open_snapshot(target)) == ()  # without splits its bytes do not tell that it is a Kafka source
     surgery = asked(source, "topic,partition,offset\norders,*,latest")
     assert [partition.new_next for partition in surgery.kafka[0].partitions] == [StartAt.LATEST] * 5
 
@@ -290,7 +289,7 @@ def test_a_whole_topic(tmp_path: Path) -> None:
         ("topic,partition,offset\n" + "x" * 140_000, "not valid CSV", None),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_written(
+def test_invalid_offsets_are_refused_before_anything_is_written(
     tmp_path: Path, text: str, what: str, actual: str | None
 ) -> None:
     source, target = savepoint(tmp_path / "source"), tmp_path / "target"
@@ -300,8 +299,8 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(
     assert not target.exists()
 
 
-def test_what_cannot_be_read_is_not_changed(tmp_path: Path) -> None:
-    """Nor is what no Kafka source holds."""
+def test_offsets_of_sources_that_cannot_be_read_are_not_changed(tmp_path: Path) -> None:
+    """Dynamic Kafka sources hold no offsets that can be changed."""
     unread = source_savepoint(
         tmp_path / "newer", [[reader_element("orders", 0, 5, version=1)]], enumerator([("a", 0, 0)])
     )
@@ -316,8 +315,8 @@ def test_what_cannot_be_read_is_not_changed(tmp_path: Path) -> None:
         asked(dynamic, NEW)
 
 
-def test_a_result_that_says_something_else_is_told(tmp_path: Path) -> None:
-    """However it came about: the source itself in the place of the result, and a change of what was never there."""
+def test_result_with_other_offsets_than_declared_is_refused(tmp_path: Path) -> None:
+    """The source itself stands in place of the result, or the declared change is of an offset that the source lacks."""
     source = savepoint(tmp_path / "source")
     snapshot, surgery = open_snapshot(source), asked(source, NEW)
     with pytest.raises(IntegrityError, match="the held Kafka partitions are not the declared ones") as caught:
@@ -330,8 +329,8 @@ def test_a_result_that_says_something_else_is_told(tmp_path: Path) -> None:
         check_offsets(open_snapshot(gone), other, moved)
 
 
-def test_of_a_source_that_is_dropped_nothing_is_read() -> None:
-    """Its files are none of the snapshot's any more: only offsets of others can change."""
+def test_offsets_of_a_dropped_source_cannot_be_changed() -> None:
+    """The files of a dropped operator are not read."""
     named = directory("2-source")
     (dropped,) = (operator for operator in open_snapshot(named).operators if operator.entry.coordinator is not None)
     with pytest.raises(RequestError, match="holds no Kafka offsets"):

@@ -1,4 +1,4 @@
-"""Work for a subtask does not grow with the number of the others: nothing is done for every pair of them."""
+"""The work for a subtask does not grow with the number of subtasks: nothing is done for every pair of them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from support.synthetic import database, operator, own_stream, snapshot
 
 MAX_PARALLELISM = 720
 FEW = 0.2
-"""Lines for each pair: a look at it is one at least. Where key groups are cut makes a line more or less."""
+"""Lines of code for each pair. Looking at a pair takes at least one; where key groups are cut changes it a bit."""
 
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Path]:
-    """Each time a new one; state that comes to it lies in files, however small."""
+    """Return a function that returns a new folder each time, after forbidding inline state."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     numbers = count()
     return lambda: tmp_path / str(next(numbers))
@@ -59,9 +59,11 @@ def written(folder: Path, parallelism: int) -> str:
     return str(source)
 
 
-def test_a_run_from_the_first_look_to_the_last(folders: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    # Headers that are the same are read once, or by several threads; the search for a better maximum ends the sooner
-    # the more subtasks there are.
+def test_whole_run_does_no_work_for_each_pair_of_subtasks(
+    folders: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Equal headers are read once or by several threads, and the search for a better maximum ends sooner with more
+    # subtasks: both would blur the count.
     monkeypatch.setattr("rescale.snapshot.reading.opening._AT_ONCE", 1)
     monkeypatch.setattr("rescale.insight.shapes.good_max_parallelism", lambda parallelism, maximum: maximum)  # noqa: ARG005
 
@@ -81,7 +83,7 @@ def test_a_run_from_the_first_look_to_the_last(folders: Callable[[], Path], monk
     assert lines_for_each_pair(prepared, 20) < FEW
 
 
-def test_three_requests_for_a_file_are_enough_to_look_and_plan(s3: S3Server, tmp_path: Path) -> None:
+def test_inspection_and_plan_send_at_most_three_requests_for_each_file(s3: S3Server, tmp_path: Path) -> None:
     bucket = s3.new_bucket("many")
     source, number = f"s3://{bucket}/source", 60
     put_files(Path(written(tmp_path, number)), source)
@@ -90,7 +92,7 @@ def test_three_requests_for_a_file_are_enough_to_look_and_plan(s3: S3Server, tmp
         assert number < requests_of(look).total() <= 3 * number
 
 
-def test_what_is_discarded(folders: Callable[[], Path]) -> None:
+def test_discard_does_no_work_for_each_pair_of_subtasks(folders: Callable[[], Path]) -> None:
     def prepared(parallelism: int) -> Callable[[], object]:
         folder = folders()
         target = str(folder / "target")
@@ -101,8 +103,8 @@ def test_what_is_discarded(folders: Callable[[], Path]) -> None:
     assert lines_for_each_pair(prepared, 10) < FEW
 
 
-def test_directories_that_remain_to_be_read() -> None:
-    """Beside one that is proven by its files."""
+def test_listing_checks_of_directories_does_no_work_for_each_pair_of_subtasks() -> None:
+    """One directory is proven by its files, and the others must be read."""
 
     def prepared(parallelism: int) -> Callable[[], object]:
         old, new = (
@@ -115,7 +117,7 @@ def test_directories_that_remain_to_be_read() -> None:
     assert lines_for_each_pair(prepared, 60) < FEW
 
 
-def test_timers_under_new_key_groups() -> None:
+def test_check_of_raw_timers_does_no_work_for_each_pair_of_subtasks() -> None:
     service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
 
     def timers(subtask: int, parallelism: int, max_parallelism: int) -> KeyedStream:
@@ -159,10 +161,10 @@ def lines_run_by(action: Callable[[], object]) -> int:
 
 
 def lines_for_each_pair(prepared: Callable[[int], Callable[[], object]], number: int) -> float:
-    """How many lines more run for each pair of subtasks; `prepared` gives what is done with so many of them.
+    """Return how many more lines run for each pair of subtasks. `prepared` returns the action for a number of subtasks.
 
-    Of a + b n + c n² it is c: what is done once, and what is done for each, falls out of the second difference.
+    Of a + b n + c n² this is c: work that is done once, and work for each subtask, cancel out in the second difference.
     """
-    lines_run_by(prepared(number))  # what is only done the first time
+    lines_run_by(prepared(number))  # runs what happens only the first time
     once, two, three = (lines_run_by(prepared(times * number)) for times in (1, 2, 3))
     return (once - 2 * two + three) / (2 * number * number)

@@ -1,4 +1,4 @@
-"""How state is moved: in parts by many tasks, the same bytes whoever does it and however often, or not at all."""
+"""State is moved in parts by many tasks, with the same bytes however it is divided, or not at all."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from support.slow import slow
 
 MIB = 1024 * 1024
 SIZE, PART_SIZE, PARTS = 12 * MIB, 5 * MIB, 3
-"""S3 takes no part below 5 MiB, but the last."""
+"""S3 takes no part below 5 MiB, except the last."""
 
 on_both = pytest.mark.parametrize("home", ["local", "s3"], indirect=True)
-"""For a test that always runs on S3 too; the others do where all that is slow runs."""
+"""Runs a test on S3 always; other tests run on S3 only as slow tests."""
 
 
 @pytest.fixture(params=["local", slow("s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty directory."""
+    """Return an empty directory."""
     if request.param == "local":
         return str(tmp_path)
     server: S3Server = request.getfixturevalue("s3")
@@ -44,7 +44,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A savepoint of 12 MiB in four files."""
+    """Return a savepoint of 12 MiB in four files."""
     directory = tmp_path_factory.mktemp("large") / "savepoint"
     write_savepoint(directory, SIZE, value_size=10_000)
     return directory
@@ -62,7 +62,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[str]]:
-    """Gives the writes to state files that this process has made since the last time, `verb name` each."""
+    """Return a function that lists this process's writes to state files since its last call, as `verb name`."""
     log = tmp_path / "calls"
     for kind, make in (("_local", stores._local), ("_s3", stores._s3)):
         monkeypatch.setattr(stores, kind, lambda make=make: FaultyStore(make(), Faults(str(log))))
@@ -78,7 +78,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[
 
 
 @on_both
-def test_a_large_stream_is_moved_in_parts(home: str, source: str, calls: Callable[[], list[str]]) -> None:
+def test_large_stream_is_moved_in_parts(home: str, source: str, calls: Callable[[], list[str]]) -> None:
     plan = plan_rescale(source, join(home, "target"), ["1"])
     execute_without_spark(plan)
     verbs = [call.split()[0] for call in calls()]
@@ -86,7 +86,7 @@ def test_a_large_stream_is_moved_in_parts(home: str, source: str, calls: Callabl
     assert max(entry.size for entry in open_store(home).list(plan.target)) > (PARTS - 1) * PART_SIZE
 
 
-def test_the_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
+def test_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
     """Two workers, and one loop; three times, the last one after part of the result was lost."""
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute(plan)
@@ -107,7 +107,9 @@ def test_the_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
     "snapshot",
     ["2-lazy-compressed", *map(slow, ("2-lazy", "1.20-raw", "2-heap-native", "2-canonical-compressed"))],
 )
-def test_small_and_rewritten_streams_too(snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_of_small_and_rewritten_streams_depend_on_the_plan_alone(
+    snapshot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rescale.planning.planner.PART_SIZE", 1000)
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 1500)
     plan = plan_rescale(snapshots.directory(snapshot), str(tmp_path / "target"), ["2"])
@@ -118,7 +120,7 @@ def test_small_and_rewritten_streams_too(snapshot: str, tmp_path: Path, monkeypa
     assert files_of(plan) == first
 
 
-def test_what_is_written_is_not_written_again(home: str, source: str, calls: Callable[[], list[str]]) -> None:
+def test_written_files_are_not_written_again(home: str, source: str, calls: Callable[[], list[str]]) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute_without_spark(plan)
     store = open_store(plan.target)
@@ -137,7 +139,7 @@ def test_what_is_written_is_not_written_again(home: str, source: str, calls: Cal
 
 
 def overwritten(store: stores.Store, uri: str) -> None:
-    """The same size, other content."""
+    """Write other content of the same size."""
     data = store.read_all(uri, 1 << 30)[0]
     store.put(uri, data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
 
@@ -151,7 +153,7 @@ def gone(store: stores.Store, uri: str) -> None:
 
 
 @pytest.mark.parametrize("change", [overwritten, longer, gone])
-def test_a_source_that_changes_after_planning_stops_the_run(
+def test_source_that_changes_after_planning_stops_the_run(
     home: str, source: str, change: Callable[[stores.Store, str], None]
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
@@ -170,7 +172,7 @@ def test_a_source_that_changes_after_planning_stops_the_run(
 
 @pytest.mark.parametrize("change", [overwritten, longer, gone])
 @pytest.mark.parametrize("file", [0, 1])
-def test_a_source_that_changes_after_moving_is_not_certified(
+def test_source_that_changes_after_moving_is_not_certified(
     home: str, source: str, change: Callable[[stores.Store, str], None], file: int
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
@@ -184,7 +186,7 @@ def test_a_source_that_changes_after_moving_is_not_certified(
     assert open_store(home).stat(places_of(plan).certificate) is None
 
 
-def test_a_published_result_is_not_compared_with_what_is_gone(home: str, source: str) -> None:
+def test_published_result_is_not_validated_against_an_incomplete_source(home: str, source: str) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute_without_spark(plan)
     gone(somebodys_store(source), plan.files[1].uri)

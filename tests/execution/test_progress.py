@@ -24,8 +24,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_time_left_is_estimated_once_there_is_something_to_estimate_from(clock: Clock, capsys: Captured) -> None:
-    """Ten seconds in which nothing is read, because workers start, say nothing of how fast they read."""
+def test_time_left_is_estimated_once_bytes_are_read(clock: Clock, capsys: Captured) -> None:
+    """Ten seconds without reads, while workers start, do not count."""
     progress = Progress("validate", 1_000_000, ByteAction.READ)
     outputs = []
     for second, done in ((1, 0), (6, 0), (9, 0), (10, 1000), (11, 1000), (12, 41_000), (16, 61_000), (22, 121_000)):
@@ -47,7 +47,7 @@ def test_time_left_is_estimated_once_there_is_something_to_estimate_from(clock: 
     assert capsys.readouterr().err == "validate: 1 MB read in 50.0 s\n"
 
 
-def test_what_is_done_at_once_has_no_estimate(clock: Clock, capsys: Captured) -> None:
+def test_short_step_has_no_estimate(clock: Clock, capsys: Captured) -> None:
     progress = Progress("validate", 100, ByteAction.READ)
     for second in (6, 12, 18):
         clock.now = second
@@ -55,7 +55,7 @@ def test_what_is_done_at_once_has_no_estimate(clock: Clock, capsys: Captured) ->
     assert capsys.readouterr().err == "validate: 50 bytes of 100 bytes read\n"
 
 
-def test_much_is_estimated_from_half_a_minute(clock: Clock, capsys: Captured) -> None:
+def test_large_step_is_estimated_after_half_a_minute(clock: Clock, capsys: Captured) -> None:
     progress = Progress("validate", 10_000_000, ByteAction.READ)
     for second in range(10, 46, 5):
         clock.now = second
@@ -65,8 +65,8 @@ def test_much_is_estimated_from_half_a_minute(clock: Clock, capsys: Captured) ->
     assert output_lines[-1] == "validate: 360 kB of 10 MB read, about 16 minutes left"
 
 
-def test_what_is_hardly_begun_has_no_estimate(clock: Clock, capsys: Captured) -> None:
-    """Loops compile for as long as it takes."""
+def test_step_that_has_hardly_begun_has_no_estimate(clock: Clock, capsys: Captured) -> None:
+    """Compiling the loops may take any time."""
     progress = Progress("validate", 10_000_000, ByteAction.READ)
     for second in range(10, 300, 5):
         clock.now = second
@@ -74,7 +74,7 @@ def test_what_is_hardly_begun_has_no_estimate(clock: Clock, capsys: Captured) ->
     assert "left" not in capsys.readouterr().err
 
 
-def test_at_the_end_nothing_is_left(clock: Clock, capsys: Captured) -> None:
+def test_finished_step_has_no_estimate(clock: Clock, capsys: Captured) -> None:
     progress = Progress("validate", 1_000_000, ByteAction.READ)
     for second, done in ((1, 1000), (60, 900_000), (70, 1_000_000)):
         clock.now = second
@@ -82,7 +82,7 @@ def test_at_the_end_nothing_is_left(clock: Clock, capsys: Captured) -> None:
     assert capsys.readouterr().err.endswith("left\nvalidate: 1 MB of 1 MB read\n")
 
 
-def test_who_draws_it_gets_more_and_knows_when_it_is_over(
+def test_drawn_progress_has_ticks_and_a_last_one_that_says_over(
     clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Progress, "drawn", True)
@@ -93,7 +93,7 @@ def test_who_draws_it_gets_more_and_knows_when_it_is_over(
     clock.now = 11
     progress.finish(1_000_000)
     *lines, last = capsys.readouterr().err.rstrip().split("\n")
-    assert last == "validate: 1 MB read in 11.0 s", "as ever"
+    assert last == "validate: 1 MB read in 11.0 s", "the last line is another one than without ticks"
     ticks = [tick_of(line) for line in lines]
     assert ticks == [
         Tick("validate", 0, 1_000_000),
@@ -103,7 +103,7 @@ def test_who_draws_it_gets_more_and_knows_when_it_is_over(
     ]
 
 
-def test_what_is_over_at_once_is_not_drawn(clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_step_that_ends_at_once_has_no_ticks(clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Progress, "drawn", True)
     progress = Progress("validate", 100, ByteAction.READ)
     clock.now = 0.2
@@ -115,5 +115,5 @@ def test_what_is_over_at_once_is_not_drawn(clock: Clock, capsys: Captured, monke
 @pytest.mark.parametrize(
     "line", ["validate: 1 MB read in 11.0 s", "", "\x1e", '\x1e{"phase": 7}', '{"phase": "validate"}']
 )
-def test_other_lines_are_no_ticks(line: str) -> None:
+def test_lines_without_a_tick_are_ignored(line: str) -> None:
     assert tick_of(line) is None

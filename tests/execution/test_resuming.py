@@ -1,8 +1,7 @@
-"""Whenever a run is stopped, its target is published and right, or not published; and the same command goes on.
+"""Whenever a run is stopped, its target is published and right, or not published; the same command resumes it.
 
-A run without Spark makes the same storage calls in the same order as one with it, except that tasks take turns: so it
-is stopped at every single one of them here, and runs of the real processes once in each step, where all that is slow
-runs.
+A run without Spark makes the same storage calls in the same order as a run with Spark, except that tasks take turns. So
+it is stopped at every call here, and real processes are killed once in each step, as slow tests.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from support.s3 import S3Server, somebodys_store
 from support.slow import Share, in_shares, slow
 
 on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
-"""For a test that always runs on S3 too; the others do where all that is slow runs."""
+"""Runs a test on S3 always; other tests run on S3 only as slow tests."""
 
 
 @pytest.fixture(params=["local", slow("s3")])
@@ -50,19 +49,19 @@ def _source_untouched() -> Iterator[None]:
 
 @pytest.mark.parametrize("case", [slow("local"), "s3"], indirect=True)
 @in_shares
-def test_a_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -> None:
+def test_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -> None:
     for k in share(range(1, case.calls() + 1)):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
-        assert not is_there(target), f"at write {k}: `_metadata` is the last one"
+        assert not is_there(target), f"at write {k}: `_metadata` was not the last write"
         again = case.faults()
         assert case.run(target, again) == 0, f"at write {k}: {warm.output(again)}"
         assert_right(target)
 
 
 @in_shares
-def test_a_run_killed_before_any_call_at_all_is_resumed(tmp_path: Path, share: Share[int]) -> None:
-    """Reads too; once locally is enough, because reads leave nothing behind."""
+def test_run_killed_before_any_call_is_resumed(tmp_path: Path, share: Share[int]) -> None:
+    """This includes reads. Local files are enough, because reads leave nothing behind."""
     case = Case(str(tmp_path / "home"), tmp_path, part_size=1000)
     counted = case.faults(writes_only=False)
     assert case.run(case.target(), counted) == 0
@@ -77,10 +76,10 @@ def test_a_run_killed_before_any_call_at_all_is_resumed(tmp_path: Path, share: S
 
 @in_shares
 @pytest.mark.parametrize("kind", [Kind.ERROR, Kind.LOST_ANSWER])
-def test_a_transient_error_at_any_write_costs_another_try(
+def test_transient_error_at_any_write_ends_with_exit_code_1_and_is_resumed(
     case: Case, kind: Kind, share: Share[tuple[int, str]]
 ) -> None:
-    """But for one of a report: a run goes on without."""
+    """Only a report may be missing: the run ends with exit code 0 without it."""
     for k, line in share(list(enumerate(case.writes(), 1))):
         target, faults = case.target(), case.faults(kind, k)
         is_report = ".rescale/report." in line
@@ -92,8 +91,8 @@ def test_a_transient_error_at_any_write_costs_another_try(
         assert_right(target)
 
 
-def test_a_resumed_run_keeps_what_was_written(case: Case) -> None:
-    """Killed before the last file of state, it writes that one and none of the others again."""
+def test_resumed_run_writes_only_missing_files(case: Case) -> None:
+    """The run is killed before the last file of state."""
     first, whole, target = case.faults(), case.target(), case.target()
     assert case.run(whole, first) == 0
     files = [line for line in first.calls() if is_write_of_state(line)]
@@ -111,7 +110,7 @@ def is_write_of_state(line: str) -> bool:
     return line.startswith(("put ", "copy ", "complete_parts ")) and "-keyed-" in line
 
 
-def test_a_published_result_is_left_alone(case: Case) -> None:
+def test_published_result_is_left_alone(case: Case) -> None:
     target = case.target()
     assert case.run(target, case.faults()) == 0
     before = open_store(target).stat(join(target, "_metadata"))
@@ -121,8 +120,8 @@ def test_a_published_result_is_left_alone(case: Case) -> None:
     assert [line for line in again.calls() if not line.startswith("put_if_absent")] == []
 
 
-def test_two_plans_never_mix_in_one_target(case: Case) -> None:
-    """Wherever the first run was stopped, the target is its own; the second is refused before it writes data."""
+def test_second_plan_is_refused_while_the_target_belongs_to_the_first(case: Case) -> None:
+    """It is refused before it writes data, wherever the first run was stopped."""
     writes = case.writes()
     claimed = next(k for k, line in enumerate(writes, 1) if line.endswith("/claim"))
     for k in (claimed + 1, len(writes) - 1):
@@ -138,7 +137,7 @@ def test_two_plans_never_mix_in_one_target(case: Case) -> None:
 
 
 @pytest.mark.parametrize("times", [2, slow(8)])
-def test_two_plans_at_once_have_one_winner(case: Case, times: int) -> None:
+def test_one_of_two_plans_at_once_wins_the_target(case: Case, times: int) -> None:
     for _ in range(times):
         target = case.target()
         faults = [case.faults(), case.faults()]
@@ -149,8 +148,8 @@ def test_two_plans_at_once_have_one_winner(case: Case, times: int) -> None:
 
 
 @pytest.mark.parametrize("times", [2, slow(8)])
-def test_a_run_and_its_orphan_do_no_harm(case: Case, times: int) -> None:
-    """A step whose parent was killed goes on beside the run that resumes: they write the same."""
+def test_two_runs_of_the_same_plan_at_once_do_no_harm(case: Case, times: int) -> None:
+    """A step whose parent was killed goes on beside the run that resumes it; both write the same bytes."""
     for _ in range(times):
         target = case.target()
         with ThreadPoolExecutor(2) as pool:
@@ -160,7 +159,7 @@ def test_a_run_and_its_orphan_do_no_harm(case: Case, times: int) -> None:
         assert_right(target)
 
 
-def test_a_store_that_ignores_conditions_is_refused(case: Case) -> None:
+def test_store_that_ignores_conditions_is_refused_unless_accepted(case: Case) -> None:
     target, faults = case.target(), case.faults(Kind.UNCONDITIONAL)
     assert case.run(target, faults) == 3
     assert "--accept-unconditional-publish" in warm.output(faults)
@@ -169,7 +168,7 @@ def test_a_store_that_ignores_conditions_is_refused(case: Case) -> None:
     assert_right(target)
 
 
-def test_a_store_that_refuses_conditions_can_be_accepted(case: Case) -> None:
+def test_store_that_refuses_conditions_is_refused_unless_accepted(case: Case) -> None:
     target, faults = case.target(), case.faults(Kind.REFUSED)
     assert case.run(target, faults) == 3
     assert "--accept-unconditional-publish" in warm.output(faults)
@@ -180,8 +179,8 @@ def test_a_store_that_refuses_conditions_can_be_accepted(case: Case) -> None:
 
 
 @in_shares
-def test_discard_removes_what_a_killed_run_left(case: Case, share: Share[int]) -> None:
-    """And can be killed itself, and repeated; afterwards another plan may have the target."""
+def test_discard_removes_all_that_a_killed_run_left(case: Case, share: Share[int]) -> None:
+    """A discard can itself be killed and repeated; afterwards another plan may have the target."""
     for k in share(range(2, case.calls_before_publication() + 1)):
         target, faults = case.target(), case.faults()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED
@@ -195,7 +194,7 @@ def test_discard_removes_what_a_killed_run_left(case: Case, share: Share[int]) -
 
 
 @in_shares
-def test_discard_killed_at_every_call_can_be_repeated(case: Case, share: Share[int]) -> None:
+def test_discard_killed_at_any_call_can_be_repeated(case: Case, share: Share[int]) -> None:
     last = case.calls_before_publication()
     target, counted = case.target(), case.faults(writes_only=False)
     assert case.run(target, case.faults(Kind.KILL, last)) == KILLED
@@ -210,7 +209,7 @@ def test_discard_killed_at_every_call_can_be_repeated(case: Case, share: Share[i
 
 
 @on_both
-def test_discard_touches_nothing_published(case: Case) -> None:
+def test_discard_of_a_published_result_is_refused(case: Case) -> None:
     target, faults = case.target(), case.faults()
     assert case.run(target, case.faults()) == 0
     before = open_store(target).list(target)
@@ -220,7 +219,7 @@ def test_discard_touches_nothing_published(case: Case) -> None:
     assert_right(target)
 
 
-def test_discard_touches_nothing_foreign(case: Case) -> None:
+def test_discard_and_run_keep_foreign_files(case: Case) -> None:
     target = case.target()
     store, foreign = somebodys_store(target), join(target, "notes.txt")
     store.put(foreign, b"mine")
@@ -237,7 +236,7 @@ def test_discard_touches_nothing_foreign(case: Case) -> None:
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    """Sockets cannot have a long one."""
+    """Return a folder with a short path, as sockets need it."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 
@@ -252,7 +251,7 @@ def short_path() -> Iterator[Path]:
         slow("_metadata", KILLED),
     ],
 )
-def test_a_real_process_killed_in_each_step_is_resumed(
+def test_process_killed_in_any_step_is_resumed(
     where: str, code: int, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scratch files of its workers are gone, too, when the run has ended."""

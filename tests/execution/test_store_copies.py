@@ -1,4 +1,4 @@
-"""Where source and target lie in one S3, the store copies: the same files as ever, and few bytes come by."""
+"""Within one S3 the store copies: the files are the same as otherwise, and few bytes pass through the tasks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIZE, PART_SIZE = 40 * MIB, 5 * MIB
 
 @pytest.fixture(params=["s3", slow("uses_strict_s3")])
 def home(request: pytest.FixtureRequest) -> str:
-    """A bucket of its own on each server."""
+    """Return a new bucket on each server."""
     server: S3Server = request.getfixturevalue(request.param)
     bucket = server.new_bucket("copies")
     return f"s3://{bucket}"
@@ -57,29 +57,31 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def left_to_the_store(work: Callable[[], object]) -> int:
-    """Bytes."""
+    """Return the number of bytes that the store copied itself."""
     before = REQUESTS.bytes_copied
     work()
     return REQUESTS.bytes_copied - before
 
 
 def versions(plan: Plan) -> dict[str, tuple[int, str | None]]:
-    """Size and ETag of each file of state, by its name but for the digest of the plan."""
+    """Return size and ETag of each file of state, by its name without the digest of the plan."""
     entries = [entry for entry in open_store(plan.target).list(plan.target) if "-keyed-" in entry.uri]
     return {name(entry.uri): (entry.pin.size, entry.pin.etag) for entry in entries}
 
 
-def test_ranges_are_copied_by_the_store(home: str, source: str) -> None:
+def test_ranges_of_key_groups_are_copied_by_the_store(home: str, source: str) -> None:
     plan = plan_rescale(source, join(home, "target"), ["3"])
     ours = plan.bytes_moved - left_to_the_store(lambda: execute_without_spark(plan))
-    assert ours <= 3 * PART_SIZE, "the header of each new stream, with what a part needs beside it"
+    assert ours <= 3 * PART_SIZE, "the tasks wrote more than a part with the header of each new stream"
     assert validate_published(source, plan.target, Loop()).verdict == "complete"
 
 
-def test_a_store_that_makes_no_copies_has_the_same_files(
+def test_store_without_copies_gets_the_same_files(
     home: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The same versions even, so that neither run takes the other one's for what has changed; and it says so once."""
+    """Even the versions are the same, so neither run takes the other's files for changed ones. A message says so
+    once.
+    """
     plan = plan_rescale(source, join(home, "target"), ["3"])
     move(plan, Loop())
     first = versions(plan)
@@ -97,7 +99,7 @@ def test_a_store_that_makes_no_copies_has_the_same_files(
     assert versions(plan) == first
 
 
-def test_files_of_databases_are_copied_as_a_whole(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rocksdb_files_are_copied_whole_by_the_store(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"))
@@ -106,10 +108,10 @@ def test_files_of_databases_are_copied_as_a_whole(home: str, monkeypatch: pytest
     assert 0 < whole <= left_to_the_store(lambda: execute_without_spark(plan))
 
 
-def test_files_that_rocksdb_leaves_as_they_are_are_copied_as_a_whole(
+def test_files_that_rocksdb_does_not_rewrite_are_copied_whole_by_the_store(
     home: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Directories that RocksDB rewrites in part have files that are copied whole."""
+    """A directory that RocksDB rewrites in part has such files."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"), ["3"])
@@ -136,8 +138,8 @@ def test_files_that_rocksdb_leaves_as_they_are_are_copied_as_a_whole(
     ]
 
 
-def test_a_source_that_changes_is_not_copied(home: str, source: str) -> None:
-    """A store that does not look at the condition copies the other version, which validation does not take."""
+def test_changed_source_is_not_copied(home: str, source: str) -> None:
+    """A store that ignores the condition copies the other version, which validation refuses."""
     plan = plan_rescale(source, join(home, "target"), ["3"])
     store, changed = somebodys_store(source), plan.files[1].uri
     data = store.read_all(changed, 1 << 30)[0]
@@ -148,7 +150,7 @@ def test_a_source_that_changes_is_not_copied(home: str, source: str) -> None:
     assert caught.value.path == changed
 
 
-def test_what_is_lost_is_copied_again_and_all_of_it_can_be_discarded(
+def test_lost_copies_are_made_again_and_all_copies_can_be_discarded(
     home: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["3"])

@@ -1,4 +1,4 @@
-"""Operators that are called otherwise in the result, or are left out of it; everything else is equal."""
+"""Operators that get another id in the result, or are dropped; everything else stays equal."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ RENAMED = [
 
 
 @pytest.mark.parametrize(("name", "renames", "shape", "said"), RENAMED, ids=[case[3] for case in RENAMED])
-def test_an_operator_is_found_under_its_new_id(
+def test_renamed_operator_has_its_new_id_in_the_result(
     name: str, renames: list[str], shape: dict[str, Sequence[str]], said: str, tmp_path: Path
 ) -> None:
     source, target = open_snapshot(snapshots.directory(name)), str(tmp_path / "target")
@@ -82,7 +82,7 @@ def test_an_operator_is_found_under_its_new_id(
     assert "under its new id" in certificate.proves
 
 
-def test_a_published_result_says_itself_what_was_declared(tmp_path: Path) -> None:
+def test_published_result_is_validated_with_the_surgery_in_its_certificate(tmp_path: Path) -> None:
     source, target = snapshots.directory("1.20-lazy"), tmp_path / "target"
     uid = snapshots.uids("1.20-lazy")[0][1]
     renames = [f"{uid}=lazier"]
@@ -101,7 +101,7 @@ def test_a_published_result_says_itself_what_was_declared(tmp_path: Path) -> Non
     assert "--rename OLD=NEW" in str(caught.value.advice)
 
 
-def test_the_report_of_a_run_is_made_anew_with_the_new_names(tmp_path: Path) -> None:
+def test_report_of_a_run_has_the_new_names(tmp_path: Path) -> None:
     source, target = snapshots.directory("2-source"), str(tmp_path / "target")
     plan = plan_rescale(source, target, ["3"], renames=["numbers=figures"])
     execute_without_spark(plan)
@@ -111,8 +111,8 @@ def test_the_report_of_a_run_is_made_anew_with_the_new_names(tmp_path: Path) -> 
     assert "figures" in {operator.label for operator in document.operators}
 
 
-def test_an_operator_is_left_out_with_all_that_it_had(tmp_path: Path) -> None:
-    """A name that has become free may be another's."""
+def test_dropped_operator_is_missing_with_all_its_state(tmp_path: Path) -> None:
+    """Another operator may get its uid."""
     source, target = open_snapshot(snapshots.directory("2.1.1-clicks")), str(tmp_path / "target")
     renames = ["revenue=visits", "clicks=feed"]
     plan = plan_rescale(source.directory, target, ["3"], renames=renames, drops=["visits", "per-half-minute"])
@@ -146,7 +146,7 @@ def test_an_operator_is_left_out_with_all_that_it_had(tmp_path: Path) -> None:
         validate_published(source.directory, target, Loop(), declared=parse_surgery(renames=renames, drops=["visits"]))
 
 
-def test_what_only_a_dropped_operator_had_may_be_gone(tmp_path: Path) -> None:
+def test_missing_files_of_a_dropped_operator_are_ignored(tmp_path: Path) -> None:
     directory = relocated("2-rocksdb-native", tmp_path / "source")
     source = open_snapshot(str(directory))
     counts = next(operator for operator in source.operators if operator.databases)
@@ -171,7 +171,7 @@ LEFT_OUT = [
 @pytest.mark.parametrize(
     ("name", "shape", "state_drops"), [case[:3] for case in LEFT_OUT], ids=[case[3] for case in LEFT_OUT]
 )
-def test_a_state_is_left_out_and_the_operator_stays(
+def test_dropped_state_is_missing_and_its_operator_stays(
     name: str, shape: dict[str, Any], state_drops: list[str], tmp_path: Path
 ) -> None:
     labels = {uid: operator_id for operator_id, uid in snapshots.uids(name)}
@@ -209,7 +209,7 @@ def test_a_state_is_left_out_and_the_operator_stays(
 
 
 def _any_states(snapshot: Snapshot) -> list[str]:
-    """A state of each kind."""
+    """Return a keyed state and an operator state that can be dropped."""
     keyed = next(o for o in snapshot.operators if o.keyed and len(o.keyed[0].state_names) > 1)
     listed = next(o for o in snapshot.operators if any(s.elements for e in o.operator for s in e.states))
     return [
@@ -218,7 +218,7 @@ def _any_states(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def test_what_is_lost_of_a_state_is_said(tmp_path: Path) -> None:
+def test_plan_says_how_much_of_a_dropped_state_is_lost(tmp_path: Path) -> None:
     state_drops = ["clicks-per-user:way", "shards:owners"]
     plan = plan_rescale(snapshots.directory("2-clicks"), str(tmp_path / "target"), state_drops=state_drops)
     way, owners = declared_lines(plan.surgery)
@@ -230,8 +230,8 @@ def test_what_is_lost_of_a_state_is_said(tmp_path: Path) -> None:
     assert not any("Flink can do itself" in warning for warning in plan.warnings)
 
 
-def test_of_a_state_in_rocksdb_its_files_are_told_and_afterwards_its_records(tmp_path: Path) -> None:
-    """Under its new name, too; a state that is an operator's only one has all of its bytes."""
+def test_plan_tells_file_sizes_and_certificate_records_of_a_dropped_rocksdb_state(tmp_path: Path) -> None:
+    """The operator is renamed, too. A state that is its operator's only one has all of its bytes."""
     source, target = open_snapshot(snapshots.directory("2-rocksdb-native")), str(tmp_path / "target")
     shape = {"renames": ["clicks-per-user=clicks-by-user"], "state_drops": ["clicks-per-user:pages"]}
     plan = plan_rescale(source.directory, target, ["3"], **shape)
@@ -255,7 +255,7 @@ def test_of_a_state_in_rocksdb_its_files_are_told_and_afterwards_its_records(tmp
     assert contents.bytes == contents.of_bytes > 0
 
 
-def test_who_loses_all_keyed_state_has_none(tmp_path: Path) -> None:
+def test_operator_that_loses_all_keyed_states_has_no_keyed_state(tmp_path: Path) -> None:
     source, target = open_snapshot(snapshots.directory("2-rocksdb-native")), str(tmp_path / "target")
     operator = next(operator for operator in source.operators if operator.label == "clicks-per-user")
     state_drops = [f"clicks-per-user:{name}" for name in state_names(operator)]
@@ -278,10 +278,10 @@ def _garbled(file: Path) -> None:
     ("damage", "name"),
     pairs_in_turn([Path.unlink, _cut, _garbled], ["1.20-windows", "2-rocksdb-native"], quick=1),
 )
-def test_a_damaged_operator_is_given_up_and_the_others_are_saved(
+def test_damaged_operator_is_dropped_and_the_others_are_rescaled(
     name: str, damage: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    """Its files are none that the plan needs: whatever becomes of them later stands in nobody's way."""
+    """The plan does not need its files, so their later removal does no harm."""
     directory, target = relocated(name, tmp_path / "source"), str(tmp_path / "target")
     uids = dict(snapshots.uids(name))
     source = open_snapshot(str(directory))
@@ -311,7 +311,7 @@ def test_a_damaged_operator_is_given_up_and_the_others_are_saved(
     assert validate_published(str(directory), target, Loop(), declared=declared).operators == again.operators
 
 
-def test_what_is_lost_is_said_as_it_is() -> None:
+def test_declared_loss_of_a_dropped_operator_must_be_exact() -> None:
     source = snapshots.opened("1.20-windows")
     (session,) = (operator for operator in source.operators if operator.label == "session")
     surgery = Surgery(dropped=(as_dropped(session),))
@@ -325,7 +325,7 @@ def test_what_is_lost_is_said_as_it_is() -> None:
         check_declared(apply_surgery(source, surgery), apply_surgery(source, surgery), surgery)
 
 
-def test_a_refused_rename_leaves_nothing(tmp_path: Path) -> None:
+def test_refused_rename_writes_nothing(tmp_path: Path) -> None:
     target = tmp_path / "target"
     request = make_request(
         snapshots.directory("2-windows"), str(target), surgery=parse_surgery(renames=["count=tumbling"])
@@ -351,13 +351,13 @@ def renamed(uid: str, new: str, new_id: str | None = None) -> Renamed:
         (Surgery((renamed("count", "tally", HEX),)), Surgery((renamed("count", "tally", HEX),))),
     ],
 )
-def test_what_was_not_declared_is_found(made: Surgery, declared: Surgery) -> None:
+def test_undeclared_rename_is_found(made: Surgery, declared: Surgery) -> None:
     source = snapshots.opened("1.20-windows")
     with pytest.raises(IntegrityError):
         check_declared(source, apply_surgery(source, made), declared)
 
 
-def test_another_uid_under_the_same_ids_is_found() -> None:
+def test_other_uid_under_the_declared_id_is_found() -> None:
     source = snapshots.opened("2.1.1-clicks")
     surgery = Surgery((renamed("visits", "visitors"),))
     other = Surgery((renamed("visits", "visits", operator_id_of_uid("visitors")),))

@@ -1,4 +1,4 @@
-"""Spans of a step as a collector gets them over OTLP, and that nothing is sent or imported unless one is named."""
+"""Spans of a step arrive at a collector over OTLP; without a collector, nothing is sent or imported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 class Collector:
-    """Takes spans on the loopback."""
+    """Collector of spans on the loopback address."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -53,7 +53,7 @@ class Collector:
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Nothing."""
+                """Log nothing."""
 
         self._server = HTTPServer(("127.0.0.1", 0), Handler)
 
@@ -77,7 +77,7 @@ def plan(tmp_path: Path) -> Plan:
 
 
 def run(plan: Plan, step: Step, **variables: str) -> int:
-    """A process of the step, with little to do; its exit code."""
+    """Run a process of the step, which has little to do; return its exit code."""
     result = places_of(plan).result(step)
     arguments = ["--plan", places_of(plan).plan, "--result", result, "--master", "local[2]"]
     named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
@@ -85,7 +85,7 @@ def run(plan: Plan, step: Step, **variables: str) -> int:
     return done.returncode
 
 
-def test_a_run_and_its_steps_and_stages_are_spans_of_who_started_it(plan: Plan) -> None:
+def test_run_steps_and_stages_are_spans_below_the_span_of_the_caller(plan: Plan) -> None:
     collector = Collector()
     with collector.listening() as address:
         code = run(plan, Step.RUN, OTEL_EXPORTER_OTLP_ENDPOINT=address, TRACEPARENT=f"00-{TRACE}-{PARENT}-01")
@@ -108,7 +108,7 @@ def test_a_run_and_its_steps_and_stages_are_spans_of_who_started_it(plan: Plan) 
     assert {attribute.key: attribute.value.int_value for attribute in stage.attributes}["rescale.bytes"] > 0
 
 
-def test_a_step_that_fails_is_red(plan: Plan) -> None:
+def test_span_of_a_failed_step_has_an_error_status(plan: Plan) -> None:
     collector = Collector()
     with collector.listening() as address:
         code = run(plan, Step.VALIDATE, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{address}/v1/traces")
@@ -119,7 +119,7 @@ def test_a_step_that_fails_is_red(plan: Plan) -> None:
     assert span.parent_span_id == b""
 
 
-def test_without_a_collector_nothing_of_opentelemetry_is_imported() -> None:
+def test_opentelemetry_is_not_imported_without_a_collector() -> None:
     program = (
         "import sys\nfrom rescale.execution.tracing import traced\nwith traced('a step'): pass\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
@@ -130,7 +130,7 @@ def test_without_a_collector_nothing_of_opentelemetry_is_imported() -> None:
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_a_clock_that_is_put_makes_no_span_longer_or_shorter(hours: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jumping_clock_does_not_change_the_length_of_spans(hours: int, monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     clock = time.time_ns

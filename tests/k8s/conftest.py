@@ -1,4 +1,4 @@
-"""A namespace with an S3 server, and savepoints of real Flink in it."""
+"""A namespace with an S3 server and a savepoint of real Flink in it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def space() -> Iterator[Namespace]:
 
 @pytest.fixture(scope="package")
 def cluster_s3(space: Namespace) -> Iterator[S3Server]:
-    """The S3 server in the cluster; this process uses it too."""
+    """Yield the S3 server in the cluster; this process uses it, too."""
     before = dict(os.environ)
     with space.s3() as server:
         os.environ.update(server.environment)
-        stores._s3.cache_clear()  # it may have been opened for the other server
+        stores._s3.cache_clear()  # it may be the store of the other server
         yield server
         os.environ.clear()
         os.environ.update(before)
@@ -47,7 +47,7 @@ def flink_for_clusters() -> Iterator[Flink]:
 
 @pytest.fixture(scope="package")
 def savepoint(cluster_s3: S3Server, flink_for_clusters: Flink, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A savepoint that real Flink made of `JOB`, in the cluster's S3."""
+    """Return a savepoint of `JOB` by real Flink in the cluster's S3."""
     made = flink_for_clusters.snapshot(JOB, tmp_path_factory.mktemp("flink"), "canonical")
     bucket = cluster_s3.new_bucket("rescale")
     source = f"s3://{bucket}/savepoint"

@@ -1,4 +1,4 @@
-"""The job whose savepoints are rescaled in the cluster, and how a result comes back to this machine."""
+"""The job whose savepoints are rescaled in the cluster, and the download of a result to this machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JOB = Job("everything", parallelism=4, parameters={"seed": 3}, max_parallelism=1
 
 
 def download(uri: str, folder: Path) -> str:
-    """The files of a directory in S3, in a new folder of this machine."""
+    """Download the files of a directory in S3 into a new folder, and return it."""
     folder.mkdir()
     for entry in open_store(uri).list(uri):
         (folder / name(entry.uri)).write_bytes(open_store(uri).read_all(entry.uri, 1 << 30)[0])

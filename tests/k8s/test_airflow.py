@@ -34,7 +34,7 @@ TRACED = [
     {"name": "AIRFLOW__TRACES__OTEL_ON", "value": "True"},
     {"name": "OTEL_TRACES_SAMPLER", "value": "always_off"},
 ]
-"""Airflow has traces, and sends none."""
+"""Variables by which Airflow has traces but sends none."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def airflow(space: Namespace, savepoint: str) -> Iterator[AirflowServer]:
 
 
 def windows(savepoint: str) -> dict[str, dict[str, object]]:
-    """A window that opens when a test says so, and one with a mistake that the chart cannot see."""
+    """Return a window that a test opens by hand, and one with a mistake that the chart cannot see."""
     clock = {"schedule": "0 0 1 1 *", "timezone": "UTC", "closes": f"{datetime.now(UTC) - timedelta(hours=1):%H:%M}"}
     places = {"source": savepoint, "target": f"{savepoint}-{{window}}-{{date}}"}
     return {"yearly": {**clock, **places, "parallelism": 2}, "wrong": {**clock, **places, "timezone": "Mars/Olympus"}}
@@ -63,7 +63,7 @@ def windows(savepoint: str) -> dict[str, dict[str, object]]:
 
 @contextmanager
 def reached(space: Namespace, password: str) -> Iterator[AirflowServer]:
-    """Airflow's pod, when it is ready."""
+    """Yield the server in Airflow's pod when it is ready."""
     space.kubectl("rollout", "status", f"deployment/{RELEASE}-airflow", "--timeout=600s")
     with space.forward(f"{RELEASE}-airflow", 8080) as port:
         yield AirflowServer(AirflowHome(Path(), "", port=port, password=password), Watch(), password)
@@ -74,12 +74,12 @@ def trigger(airflow: AirflowServer, source: str, target: str, **shape: int) -> R
 
 
 def reshuffling(space: Namespace) -> set[str]:
-    """The executors that move keyed state."""
+    """Return the executors that move keyed state."""
     return {name for name in space.running("executor") if "reshuffle" in name}
 
 
 def leave_pod(space: Namespace, name: str, labels: dict[str, str]) -> None:
-    """A pod that has come to its end, as one whose task was cancelled before it could look at it again."""
+    """Leave a completed pod, as a task does that is cancelled before it looks at the pod again."""
     done = {"name": "driver", "image": os.environ[IMAGES["spark"]], "command": ["true"]}
     pod = {
         "apiVersion": "v1",
@@ -99,7 +99,7 @@ def errors(run: Run, name: str, attempt: int) -> str:
     return "\n".join(line["event"] for line in run.log(name, attempt, or_none=True) if line.get("level") == "error")
 
 
-def test_a_run_loses_an_executor_and_its_driver_and_publishes(
+def test_run_that_loses_an_executor_and_its_driver_publishes(
     airflow: AirflowServer, space: Namespace, savepoint: str, flink_for_clusters: Flink, tmp_path: Path
 ) -> None:
     target = f"{savepoint}-by-airflow"
@@ -126,7 +126,7 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     wait_for(lambda: not space.pods("driver") and not space.pods("executor"), "all pods to be gone")
 
 
-def test_what_another_try_cannot_mend_fails_at_once_with_the_pods_words(
+def test_final_error_fails_at_once_with_the_error_of_the_pod(
     airflow: AirflowServer, space: Namespace, savepoint: str
 ) -> None:
     source = f"{savepoint}-that-changes"
@@ -142,12 +142,12 @@ def test_what_another_try_cannot_mend_fails_at_once_with_the_pods_words(
     assert end(run) == "failed"
     for name in ("reshuffle_keyed_state", "redistribute_operator_state"):
         tries = [errors(run, name, attempt + 1) for attempt in range(run.task(name)["try_number"])]
-        # the cluster may cost a try, what the step says may not
+        # only trouble with the cluster may cost a retry
         assert ["changed" in attempt for attempt in tries] == [False] * (len(tries) - 1) + [True], tries
     wait_for(lambda: not space.pods("executor"), "executors to be gone")
 
 
-def test_a_run_that_is_cancelled_leaves_no_pod(airflow: AirflowServer, space: Namespace, savepoint: str) -> None:
+def test_cancelled_run_leaves_no_pod(airflow: AirflowServer, space: Namespace, savepoint: str) -> None:
     target = f"{savepoint}-cancelled"
     run = trigger(airflow, savepoint, target, parallelism=2)
     wait_for(lambda: space.running("executor"), "an executor")
@@ -158,7 +158,7 @@ def test_a_run_that_is_cancelled_leaves_no_pod(airflow: AirflowServer, space: Na
     assert open_store(target).stat(f"{target}/_metadata") is None
 
 
-def test_a_connection_is_refused_that_would_not_reach_the_pods(airflow: AirflowServer, savepoint: str) -> None:
+def test_connection_that_would_not_reach_the_pods_is_refused(airflow: AirflowServer, savepoint: str) -> None:
     run = airflow.trigger(**request(savepoint, f"{savepoint}-never", connection="mine", parallelism=2))
     assert end(run) == "failed"
     assert run.task("inspect")["try_number"] == 1
@@ -166,7 +166,7 @@ def test_a_connection_is_refused_that_would_not_reach_the_pods(airflow: AirflowS
     assert any("steps run in pods, which cannot use the connection 'mine'" in line for line in errors), errors
 
 
-def test_a_window_publishes_though_airflows_pod_is_replaced_which_remembers_all_runs(
+def test_window_publishes_though_the_pod_of_airflow_is_replaced_and_no_run_is_forgotten(
     airflow: AirflowServer, space: Namespace, savepoint: str
 ) -> None:
     wait_for(lambda: airflow.api("GET", "/dags/rescale_yearly")[0] == 200, "the window's DAG")
@@ -192,7 +192,7 @@ def test_a_window_publishes_though_airflows_pod_is_replaced_which_remembers_all_
     assert open_store(target).stat(f"{target}/_metadata") is not None
 
 
-def test_uninstalled_nothing_is_left(airflow: AirflowServer, space: Namespace) -> None:  # noqa: ARG001
+def test_uninstall_leaves_nothing(airflow: AirflowServer, space: Namespace) -> None:  # noqa: ARG001
     space.uninstall(RELEASE)
     kinds = "pods,deployments,services,serviceaccounts,roles,rolebindings,configmaps,jobs"
     wait_for(lambda: not space.get(kinds, "--selector", "app.kubernetes.io/name=rescale"), "everything to be gone")

@@ -1,4 +1,4 @@
-"""Handing a job over to Flink's Kubernetes operator: patches that a real API server takes, with least rights."""
+"""Hand-over to Flink's Kubernetes operator: patches that a real API server accepts, with least rights."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def space() -> Iterator[FlinkNamespace]:
 
 @pytest.fixture
 def access(space: FlinkNamespace, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An Airflow connection that may get and patch FlinkDeployments in the namespace, and nothing else."""
+    """Return an Airflow connection that may get and patch FlinkDeployments in the namespace, and nothing else."""
     connection = {"conn_type": "kubernetes", "extra": {"kube_config": space.kubeconfig(["get", "patch"])}}
     monkeypatch.setenv("AIRFLOW_CONN_LEAST_RIGHTS", json.dumps(connection))
     return "least_rights"
@@ -48,7 +48,7 @@ def access(space: FlinkNamespace, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def where(space: FlinkNamespace, access: str) -> PatchDeployment:
-    """A deployment whose job runs."""
+    """Return a deployment whose job runs."""
     made = space.deploy(JOB, OPTIONS)
     space.reconcile(made, "RUNNING", "STABLE")
     return msgspec.structs.replace(made, connection=access)
@@ -56,7 +56,7 @@ def where(space: FlinkNamespace, access: str) -> PatchDeployment:
 
 def before_of(where: PatchDeployment) -> JobBefore:
     deployment = read_deployment(where)
-    # Nobody listens there: a JobManager that is being replaced cannot be asked.
+    # Nothing listens there, because a JobManager that is being replaced cannot be asked.
     flink = "http://127.0.0.1:9"
     return JobBefore(flink, "0" * 32, "job", StopMode.STOP, "/save", 2, where, deployment.fields, deployment.nonce)
 
@@ -67,7 +67,7 @@ def going_back(before: JobBefore) -> GoBack:
 
 
 def acted_on(space: FlinkNamespace, where: PatchDeployment, *status: str) -> threading.Thread:
-    """The operator, as soon as the resource has been patched."""
+    """Act as the operator as soon as the resource has been patched."""
 
     def act() -> None:
         while space.spec(where)["job"].get("savepointRedeployNonce") == nonce:
@@ -85,7 +85,7 @@ def hand_over(where: PatchDeployment, start: Start, before: JobBefore | None = N
     return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **documents), "a-run")
 
 
-def test_handed_over_and_back_again(space: FlinkNamespace, where: PatchDeployment) -> None:
+def test_deployment_is_handed_over_and_taken_back(space: FlinkNamespace, where: PatchDeployment) -> None:
     before, spec = before_of(where), space.spec(where)
     check_hand_over(where)
     assert space.spec(where) == spec
@@ -110,7 +110,7 @@ def test_handed_over_and_back_again(space: FlinkNamespace, where: PatchDeploymen
         hand_over(where, Start("s3://bucket/result", 3, 256), before)
 
 
-def test_a_maximum_that_was_not_there_goes_again_and_a_suspended_job_is_started(
+def test_added_max_parallelism_is_removed_again_and_a_suspended_job_is_started(
     space: FlinkNamespace, access: str
 ) -> None:
     made = space.deploy({**JOB, "state": "suspended"}, {})
@@ -124,9 +124,7 @@ def test_a_maximum_that_was_not_there_goes_again_and_a_suspended_job_is_started(
     assert space.spec(where)["flinkConfiguration"] == {}
 
 
-def test_it_runs_when_the_operator_has_acted_on_this_patch_and_sees_it_run(
-    space: FlinkNamespace, where: PatchDeployment
-) -> None:
+def test_job_runs_once_the_operator_has_reconciled_this_patch(space: FlinkNamespace, where: PatchDeployment) -> None:
     nonce = redeploy(where, Wanted("s3://bucket/result", 3, "256"))
     assert not is_redeployed(where, nonce), "the job that runs is the old one"
     space.reconcile(where, "RECONCILING", "STABLE")
@@ -138,7 +136,7 @@ def test_it_runs_when_the_operator_has_acted_on_this_patch_and_sees_it_run(
         is_redeployed(where, nonce)
 
 
-def test_a_deployment_that_the_operator_gave_up_is_told_and_patched_again(
+def test_deployment_that_the_operator_gave_up_is_reported_and_patched_again(
     space: FlinkNamespace, where: PatchDeployment
 ) -> None:
     before = before_of(where)
@@ -153,7 +151,7 @@ def test_a_deployment_that_the_operator_gave_up_is_told_and_patched_again(
     operator.join()
 
 
-def test_what_cannot_be_patched_is_refused_with_the_reason(
+def test_deployment_that_cannot_be_patched_is_refused_with_the_reason(
     space: FlinkNamespace, where: PatchDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = Wanted("s3://bucket/result", 3, "256")
@@ -173,7 +171,7 @@ def test_what_cannot_be_patched_is_refused_with_the_reason(
         read_deployment(msgspec.structs.replace(where, connection="nobody"))
 
 
-def test_with_the_charts_role_jobs_are_handed_over_in_the_namespaces_that_it_names_and_nowhere_else(
+def test_role_of_the_chart_allows_the_hand_over_only_in_its_namespaces(
     space: FlinkNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space.create_account("airflow-worker")

@@ -1,4 +1,4 @@
-"""The chart runs one rescale as a Job: driver and executors are pods, and any of them may be lost."""
+"""The chart runs one rescale as a Job: driver and executors are pods, any of which may be lost."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ OURS = ("--selector", "app.kubernetes.io/name=rescale")
 
 
 def jobs(space: Namespace, release: str) -> set[str]:
-    """The names of a release's Jobs."""
+    """Return the names of a release's Jobs."""
     return {job["metadata"]["name"] for job in space.get("jobs", "--selector", f"app.kubernetes.io/instance={release}")}
 
 
 def ended(space: Namespace, release: str = "") -> dict[str, str] | None:
-    """The conditions of the only Job (of a release), when it has ended."""
+    """Return the conditions of the only Job (of a release) if it has ended."""
     (job,) = space.get("jobs", *(["--selector", f"app.kubernetes.io/instance={release}"] if release else []))
     conditions = {
         condition["type"]: condition.get("reason", "")
@@ -39,12 +39,12 @@ def ended(space: Namespace, release: str = "") -> dict[str, str] | None:
 
 
 def words_of(run: dict[str, Any]) -> list[str]:
-    """The values of a run, as Helm's options."""
+    """Return the values of a run as Helm's options."""
     return [word for name, value in run.items() for word in ("--set", f"run.{name}={value}")]
 
 
 def is_kept(space: Namespace, pod: str) -> bool:
-    """Whether the cluster refuses to evict a pod, for its budget."""
+    """Return whether the cluster refuses to evict a pod because of its budget."""
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": space.name}}
     path = f"/api/v1/namespaces/{space.name}/pods/{pod}/eviction?dryRun=All"
     command = ["kubectl", "create", "--raw", path, "--filename", "-"]
@@ -60,14 +60,14 @@ def served(space: Namespace, pod: str, path: str) -> str:
 
 @pytest.fixture(scope="module")
 def wrong(space: Namespace, savepoint: str) -> str:
-    """The release of a run whose source is not there."""
+    """Return the release of a run whose source is missing."""
     release = "rescale-wrong"
     run = {"source": f"{savepoint}-that-is-not-there", "target": f"{savepoint}-never"}
     space.install(release, *words_of(run))
     return release
 
 
-def test_a_run_loses_an_executor_and_its_driver_and_publishes(
+def test_run_that_loses_an_executor_and_its_driver_publishes(
     space: Namespace, savepoint: str, flink_for_clusters: Flink, tmp_path: Path
 ) -> None:
     target = f"{savepoint}-as-a-job"
@@ -102,7 +102,7 @@ def test_a_run_loses_an_executor_and_its_driver_and_publishes(
     wait_for(lambda: not space.pods("driver") and not space.pods("executor"), "pods to be gone")
 
 
-def test_what_another_try_cannot_mend_is_tried_once(space: Namespace, wrong: str) -> None:
+def test_run_with_a_final_error_is_tried_once(space: Namespace, wrong: str) -> None:
     assert wait_for(lambda: ended(space, wrong), "the end of the Job") == {
         "FailureTarget": "PodFailurePolicy",
         "Failed": "PodFailurePolicy",
@@ -111,10 +111,8 @@ def test_what_another_try_cannot_mend_is_tried_once(space: Namespace, wrong: str
     assert "there is no snapshot" in space.kubectl("logs", driver)
 
 
-def test_a_run_without_room_or_without_a_secret_says_so_and_an_upgrade_runs_it(
-    space: Namespace, savepoint: str
-) -> None:
-    """With a user that the cluster picked, and a store whose certificate is of a private authority, at that."""
+def test_run_without_room_or_secret_says_so_and_is_repeated_by_an_upgrade(space: Namespace, savepoint: str) -> None:
+    """The pods run as a user that the cluster picked, and the store has a certificate of a private authority."""
     run = {"source": savepoint, "target": f"{savepoint}-with-room", "parallelism": 2}
     keyless = {"source": savepoint, "target": f"{savepoint}-never"}
     space.install("rescale-keyless", *words_of(keyless), "--set", "s3.secret=nobodys")
@@ -137,12 +135,12 @@ def test_a_run_without_room_or_without_a_secret_says_so_and_an_upgrade_runs_it(
         space.uninstall(release)
 
 
-def test_the_api_server_takes_all_that_platforms_ask_for(space: Namespace) -> None:
+def test_api_server_accepts_all_platform_values(space: Namespace) -> None:
     ways = [word for way in ("all-in-one", "one-run") for word in ("--values", str(CHART / f"ways/{way}.yaml"))]
     here = ("--namespace", space.name, "--kube-version", KUBERNETES_VERSION)
     done = helm("template", "clicks", str(CHART), *here, *ways, "--values", str(PLATFORM))
     assert done.returncode == 0, done.stderr
-    # A pod takes accounts and priority classes that are there; Jobs and Deployments have the same ones as templates.
+    # A pod needs existing accounts and priority classes; Jobs and Deployments have the same ones in templates.
     manifests = [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest and manifest["kind"] != "Pod"]
     arguments = ("apply", "--dry-run=server", "--validate=strict", "--filename", "-")
     taken = space.kubectl(*arguments, stdin=yaml.safe_dump_all(manifests))
@@ -150,7 +148,7 @@ def test_the_api_server_takes_all_that_platforms_ask_for(space: Namespace) -> No
         assert f"{kind}/clicks-rescale-" in taken
 
 
-def test_helm_test_looks_into_a_savepoint_and_rescales_it_with_an_executor(
+def test_helm_test_inspects_a_savepoint_and_rescales_it_with_an_executor(
     space: Namespace, savepoint: str, wrong: str
 ) -> None:
     target = f"{savepoint}-helm"
@@ -173,7 +171,7 @@ def test_helm_test_looks_into_a_savepoint_and_rescales_it_with_an_executor(
     assert open_store(target).stat(f"{target}/{wrong}-2/_metadata") is not None
 
 
-def test_uninstalled_nothing_is_left(space: Namespace, wrong: str) -> None:
+def test_uninstall_leaves_nothing(space: Namespace, wrong: str) -> None:
     assert space.get(KINDS, *OURS)
     space.uninstall(wrong)
     assert not space.get(KINDS, *OURS)

@@ -1,4 +1,4 @@
-"""Rounds of a follower in a pod that stays: it is lost in a round, and the next try goes on with another one."""
+"""Rounds of a follower in a pod that stays: if it is lost in a round, the next try goes on with another one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SHAPE: dict[str, Any] = {
 
 @pytest.fixture
 def template(space: Namespace, cluster_s3: S3Server, tmp_path: Path) -> Iterator[str]:  # noqa: ARG001
-    """The template of drivers that the chart gives to Airflow's workers."""
+    """Yield the template of drivers that the chart gives to Airflow's workers."""
     secret = "rescale-airflow-of-rounds"
     space.kubectl("create", "secret", "generic", secret, "--from-literal=secret=x", "--from-literal=passwords.json={}")
     settings = ["--set", f"airflow.secret={secret}", "--set", "airflow.database.claim=none"]  # Airflow does not start
@@ -54,7 +54,7 @@ def template(space: Namespace, cluster_s3: S3Server, tmp_path: Path) -> Iterator
     space.uninstall(RELEASE)
 
 
-def test_a_pod_makes_rounds_and_another_one_goes_on_when_it_is_lost(
+def test_rounds_go_on_in_another_pod_after_one_is_lost(
     template: str, space: Namespace, cluster_s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(DRIVER_POD, template)
@@ -105,7 +105,7 @@ def follow(follower: Follower, rounds: int) -> list[Round]:
 
 
 def rounds_pods(space: Namespace) -> set[str]:
-    """The pods that make rounds and do not end."""
+    """Return the pods that make rounds and are not being deleted."""
     pods = space.get("pods")
     names = {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
     return {name for name in names if name.startswith("rescale-move-rounds")}

@@ -1,7 +1,7 @@
-"""Which snapshots are rescaled, how, and what is done with the result: one table for both release lines.
+"""Snapshots that are rescaled, how, and what is done with the result: one table for both release lines.
 
 Every value of a dimension (parallelisms, max parallelism, kind of snapshot, keyed states, operator state, graph, what
-follows) occurs, and most pairs that could disturb each other; not their product.
+follows) occurs, and most pairs that could disturb each other, but not the whole product.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from oracle.harness import Job
 class Case:
     """One snapshot of `job`, rescaled to parallelism `after` (`exceptions_after`: operators with another one).
 
-    With `max_after`, all get that max parallelism, with `max_exceptions_after` operators by name; the restored job sets
-    it. Flink restores the result on backend `onto`, at parallelism `restored` if that is not `after`. If `then` is set,
-    we rescale the result again to it (and to `max_then`), before Flink sees it. With `claim`, Flink owns the result and
-    must delete it. If `refused` is set, there must be no result, and the refusal says this. `said` is what to call the
-    job's parameters. Those that are `quick` stand for the others where there is little time.
+    With `max_after`, all operators get that max parallelism, and with `max_exceptions_after` operators by name; the
+    restored job sets it. Flink restores the result on backend `onto`, at parallelism `restored` if that is not `after`.
+    If `then` is set, the result is rescaled again to it (and to `max_then`) before Flink sees it. With `claim`, Flink
+    owns the result and must delete it. If `refused` is set, there must be no result, and the refusal says this. `said`
+    names the job's parameters. Quick cases stand for the others where there is little time.
     """
 
     job: Job
@@ -55,7 +55,7 @@ class Case:
 
     @property
     def shape(self) -> dict[str, list[str]]:
-        """The first rescale's words for the new parallelism and max parallelism."""
+        """The arguments of the first rescale for the new parallelism and max parallelism."""
         return {
             "parallelism": _shape_numbers(self.after, self.exceptions_after),
             "max_parallelism": _shape_numbers(self.max_after, self.max_exceptions_after),
@@ -67,7 +67,7 @@ class Case:
 
     @property
     def restored_job(self) -> Job:
-        """The job that Flink restores the result as."""
+        """The job as which Flink restores the result."""
         exceptions = {} if self.then or self.restored else self.exceptions_after
         return self.job.with_(
             parallelism=self.restored or self.then or self.after,
@@ -79,7 +79,9 @@ class Case:
 
     @property
     def dealt_once(self) -> bool:
-        """SPLIT elements were redistributed once, by us: each must lie where Flink would have put it."""
+        """Whether SPLIT elements were redistributed once, by Rescale, so that each must lie where Flink would have put
+        it.
+        """
         return not self.then and not self.restored
 
 

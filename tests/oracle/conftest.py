@@ -25,6 +25,6 @@ def flink_2() -> Iterator[Flink]:
 
 @pytest.fixture(params=[slow("flink_1_20"), "flink_2"])
 def flink(request: pytest.FixtureRequest) -> Flink:
-    """Each release line in turn; that there is an older one, quick tests show that ask for it."""
+    """Return each release line in turn. Quick tests that need the older line ask for it by name."""
     running: Flink = request.getfixturevalue(request.param)
     return running

@@ -37,7 +37,7 @@ LINES = {"1.20": "1.20.5", "2": "2.3.0"}
 """The releases that stand for the two release lines."""
 
 _S3_FILE_SYSTEMS = {"v1": "1.20.1", "v2": "2.3.0"}
-"""The newest that Maven has of each line; the older one works with the newer patch release."""
+"""Newest versions in Maven of each line; the one of the older line works with its newer patch release."""
 
 KAFKA_CONNECTORS = {"1.20": "3.4.0-1.20", "2": "4.0.1-2.0"}
 """Kafka connector that each release line is tested with."""
@@ -51,17 +51,17 @@ _SOURCES = Path(__file__).parent / "java"
 _JAR = re.compile(r"(?:^|/)lib/([^/]+\.jar)$")
 
 _absent: set[str] = set()
-"""Names of what could not be fetched; nobody waits for it again."""
+"""Names of downloads that failed, which are not tried again."""
 
 
 def cache() -> Path:
-    """The folder for downloads, classes and logs."""
+    """Return the folder for downloads, classes and logs."""
     folder = os.environ.get("RESCALE_TEST_CACHE")
     return Path(folder) if folder else Path.home() / ".cache" / "rescale-tests"
 
 
 def flink_home(version: str) -> list[Path]:
-    """The jars of Flink `version`, fetched if they are not there yet."""
+    """Return the jars of Flink `version`, fetched if they are missing."""
     home = cache() / "flink" / version / "lib"
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -75,13 +75,13 @@ def flink_home(version: str) -> list[Path]:
 
 
 def s3_file_system(version: str) -> Path:
-    """The jar of Flink's S3 file system for the release line of `version`."""
+    """Return the jar of Flink's S3 file system for the release line of `version`."""
     released = _S3_FILE_SYSTEMS[_line(version)]
     return maven_jar("flink-s3-fs-hadoop", released, "s3")
 
 
 def maven_jar(artifact: str, version: str, folder: str) -> Path:
-    """A jar of Flink's that is kept in a folder of the cache, fetched through Maven if it is not there yet."""
+    """Return a jar of Flink that is kept in a folder of the cache, fetched through Maven if it is missing."""
     home = cache() / folder
     jar = home / f"{artifact}-{version}.jar"
     if not jar.is_file():
@@ -92,29 +92,29 @@ def maven_jar(artifact: str, version: str, folder: str) -> Path:
 
 
 def state_processor_api(released: str) -> Path:
-    """The jar of a release of Flink's State Processor API."""
+    """Return the jar of a release of Flink's State Processor API."""
     return maven_jar("flink-state-processor-api", released, "state-processor")
 
 
 def kafka_connector(released: str) -> list[Path]:
-    """The jars of a release of the Kafka connector, and all that it needs."""
+    """Return the jars of a release of the Kafka connector and all that it needs."""
     return _with_dependencies(f"kafka-connector-{released}", f"org.apache.flink:flink-connector-kafka:{released}")
 
 
 def serializer_jars(version: str) -> list[Path]:
-    """The jars with serializers that a job brings along, for Flink `version` from 2.0 on."""
+    """Return the jars with serializers that a job brings along, for Flink `version` from 2.0 on."""
     artifacts = (f"org.apache.flink:{artifact}:{version}" for artifact in ("flink-avro", "flink-table-api-scala_2.12"))
     return _with_dependencies(f"serializers-{version}", *artifacts)
 
 
 def kafka_broker() -> list[Path]:
-    """The jars of a Kafka broker."""
+    """Return the jars of a Kafka broker."""
     artifacts = (f"org.apache.kafka:kafka_2.13:{_KAFKA_BROKER}", "org.slf4j:slf4j-simple:1.7.36")
     return _with_dependencies(f"kafka-broker-{_KAFKA_BROKER}", *artifacts)
 
 
 def _with_dependencies(name: str, *artifacts: str) -> list[Path]:
-    """The jars of Maven artifacts, and of all that they need, fetched if they are not there yet."""
+    """Return the jars of Maven artifacts and of all that they need, fetched if they are missing."""
     home = cache() / "maven" / name
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
@@ -150,7 +150,7 @@ def _maven(name: str, goal: str, *options: str) -> None:
 
 
 def _fetch(name: str, *command: str) -> None:
-    """Run a command that fetches something; a test is skipped if that is not to be had."""
+    """Run a command that fetches something; skip the test if it cannot be fetched."""
     if name not in _absent:
         try:
             subprocess.run(command, check=True, timeout=900)
@@ -161,7 +161,7 @@ def _fetch(name: str, *command: str) -> None:
 
 
 def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each jar in a wheel or a source distribution."""
+    """Yield name and content of each jar in a wheel or a source distribution."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             for name in wheel.namelist():
@@ -175,25 +175,25 @@ def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def classes(version: str) -> Path:
-    """The harness' classes for Flink `version`, compiled if the sources have changed."""
+    """Return the harness' classes for Flink `version`, compiled if the sources have changed."""
     need("javac", "real Flink is driven by Java that is compiled for it")
     return _compiled(version, _SOURCES, flink_home(version))
 
 
 def kafka_classes(version: str, connector: str) -> Path:
-    """The scenarios that read from Kafka, compiled against a release of its connector too."""
+    """Return the scenarios that read from Kafka, compiled against a release of its connector."""
     needed = [classes(version), *flink_home(version), *kafka_connector(connector)]
     return _compiled(version, _SOURCES / "kafka", needed, "kafka-")
 
 
 def state_processor_classes(version: str, released: str) -> Path:
-    """The scenarios that use the State Processor API, compiled against a release of it too."""
+    """Return the scenarios that use the State Processor API, compiled against a release of it."""
     needed = [classes(version), *flink_home(version), state_processor_api(released)]
     return _compiled(version, _SOURCES / "state_processor", needed, "state-processor-")
 
 
 def _compiled(version: str, root: Path, needed: Sequence[Path], prefix: str = "") -> Path:
-    """The classes of the sources below `root` that are for Flink `version`."""
+    """Return the classes of the sources below `root` that are for Flink `version`."""
     old = tuple(map(int, version.split(".")[:2])) < (1, 19)
     folders = ("common", _line(version), "before_1_19" if old else "since_1_19")
     sources = [path for folder in folders for path in sorted((root / folder).rglob("*.java"))]
@@ -222,12 +222,12 @@ def _compiled(version: str, root: Path, needed: Sequence[Path], prefix: str = ""
 
 
 def _line(version: str) -> str:
-    """The folder of what is spelled as this release spells it."""
+    """Return the folder of sources that are spelled as this release spells them."""
     return "v1" if version.startswith("1.") else "v2"
 
 
 def _settle(made: Path, home: Path) -> None:
-    """Moves a finished folder to its place; whoever comes second keeps what the first one put there."""
+    """Move a finished folder to its place; if another process was faster, keep what it put there."""
     try:
         made.rename(home)
     except OSError:
@@ -241,9 +241,9 @@ def logging_configuration() -> Path:
 
 
 def fetch(*, everything: bool, tries: int = 1) -> Iterator[tuple[str, str]]:
-    """Fetch and compile what quick tests need, or all tests that need no cluster; others who do that wait meanwhile.
+    """Fetch and compile what quick tests need, or all tests that need no cluster; other processes wait meanwhile.
 
-    Yields the name of each thing, and why it is not to be had, if so.
+    Yields the name of each thing, and the reason if it could not be fetched.
     """
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "lock").open("w") as lock:
@@ -267,7 +267,7 @@ def _needed(everything: bool) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _lack(get: Callable[[], object], tries: int) -> str:
-    """Return why something is not to be had after so many tries, as the test that needs it will say; else ""."""
+    """Return the reason why something could not be fetched in this number of tries, or ""."""
     lack = ""
     for number in range(tries):
         if number:

@@ -32,7 +32,7 @@ from oracle.distribution import (
     state_processor_classes,
 )
 
-# What Flink's own start scripts pass to Java 17.
+# Options that Flink's own start scripts pass to Java 17.
 _EXPORTS = ("java.rmi/sun.rmi.registry", "java.security.jgss/sun.security.krb5")
 _OPENS = ("lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent")
 _OPENS_MORE = ("sun.nio.ch", "java.util.concurrent.atomic", "java.util.concurrent.locks")
@@ -87,7 +87,7 @@ class Job:
 
 
 def jvm_options() -> list[str]:
-    """For a JVM that starts fast and lives short, open where Flink needs it."""
+    """Return options for a JVM that starts fast and runs shortly, with the modules open that Flink needs."""
     opens = [f"java.base/java.{name}" for name in _OPENS] + [f"java.base/{name}" for name in _OPENS_MORE]
     return [
         *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -120,7 +120,7 @@ class Verdict:
 
 
 class Collected(NamedTuple):
-    """A snapshot, and all that its job had emitted before."""
+    """A snapshot, and all results that its job had emitted before."""
 
     path: Path
     results: tuple[str, ...]
@@ -182,7 +182,7 @@ class Flink:
         self.close()
 
     def close(self) -> None:
-        """Ends the JVM and removes what it kept on disk."""
+        """End the JVM and remove what it kept on disk."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -198,7 +198,7 @@ class Flink:
         self._process.wait()
 
     def command(self, name: str, *, timeout: float = PATIENCE_SECONDS, **arguments: Any) -> Any:
-        """Runs one command in the JVM. A JVM whose answer is not waited for is killed."""
+        """Run one command in the JVM. A JVM whose answer is not awaited is killed."""
         line = json.dumps({"command": name, "timeout": timeout, **arguments})
         assert self._process.stdin is not None
         try:
@@ -207,7 +207,7 @@ class Flink:
         except BrokenPipeError:
             raise FlinkError(f"Flink {self.version} is gone; its log: {self.log}") from None
         except BaseException:
-            self._kill()  # its late answer would be taken for that of the next command
+            self._kill()  # a late answer would be taken for that of the next command
             raise
         if "error" in answer:
             raise FlinkError(answer["error"])
@@ -229,7 +229,7 @@ class Flink:
         return answer
 
     def snapshot(self, job: Job, directory: Path, *kinds: str, timeout: float = PATIENCE_SECONDS) -> Path:
-        """As `snapshots`; returns the last one's directory."""
+        """Take snapshots as `snapshots` does, and return the directory of the last."""
         return self.snapshots(job, directory, *kinds, timeout=timeout)[-1]
 
     def snapshots(
@@ -285,7 +285,7 @@ class Flink:
         return Collected(Path(answer["path"]), tuple(answer["results"]))
 
     def run(self, job: Job, *, timeout: float = PATIENCE_SECONDS) -> tuple[str, ...]:
-        """Runs `job`, which ends by itself; returns what it emitted."""
+        """Run `job`, which ends by itself, and return what it emitted."""
         answer = self.command("run", timeout=timeout, job=job.document())
         return tuple(answer["results"])
 
@@ -335,7 +335,9 @@ class Flink:
         return answer
 
     def expected(self, job: Job) -> dict[str, Any]:
-        """The state that a snapshot of `job` holds: keyed values by state and key, operator elements by state."""
+        """Return the state that a snapshot of `job` holds: keyed values by state and key, operator elements by
+        state.
+        """
         answer: dict[str, Any] = self.command("expected", job=job.document())
         return answer
 

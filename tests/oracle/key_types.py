@@ -20,12 +20,12 @@ FOLDED_KEYS = (
 """Types of keys whose hash is found by trying formulas."""
 
 UNKNOWN_KEYS = ("Enum", "POJO of an enum", "POJO beyond guessing")
-"""Types of keys whose hash is not."""
+"""Types of keys whose hash no formula finds."""
 
 KEYS_OF_SUBCLASSES = ("POJO of subclasses",)
-"""Types of keys that one of two subtasks has met some subclasses of, and the other one others."""
+"""Types of keys of which each of two subtasks has met different subclasses."""
 
 
 def keyed(before: int, maximum: int, *types: str) -> Job:
-    """A job with one operator by keys of each type."""
+    """Return a job with one operator keyed by each type."""
     return Job("keyed", before, {"seed": 7, **dict.fromkeys(types, 1)}, max_parallelism=maximum)

@@ -25,7 +25,7 @@ _MAXIMA = (8, 10, 64, 128, 129, 256, 1000)
 _INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
 _ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
 _RUNS_ON = {"churn": ("wave",), "everything": ()}
-"""Output of a restored job before its next snapshot; in the second scenario nothing changes."""
+"""Commands to a restored job before its next snapshot; in the second scenario nothing changes."""
 
 Running = Callable[[str], Flink]
 """The Flink of a release line, started when it is first asked for."""
@@ -33,7 +33,9 @@ Running = Callable[[str], Flink]
 
 @dataclass(frozen=True)
 class Round:
-    """The snapshot of `kind` becomes one of `format` in another shape; `job` runs on from it, on `line`."""
+    """The snapshot becomes one of `format` in another shape, from which `job` runs on `line` until its snapshot of
+    `kind`.
+    """
 
     format: str
     files: str
@@ -53,7 +55,7 @@ class Round:
 
 
 def first_job(seed: int) -> tuple[Job, str, str]:
-    """The job that a history begins with, the line that it runs on, and the kind of its first snapshot."""
+    """Return the job that a history begins with, the line that it runs on, and the kind of its first snapshot."""
     random = Random(seed)
     scenario = random.choice(("churn", "churn", "everything"))
     job = Job(scenario, random.randint(1, 5), {"seed": seed, "keys": random.choice((5, 30))}, max_parallelism=128)
@@ -86,7 +88,7 @@ def rounds(seed: int, number: int) -> Iterator[Round]:
 
 
 def _options(random: Random, result: str, backend: str, *, kept_on_heap: bool) -> Mapping[str, str]:
-    """Only from canonical state can Flink take timers from one place to the other."""
+    """Draw options of the restored job. Flink moves timers between heap and RocksDB only from canonical state."""
     if backend != "rocksdb":
         return {}
     if result == "rocksdb":
@@ -100,7 +102,9 @@ def _kind(random: Random, options: Mapping[str, str]) -> str:
 
 
 def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str], None]) -> int:
-    """Plays a history of so many rounds below `home`; returns how many things were compared. Raises where it breaks."""
+    """Play a history of this number of rounds below `home`; return the number of comparisons, or raise at a
+    difference.
+    """
     first, line, kind = first_job(seed)
     say(f"seed {seed}: {first.scenario}, {first.parallelism} of {first.max_parallelism}; Flink {line}, {kind}")
     path = flink(line).snapshot(first, home / "0", kind)
@@ -119,7 +123,7 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
         )
         execute_without_spark(plan, order=Random(seed + at))
         verdict = flink(drawn.line).restore(target, _grown(first, lived), drawn.job)
-        differ = verdict.number_of_differences  # nothing may be left of few keys for a while
+        differ = verdict.number_of_differences  # for a while a job with few keys may hold nothing to compare
         assert not differ, f"seed {seed}, round {at}: {drawn}: {verdict}"
         compared += sum(verdict.compared.values())
         runs_on = _RUNS_ON[first.scenario]

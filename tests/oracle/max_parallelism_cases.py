@@ -1,6 +1,6 @@
-"""Which snapshots get another max parallelism: keys of every type, states and graphs of every sort.
+"""Snapshots that get another max parallelism: keys of every type, states and graphs of every kind.
 
-All numbers on both sides of 128, where a key group's prefix grows to two bytes; multiples, divisors and neither.
+All maxima on both sides of 128, where the prefix of a key group grows to two bytes; multiples, divisors and neither.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""States of the asynchronous API on the heap and in RocksDB lie there as those of the older one: they are taken alike.
+"""States of the asynchronous API on the heap and in RocksDB are stored as those of the older API, and rescaled alike.
 
-Flink takes no canonical savepoint of them, but restores one that we write.
+Flink takes no canonical savepoint of them, but restores one that Rescale writes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CASES = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_flink_goes_on_from_asynchronous_state(flink_2: Flink, tmp_path: Path, case: Case) -> None:
+def test_flink_goes_on_from_rescaled_asynchronous_state(flink_2: Flink, tmp_path: Path, case: Case) -> None:
     job = case.job.with_(backend=case.backend)
     source = flink_2.snapshot(job, tmp_path / "source", case.kind)
     target = tmp_path / "target"
@@ -65,12 +65,14 @@ def test_flink_goes_on_from_asynchronous_state(flink_2: Flink, tmp_path: Path, c
     verdict = flink_2.restore(target, job, restored, again=case.kind, keep=tmp_path / "again")
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 50, verdict
-    held = verdict.taken if case.kind == "native" else target  # a checkpoint goes with its job, which has ended
+    held = verdict.taken if case.kind == "native" else target  # a checkpoint is deleted with its job, which has ended
     assert diff(open_snapshot(str(source)), open_snapshot(str(held))).equal
 
 
 @pytest.mark.slow
-def test_a_job_without_it_goes_on_and_has_canonical_savepoints(flink_2: Flink, tmp_path: Path) -> None:
+def test_job_without_asynchronous_state_restores_it_and_takes_canonical_savepoints(
+    flink_2: Flink, tmp_path: Path
+) -> None:
     job = SQL.with_(backend="rocksdb")
     source = flink_2.snapshot(job, tmp_path / "source", "native")
     assert flink_2.restore(source, job, job.with_(configuration={}), again="canonical").ok

@@ -1,4 +1,4 @@
-"""State of RocksDB and the heap as canonical state in another shape, with the original gone: real Flink judges it."""
+"""State of RocksDB and the heap becomes canonical state in another shape; real Flink restores it without the source."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ CHANGING = ("checkpoint", "wave", "checkpoint", "wave", "checkpoint")
 class Case:
     """The last snapshot of `kinds` that `job` takes becomes canonical and is restored `onto` a backend.
 
-    `job` goes on from a snapshot of kind `first`, if that is set: of itself at parallelism `before`, or in claim mode
-    of itself as it is. Those that are `quick` stand for the others where there is little time;
-    a `gate` case has what no quick one has.
+    If `first` is set, `job` goes on from a snapshot of that kind: of itself at parallelism `before`, or in claim mode
+    of itself unchanged. Quick cases stand for the others where there is little time; a `gate` case has what no quick
+    one has.
     """
 
     what: str
@@ -146,8 +146,10 @@ def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["full-heap-timers", "full-checkpoint", "full-windows"])
-def test_flink_goes_on_from_a_full_checkpoint_of_an_old_release(flink: Flink, tmp_path: Path, name: str) -> None:
-    """Before 1.16 they had canonical key groups, and timers that were on the heap a second time."""
+def test_flink_goes_on_from_canonical_state_of_a_full_checkpoint_of_an_old_release(
+    flink: Flink, tmp_path: Path, name: str
+) -> None:
+    """Before 1.16 such checkpoints had canonical key groups, and timers of the heap a second time."""
     target = tmp_path / "target"
     execute(
         plan_rescale(

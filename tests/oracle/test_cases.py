@@ -1,4 +1,4 @@
-"""Real Flink makes a snapshot, we rescale it, real Flink judges the result."""
+"""Real Flink takes a snapshot, Rescale rescales it, and real Flink restores and compares the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.slow import lines_in_turn
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file below a folder."""
+    """Return the SHA-256 of every file below a folder."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -27,7 +27,7 @@ def digests(folder: Path) -> dict[str, str]:
     indirect=["flink"],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_flink_finds_everything_again(flink: Flink, tmp_path: Path, case: Case) -> None:
+def test_flink_restores_the_result_with_all_state(flink: Flink, tmp_path: Path, case: Case) -> None:
     source = flink.snapshot(case.job, tmp_path / "source", case.kind)
     before = digests(source)
     target = tmp_path / "target"
@@ -35,7 +35,7 @@ def test_flink_finds_everything_again(flink: Flink, tmp_path: Path, case: Case) 
         with pytest.raises(UnsupportedError, match=case.refused):
             rescale_snapshot(str(source), str(target), **case.shape)
         assert not target.exists()
-        verdict = flink.restore(source, case.job, case.restored_job)  # the way round that is named
+        verdict = flink.restore(source, case.job, case.restored_job)  # the way round that the refusal advises
         assert verdict.ok, verdict
         return
     rescale_snapshot(str(source), str(target), **case.shape)

@@ -1,4 +1,4 @@
-"""A job with a changelog whose changes are not materialised: rescaled, restored by real Flink, and gone on with."""
+"""A job with a changelog whose changes are not materialised is rescaled, restored by real Flink, and run on."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ CHURN = Job("churn", 2, {"seed": 7, "keys": 24, "waves": 2}, max_parallelism=128
 
 @dataclass(frozen=True)
 class Logged:
-    """`job` as it was before its last changes, of which it makes `kinds` of snapshots; restored in another shape.
+    """`job` with changes after its last materialisation takes `kinds` of snapshots and is restored in another shape.
 
     With `before`, it was restored from a savepoint of that parallelism first, which it owns from then on. If it
-    `stays`, the restored job has a changelog, too, and must own what it is restored from: another mode Flink does not
-    offer it.
+    `stays`, the restored job has a changelog as well, and must own its snapshot, because Flink offers no other mode.
     """
 
     line: str
@@ -63,8 +62,8 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", [(slow if n > 1 else gate)(case, id=str(case)) for n, case in enumerate(CASES)])
-def test_flink_goes_on_where_the_changes_led(request: pytest.FixtureRequest, tmp_path: Path, case: Logged) -> None:
-    """And from what it makes then: results and state are those that Java foretells."""
+def test_flink_goes_on_from_a_rescaled_changelog(request: pytest.FixtureRequest, tmp_path: Path, case: Logged) -> None:
+    """Results and state of the restored job, and of its own snapshot, are as computed in Java."""
     flink: Flink = request.getfixturevalue(case.line)
     before = None
     if case.before:

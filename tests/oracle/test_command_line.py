@@ -1,4 +1,4 @@
-"""Through the real processes: `rescale run` as a user types it, judged by Flink, then `rescale validate`."""
+"""`rescale run` as real processes, compared by Flink, then `rescale validate`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAZY = EVERYTHING.with_(parameters={"seed": 8, "lazy": 1}, backend="rocksdb", co
 
 
 def rescale(*arguments: str) -> dict[str, Any]:
-    """The answer of a command that must succeed."""
+    """Return the answer of a command, which must succeed."""
     command = [sys.executable, "-m", "rescale.cli.main", *arguments, "--output", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -39,7 +39,7 @@ def rescale(*arguments: str) -> dict[str, Any]:
     ],
     indirect=["flink"],
 )
-def test_a_run_on_local_files(flink: Flink, tmp_path: Path, job: Job, kind: str, after: int) -> None:
+def test_run_on_local_files_is_restored_by_flink(flink: Flink, tmp_path: Path, job: Job, kind: str, after: int) -> None:
     source = str(flink.snapshot(job, tmp_path / "source", kind))
     target = str(tmp_path / "target")
     shape = ["--target", target, "--parallelism", str(after)]
@@ -56,12 +56,12 @@ def test_a_run_on_local_files(flink: Flink, tmp_path: Path, job: Job, kind: str,
 
 
 @pytest.mark.slow
-def test_a_run_to_another_max_parallelism(flink_1_20: Flink, tmp_path: Path) -> None:
+def test_run_to_another_max_parallelism_is_restored_by_flink(flink_1_20: Flink, tmp_path: Path) -> None:
     source = str(flink_1_20.snapshot(LAZY, tmp_path / "source"))
     target = str(tmp_path / "target")
     shape = ["--target", target, "--parallelism", "6", "--max-parallelism", "1000"]
     outcome = rescale("run", source, *shape)
-    # As the outcome says that it must be started: by the option, with nothing in the code.
+    # The job is started as the outcome says: with the option, and no max parallelism in the code.
     job = LAZY.with_(parallelism=6, max_parallelism=None, configuration={"pipeline.max-parallelism": "1000"})
     verdict = flink_1_20.restore(target, LAZY, job, per_subtask=True)
     assert verdict.ok, verdict
@@ -72,7 +72,7 @@ def test_a_run_to_another_max_parallelism(flink_1_20: Flink, tmp_path: Path) -> 
 
 @pytest.mark.gate
 @pytest.mark.slow
-def test_a_run_from_files_to_s3(flink_1_20: Flink, s3: S3Server, tmp_path: Path) -> None:
+def test_run_from_local_files_to_s3_is_restored_by_flink(flink_1_20: Flink, s3: S3Server, tmp_path: Path) -> None:
     bucket = s3.new_bucket("cli")
     source = str(flink_1_20.snapshot(EVERYTHING, tmp_path / "source"))
     target = f"s3://{bucket}/rescaled"

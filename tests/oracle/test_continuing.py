@@ -1,7 +1,7 @@
-"""Chains of real checkpoints: round after round continues the last result, and each is what a full run gives.
+"""Chains of real checkpoints: each round continues the last result, and gives what a full run gives.
 
-The job adds to values, lists, maps and lists with a time to live, sets timers and takes others away, and clears what
-some of its users have. One round is empty but for compactions.
+The job adds to values, lists, maps and lists with a time to live, sets and deletes timers, and clears the state of some
+users. One round changes nothing but by compactions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from support.pipeline import execute_without_spark, move, plan_continued, plan_r
 from support.slow import slow
 
 RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
-"""A checkpoint that a result came from must still be there when this is continued."""
+"""Options that retain checkpoints, because a continued result needs the checkpoint that it was made from."""
 
 CHURN = graph("churn", 2).with_(parameters={"keys": 60})
 ROUNDS = (("wave", "checkpoint"), ("checkpoint",), *[("wave", "checkpoint")] * 3)
@@ -73,7 +73,7 @@ CASES = (
 
 
 def execute_with(plan: Plan, proof: Proof) -> Certificate:
-    """Moves, validates and publishes; returns the certificate."""
+    """Move, validate and publish; return the certificate."""
     move(plan, Loop(2, None))
     certificate = validate_coverage(plan, Loop(2, None), proof)
     publish(plan)
@@ -81,19 +81,21 @@ def execute_with(plan: Plan, proof: Proof) -> Certificate:
 
 
 def states_of(certificate: Certificate) -> dict[str, Any]:
-    """The digests of states, by operator."""
+    """Return the digests of states by operator."""
     return {operator.label: operator.records.states for operator in certificate.operators if operator.records}
 
 
 @pytest.fixture(scope="module")
 def retaining() -> Iterator[Callable[[str], Flink]]:
-    """A running Flink of a release line that retains checkpoints, started when it is first asked for."""
+    """Yield a function that returns a running Flink of a release line that retains checkpoints."""
     with ExitStack() as stack:
         yield cache(lambda line: stack.enter_context(Flink(LINES[line], RETAINED)))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_rounds_give_what_a_full_run_gives(retaining: Callable[[str], Flink], tmp_path: Path, case: Case) -> None:
+def test_continued_rounds_give_what_a_full_run_gives(
+    retaining: Callable[[str], Flink], tmp_path: Path, case: Case
+) -> None:
     kinds = ["checkpoint", *(kind for round_ in ROUNDS for kind in round_)]
     flink = retaining(case.line)
     first, *later = flink.snapshots(case.job, tmp_path / "source", *kinds)
@@ -121,7 +123,7 @@ def test_rounds_give_what_a_full_run_gives(retaining: Callable[[str], Flink], tm
         if database.source is not None
         for file in database.source.manifest.files.values()
     }
-    assert levels == {6, 5, 4, 3, 2}, "the round without a change takes no level"
+    assert levels == {6, 5, 4, 3, 2}, "the levels are not those of the base and the four rounds with changes"
     lived = CHURN.with_(parameters={**CHURN.parameters, "waves": WAVES})
     shaped = case.job.with_(parallelism=case.parallelism, max_parallelism=case.maximum)
     verdict = flink.restore(target, lived, shaped, again="checkpoint")
@@ -133,12 +135,12 @@ Side = ChangeSide[Piece]
 
 
 def without_a_directory(continued: Rekeying) -> Rekeying:
-    """The changes of a subtask are left out."""
+    """Leave out the changes of one subtask."""
     return replace(continued, sources=continued.sources[1:])
 
 
 def with_files_taken_for_the_same(continued: Rekeying) -> Rekeying:
-    """As if a name that is used again were the same file: its keys are not read."""
+    """Take a file for the same if its name is used again, so that its keys are not read."""
 
     def fewer(side: Side | None) -> Side | None:
         return side and side._replace(own=side.own[1:])
@@ -147,14 +149,14 @@ def with_files_taken_for_the_same(continued: Rekeying) -> Rekeying:
 
 
 def in_the_wrong_order(continued: Rekeying) -> Rekeying:
-    """The later checkpoint is taken for the earlier one."""
+    """Take the later checkpoint for the earlier one."""
     return with_changes(continued, lambda place: (place.after, place.before))
 
 
 def with_changes(
     continued: Rekeying, sides: Callable[[ChangePlace[Piece]], tuple[Side | None, Side | None]]
 ) -> Rekeying:
-    """The same rekeying with other sides of each change."""
+    """Return the rekeying with other sides of each change."""
     places = []
     for place in continued.changes:
         before, after = sides(place)
@@ -164,7 +166,7 @@ def with_changes(
 
 
 def below_the_base(continued: Rekeying) -> Rekeying:
-    """Changes are older than the rows that they change."""
+    """Put changes below the rows that they change."""
     changes = ChangesPlace(level=5, sequence=0)
     return replace(continued, bases=tuple(base._replace(changes=changes) for base in continued.bases))
 
@@ -174,7 +176,7 @@ PLANTED = (without_a_directory, with_files_taken_for_the_same, in_the_wrong_orde
 
 @pytest.fixture(scope="module")
 def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The result of the first of three checkpoints with waves in between, these, and a native savepoint of the last."""
+    """Return a result of the first of three checkpoints, the checkpoints, and a native savepoint after the last."""
     home = tmp_path_factory.mktemp("chain")
     kinds = ["checkpoint", "wave", "checkpoint", "wave", "checkpoint", "native"]
     paths = retaining("2").snapshots(CHURN.with_(**ROCKSDB, configuration=INCREMENTAL), home / "source", *kinds)
@@ -182,8 +184,8 @@ def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFa
     return [str(home / "base"), *map(str, paths)]
 
 
-def test_a_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) -> None:
-    """Its files are all new, so all keys are looked up; few rows have changed."""
+def test_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) -> None:
+    """All its files are new, so all keys are looked up; few rows have changed."""
     target = tmp_path / "target"
     certificate = execute_with(plan_continued(chain[4], str(target), chain[0], ["3"], ["1000"]), Proof.CHANGES)
     assert states_of(certificate) == states_of(validate_published(chain[4], str(target), Loop(2, None)))
@@ -191,7 +193,7 @@ def test_a_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) ->
 
 
 def refuse_to_certify(plan: Plan) -> None:
-    """No proof lets the plan's result through."""
+    """Check that no proof accepts the result of the plan."""
     tasks = Loop(2, None)
     move(plan, tasks)
     for proof in (Proof.CHANGES, Proof.RECORDS):
@@ -200,7 +202,7 @@ def refuse_to_certify(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("plant", PLANTED)
-def test_what_is_planted_is_found(chain: list[str], tmp_path: Path, plant: Plant) -> None:
+def test_planted_fault_in_changes_is_found(chain: list[str], tmp_path: Path, plant: Plant) -> None:
     plan = plan_continued(chain[2], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
     operators = tuple(
         replace(operator, rekeying=plant(operator.rekeying))
@@ -212,7 +214,7 @@ def test_what_is_planted_is_found(chain: list[str], tmp_path: Path, plant: Plant
     refuse_to_certify(replace(plan, operators=operators))
 
 
-def test_a_deleted_row_that_comes_back_is_found(
+def test_deleted_row_that_comes_back_is_found(
     chain: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def without_deletes(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
@@ -223,7 +225,7 @@ def test_a_deleted_row_that_comes_back_is_found(
     refuse_to_certify(plan_continued(chain[2], str(tmp_path / "target"), chain[0], ["3"], ["1000"]))
 
 
-def test_a_round_that_is_left_out_is_found(chain: list[str], tmp_path: Path) -> None:
+def test_omitted_round_is_found(chain: list[str], tmp_path: Path) -> None:
     """The changes from the second checkpoint to the third are laid over the result of the first."""
     second = tmp_path / "second"
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
@@ -248,7 +250,7 @@ def test_a_round_that_is_left_out_is_found(chain: list[str], tmp_path: Path) -> 
 
 
 def moved(side: Side | None, numbers: Sequence[int]) -> Side | None:
-    """The same files, numbered otherwise."""
+    """Return the side with its files renumbered."""
     if side is None:
         return None
 

@@ -1,4 +1,4 @@
-"""RocksDB state in its own shape, in another place: the original is gone, and real Flink judges the copy."""
+"""RocksDB state is copied in its own shape to another place; real Flink restores the copy without the source."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_flink_goes_on_from_a_copy(flink: Flink, tmp_path: Path, case: Copy) -> 
     copy = tmp_path / "elsewhere" / "copy"
     shutil.copytree(tmp_path / "target", copy)
     shutil.rmtree(tmp_path / "target")
-    # Without its changelog (in memory, it is for tests of Flink's own): what it stands on must be enough.
+    # The restored job has no changelog, whose storage in memory is for Flink's tests: the base state must be enough.
     options = {option: value for option, value in job.configuration.items() if option not in CHANGELOG}
     verdict = flink.restore(copy, job, job.with_(parallelism=restored, configuration=options), again=kind)
     assert verdict.ok, verdict

@@ -1,4 +1,4 @@
-"""Flink restores our result and takes a snapshot of its own: both hold the same, as far as `diff` can tell."""
+"""Flink restores a result and takes a snapshot of its own, which `diff` finds equal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.slow import slow_but
     ),
     ids=lambda job: f"{job.scenario}-{job.backend}",
 )
-def test_what_flink_takes_of_the_restored_job_is_equal(flink: Flink, tmp_path: Path, job: Job) -> None:
+def test_snapshot_of_the_restored_job_is_equal_to_source_and_result(flink: Flink, tmp_path: Path, job: Job) -> None:
     source, target = flink.snapshot(job, tmp_path / "source"), tmp_path / "target"
     rescale_snapshot(str(source), str(target), parallelism=["4"], max_parallelism=["1000"])
     restored = job.with_(parallelism=4, max_parallelism=1000)

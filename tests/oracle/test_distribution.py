@@ -1,4 +1,4 @@
-"""Jars of Flink that are not to be had: a test that needs them is skipped with a sentence."""
+"""A test that needs jars of Flink which cannot be fetched is skipped, and says why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oracle import distribution
 
 @pytest.fixture
 def fail_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[object]]:
-    """With an empty cache, lets so many commands fail; returns the list of those that are run."""
+    """Return a function that lets the first commands fail and returns the list of commands run; the cache is empty."""
 
     def fail(count: int) -> list[object]:
         commands: list[object] = []
@@ -33,7 +33,7 @@ def fail_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int
 
 
 @pytest.mark.parametrize(("no_skips", "outcome"), [("", pytest.skip.Exception), ("1", pytest.fail.Exception)])
-def test_without_a_registry_a_test_says_so_and_asks_once(
+def test_failed_download_skips_tests_and_is_tried_once(
     fail_first: Callable[[int], list[object]],
     monkeypatch: pytest.MonkeyPatch,
     no_skips: str,
@@ -48,7 +48,7 @@ def test_without_a_registry_a_test_says_so_and_asks_once(
 
 
 @pytest.mark.parametrize(("failures", "lack"), [(2, ""), (3, "Flink 2.3.0 could not be fetched")])
-def test_ahead_of_time_it_is_asked_three_times(
+def test_download_ahead_of_the_tests_is_tried_three_times(
     fail_first: Callable[[int], list[object]], monkeypatch: pytest.MonkeyPatch, failures: int, lack: str
 ) -> None:
     monkeypatch.setattr(distribution, "_needed", lambda _: [("Flink", lambda: distribution._fetch("Flink 2.3.0"))])

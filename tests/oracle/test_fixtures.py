@@ -1,4 +1,4 @@
-"""The committed snapshots are what `expected.json` says: Flink restores them, at another parallelism too."""
+"""The committed snapshots hold what `expected.json` says: Flink restores them, at another parallelism, too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUICK = ("1.20-canonical-rocksdb", "2-rocksdb-native", "2-heap-native")
 
 
 def documents() -> list[Any]:
-    """Each fixture that can be restored where it lies, and whose content can be foretold."""
+    """Return each fixture that can be restored where it lies, and whose content can be computed."""
     described = []
     for path in sorted(FIXTURES.glob("*/expected.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -27,12 +27,14 @@ def documents() -> list[Any]:
 
 
 @pytest.mark.parametrize("fixture", documents(), ids=lambda fixture: fixture[0].name)
-def test_restores(request: pytest.FixtureRequest, fixture: tuple[Path, dict[str, Any]]) -> None:
+def test_flink_restores_committed_snapshot_at_another_parallelism(
+    request: pytest.FixtureRequest, fixture: tuple[Path, dict[str, Any]]
+) -> None:
     folder, document = fixture
     line = "flink_1_20" if document["flink"].startswith("1.") else "flink_2"
     flink: Flink = request.getfixturevalue(line)
     job = Job(**document["job"])
-    # Flink does not look for timers on the heap where it is to keep them in RocksDB.
+    # Flink does not restore timers from the heap if it keeps timers in RocksDB.
     plain = job.with_(configuration={name: value for name, value in job.configuration.items() if "timer" in name})
     parallelism = job.parallelism if "partially" in job.parameters else job.parallelism + 1
     verdict = flink.restore(folder / document["snapshot"], job, plain.with_(parallelism=parallelism))
@@ -40,14 +42,14 @@ def test_restores(request: pytest.FixtureRequest, fixture: tuple[Path, dict[str,
 
 
 @pytest.mark.parametrize("name", ["1.15.4-clicks", *map(slow, ("1.17.2-clicks", "1.20-clicks", "2.0.1-clicks"))])
-def test_newer_releases_read_older_snapshots(flink_2: Flink, name: str) -> None:
+def test_flink_2_restores_snapshots_of_older_releases(flink_2: Flink, name: str) -> None:
     document = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
     job = Job(**document["job"])
     verdict = flink_2.restore(FIXTURES / name / "snapshot", job, job.with_(parallelism=3, backend="rocksdb"))
     assert verdict.ok, verdict
 
 
-def test_the_table_is_what_is_committed() -> None:
+def test_committed_snapshots_are_those_of_the_table() -> None:
     committed = {path.parent.name: json.loads(path.read_text()) for path in FIXTURES.glob("*/expected.json")}
     assert set(committed) == {fixture.name for fixture in TABLE}
     for fixture in TABLE:

@@ -1,7 +1,7 @@
 """Following a real job that keeps one checkpoint: base and rounds while it runs, the last round after it has ended.
 
-The job is that of `test_continuing`. It waits for the follower between its checkpoints, but for two that come right
-after each other: Flink deletes a checkpoint as soon as the next one is complete, pinned or not.
+The job is that of `test_continuing`. Between its checkpoints it waits for the follower, except for two in a row: Flink
+deletes a checkpoint as soon as the next one is complete, pinned or not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from support.pipeline import execute_without_spark, plan_rescale
 RETAINED = {"state.checkpoints.num-retained": "1", "execution.checkpointing.num-retained": "1"}
 
 ROUNDS = 17
-"""Together with the others 20 checkpoints, and several times as many rounds as a database has levels for."""
+"""Number of rounds: several times as many as a RocksDB directory has levels. The job takes 20 checkpoints in all."""
 
 CASES = (
     pytest.param(Case("2", 3, 1000), id="2 to 3 of 1000"),
@@ -38,7 +38,9 @@ CASES = (
 
 
 def kinds_of_the_job() -> list[str]:
-    """A wave and a checkpoint a round; two checkpoints in the third. One wave comes after the last round."""
+    """Return a wave and a checkpoint for each round, two checkpoints for the third. One wave comes after the last
+    round.
+    """
     kinds = ["checkpoint", "gate-0"]
     for number in range(1, ROUNDS + 1):
         kinds += ["wave", *(["checkpoint"] if number == 3 else []), "checkpoint", f"gate-{number}"]
@@ -50,7 +52,7 @@ WAVES = kinds_of_the_job().count("wave")
 
 @contextmanager
 def following(job: Path, target: Path, case: Case) -> Iterator[subprocess.Popen[str]]:
-    """`rescale follow` beside the job, as people run it."""
+    """Run `rescale follow` beside the job, as users do."""
     shape = ["--parallelism", str(case.parallelism), "--max-parallelism", str(case.maximum)]
     arguments = ["follow", str(job), "--target", str(target), *shape, "--output", "json"]
     process = subprocess.Popen(
@@ -64,7 +66,7 @@ def following(job: Path, target: Path, case: Case) -> Iterator[subprocess.Popen[
 
 
 def job_in(home: Path, waits: threading.Event) -> Path:
-    """The job's directory, as soon as it has a complete checkpoint."""
+    """Return the job's directory as soon as it has a complete checkpoint."""
     while not waits.wait(0.05):
         for job in home.iterdir() if home.exists() else ():
             if job.is_dir() and complete_checkpoints(str(job)):
@@ -75,7 +77,7 @@ def job_in(home: Path, waits: threading.Event) -> Path:
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("case", CASES)
-def test_a_followed_job_comes_out_as_by_a_full_run(tmp_path: Path, case: Case) -> None:
+def test_result_of_a_followed_job_is_that_of_a_full_run(tmp_path: Path, case: Case) -> None:
     home, target = tmp_path / "source", tmp_path / "target"
     ended = threading.Event()
     failed: list[BaseException] = []
@@ -107,7 +109,7 @@ def test_a_followed_job_comes_out_as_by_a_full_run(tmp_path: Path, case: Case) -
             thread.join()
         assert not failed, failed
         (last,) = complete_checkpoints(str(job))
-        assert last > rounds[-1]["checkpoint"], "the last round has something to do"
+        assert last > rounds[-1]["checkpoint"], "the last round has nothing to do"
         done = subprocess.run(
             [sys.executable, "-m", "rescale", "follow", str(job), "--target", str(target), "--finish"], check=False
         )

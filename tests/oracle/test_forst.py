@@ -1,6 +1,6 @@
-"""ForSt keeps states of the older API in files that nobody can tell from RocksDB's: they are taken alike.
+"""ForSt keeps states of the older API in files that cannot be told from RocksDB's, and they are rescaled alike.
 
-Those of the newer, asynchronous API, which SQL uses if it is told to, are of another kind, and are refused.
+States of the newer, asynchronous API, which SQL can use, are of another kind and refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ASYNCHRONOUS = graph("sql", 2).with_(backend="forst", configuration={"table.exec
 
 @pytest.mark.gate
 @pytest.mark.slow
-def test_flink_goes_on_from_state_of_forst(flink_2: Flink, tmp_path: Path) -> None:
+def test_flink_goes_on_from_rescaled_state_of_forst(flink_2: Flink, tmp_path: Path) -> None:
     source = flink_2.snapshot(JOB, tmp_path / "source", "native")
     assert {kind for o in open_snapshot(str(source)).operators for kind in o.kinds} == {"RocksDB directories"}
     copy, cut, rehashed, canonical = (tmp_path / name for name in ("copy", "cut", "rehashed", "canonical"))
@@ -41,7 +41,7 @@ def test_flink_goes_on_from_state_of_forst(flink_2: Flink, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("wanted", ["keep", "canonical"])
 @pytest.mark.slow
-def test_state_of_the_asynchronous_api_is_refused(flink_2: Flink, tmp_path: Path, wanted: str) -> None:
+def test_state_of_the_asynchronous_api_in_forst_is_refused(flink_2: Flink, tmp_path: Path, wanted: str) -> None:
     source = flink_2.snapshot(ASYNCHRONOUS, tmp_path / "source", "native")
     assert "(ForSt keyed state)" in inspection(open_snapshot(str(source))).kind
     with pytest.raises(UnsupportedError, match="ForSt keeps for the asynchronous state API"):

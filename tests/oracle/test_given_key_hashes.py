@@ -1,4 +1,4 @@
-"""The user says how keys hash, by a formula or a function; each record's key group says whether that is true."""
+"""The user gives the hash of keys as a formula or a function; each record's key group shows whether it is right."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def varint(key, at):
 '''
 
 
-def test_a_given_formula_is_taken(flink: Flink, tmp_path: Path) -> None:
+def test_right_formula_is_accepted(flink: Flink, tmp_path: Path) -> None:
     job = keyed(2, 128, ADDRESS, "Long")
     source, target = str(flink.snapshot(job, tmp_path / "source")), str(tmp_path / "target")
     formula = f"by {ADDRESS}=objects-hash(area,number,town)"
@@ -50,21 +50,21 @@ def test_a_given_formula_is_taken(flink: Flink, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def addresses(flink_1_20: Flink, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A savepoint of a job that is keyed by addresses."""
+    """Return a savepoint of a job that is keyed by addresses."""
     return str(flink_1_20.snapshot(keyed(2, 128, ADDRESS), tmp_path_factory.mktemp("addresses")))
 
 
 @pytest.mark.parametrize(
     "given", ["objects-hash(number,area,town)", slow("lombok(area,number,town)"), slow("record(town)")]
 )
-def test_a_wrong_formula_is_found_out(addresses: str, tmp_path: Path, given: str) -> None:
+def test_wrong_formula_is_refused_by_its_records(addresses: str, tmp_path: Path, given: str) -> None:
     with pytest.raises(IntegrityError, match="key group"):
         rescale_snapshot(addresses, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
     assert not (tmp_path / "target" / "_metadata").exists()
 
 
 @pytest.mark.parametrize("given", ["objects-hash(area,town,street)", "objects-hash(area)(town)", "java", "my hash"])
-def test_what_is_no_hash_for_the_keys_is_refused_by_the_plan(addresses: str, tmp_path: Path, given: str) -> None:
+def test_impossible_formula_is_refused_by_the_plan(addresses: str, tmp_path: Path, given: str) -> None:
     with pytest.raises(RequestError):
         rescale_snapshot(addresses, str(tmp_path / "target"), max_parallelism=["1000"], key_hash=[given])
     assert list(tmp_path.iterdir()) == []
@@ -72,7 +72,7 @@ def test_what_is_no_hash_for_the_keys_is_refused_by_the_plan(addresses: str, tmp
 
 @pytest.fixture(scope="module")
 def module(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A module with functions of the user's, installed where Spark runs."""
+    """Return the name of a module with the user's functions, installed where Spark runs."""
     path = tmp_path_factory.mktemp("modules") / "hashes_of_ours.py"
     path.write_text(FUNCTIONS)
     shared_spark().context.addPyFile(str(path))
@@ -80,7 +80,7 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.slow
-def test_a_function_of_the_users_own(flink: Flink, tmp_path: Path, module: str) -> None:
+def test_function_of_the_user_is_accepted_if_it_is_right(flink: Flink, tmp_path: Path, module: str) -> None:
     job = keyed(2, 128, SECRET, "Long")
     source = str(flink.snapshot(job, tmp_path / "source"))
     with pytest.raises(IntegrityError, match="key group"):

@@ -1,4 +1,6 @@
-"""A real job whose keys were picked by hand, one for each subtask, is recognised, and what becomes of it foretold."""
+"""A job whose keys were picked by hand, one for each subtask, is recognised, and the new places of its keys
+computed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PICKED = Job("picked", 5, {"seed": 3}, max_parallelism=128)
 @pytest.mark.parametrize(
     ("backend", "kind"), [slow("rocksdb", "canonical"), slow("hashmap", "native"), ("rocksdb", "native")]
 )
-def test_keys_that_stand_for_subtasks(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
+def test_hand_picked_keys_are_recognised_and_their_new_subtasks_are_those_of_flink(
+    flink: Flink, tmp_path: Path, backend: str, kind: str
+) -> None:
     snapshot = with_measured_databases(
         open_snapshot(str(flink.snapshot(PICKED.with_(backend=backend), tmp_path, kind)))
     )

@@ -1,4 +1,4 @@
-"""The judge is judged first: Flink's own rescaling passes, and what is planted is found."""
+"""Tests of the harness: Flink's own rescaling passes, and planted differences are found."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RAW = EVERYTHING.with_(parameters={"seed": 3, "raw_keyed": 1, "raw_operator": 1}
 
 
 def found_everything(verdict: Verdict) -> bool:
-    """No difference, and something of each sort was compared."""
+    """Return whether there is no difference and something of each kind was compared."""
     return verdict.ok and all(verdict.compared.values())
 
 
@@ -28,7 +28,7 @@ def found_everything(verdict: Verdict) -> bool:
 @pytest.mark.parametrize(
     ("kind", "backend"), [("canonical", "hashmap"), ("native", "rocksdb"), ("checkpoint", "hashmap")]
 )
-def test_flinks_own_rescaling_passes(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
+def test_rescaling_by_flink_passes(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
     job = RAW.with_(backend=backend)
     path = flink.snapshot(job, tmp_path, kind)
     for parallelism in (4, 3, 6):
@@ -47,7 +47,7 @@ def test_few_keys_are_no_difference(flink: Flink, tmp_path: Path, keys: int) -> 
 
 
 @pytest.mark.parametrize("scenario", ["clicks", *map(slow, ("windows", "sql", "splits", "async", "cep", "finished"))])
-def test_other_graphs_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path, scenario: str) -> None:
+def test_other_graphs_pass_after_rescaling_by_flink(flink: Flink, tmp_path: Path, scenario: str) -> None:
     job = Job(scenario, 4, {"seed": 5}, max_parallelism=128)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3, backend="rocksdb"))
     assert verdict.ok, verdict
@@ -55,7 +55,7 @@ def test_other_graphs_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path,
 
 
 @pytest.mark.slow
-def test_jobs_keyed_by_any_type_survive_flinks_own_rescaling(flink: Flink, tmp_path: Path) -> None:
+def test_jobs_keyed_by_any_type_pass_after_rescaling_by_flink(flink: Flink, tmp_path: Path) -> None:
     job = keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=1))
     assert verdict.ok, verdict
@@ -72,7 +72,7 @@ def test_jobs_keyed_by_any_type_survive_flinks_own_rescaling(flink: Flink, tmp_p
         ({"raw_operator": 0}, "raw/_default_: operator state that nobody expected"),
     ],
 )
-def test_a_planted_difference_is_found(
+def test_planted_difference_is_found(
     flink_1_20: Flink, tmp_path: Path, planted: dict[str, int], difference: str
 ) -> None:
     path = flink_1_20.snapshot(RAW, tmp_path)
@@ -86,19 +86,19 @@ def test_elements_in_the_wrong_subtask_are_found(flink_1_20: Flink, tmp_path: Pa
     path = flink_1_20.snapshot(RAW, tmp_path)
     moved = flink_1_20.restore(path, RAW, RAW.with_(parallelism=5, exceptions={}), again="canonical")
     assert moved.ok, moved
-    # The same elements, said to have come from one subtask more: all are there, but not where they would be.
+    # With one more subtask in the source than there was, all elements are there, but not where they should be.
     verdict = flink_1_20.restore(
         path, RAW.with_(exceptions={"lists": 4}), RAW.with_(parallelism=5, exceptions={}), per_subtask=True
     )
     assert any("lists/numbers in subtask" in line for line in verdict.differences), verdict
 
 
-def test_nothing_compared_is_no_success() -> None:
+def test_verdict_without_comparisons_is_no_success() -> None:
     assert not Verdict((), 0, {}).ok
     assert not Verdict((), 0, {"keyed": 0}).ok
 
 
-def test_flinks_refusal_is_an_error_in_its_words(flink: Flink, tmp_path: Path) -> None:
+def test_refusal_of_flink_is_raised_with_its_message(flink: Flink, tmp_path: Path) -> None:
     job = Job("clicks", 2, max_parallelism=128)
     path = flink.snapshot(job, tmp_path)
     with pytest.raises(FlinkError, match="Max parallelism mismatch"):
@@ -110,7 +110,7 @@ def test_flinks_refusal_is_an_error_in_its_words(flink: Flink, tmp_path: Path) -
         flink.restore(path, job, job)
 
 
-def test_a_command_out_of_time_leaves_flink_usable(flink_1_20: Flink, tmp_path: Path) -> None:
+def test_flink_is_usable_after_a_command_that_timed_out(flink_1_20: Flink, tmp_path: Path) -> None:
     job = Job("clicks", 2, max_parallelism=128)
     with pytest.raises(FlinkError, match="out of time"):
         flink_1_20.snapshot(job, tmp_path, timeout=0.001)
@@ -118,7 +118,7 @@ def test_a_command_out_of_time_leaves_flink_usable(flink_1_20: Flink, tmp_path: 
 
 
 @pytest.mark.slow
-def test_an_answer_that_nobody_waits_for_is_not_that_of_the_next_command() -> None:
+def test_answer_that_was_not_awaited_is_not_given_to_the_next_command() -> None:
     need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     with Flink(LINES["2"]) as flink:
         with patch("selectors.DefaultSelector.select", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
@@ -127,7 +127,7 @@ def test_an_answer_that_nobody_waits_for_is_not_that_of_the_next_command() -> No
             flink.key_groups(defaults=[1])
 
 
-def test_a_claimed_snapshot_goes(flink: Flink, tmp_path: Path) -> None:
+def test_claimed_snapshot_is_deleted_by_flink(flink: Flink, tmp_path: Path) -> None:
     path = flink.snapshot(EVERYTHING, tmp_path)
     verdict = flink.restore(path, EVERYTHING, EVERYTHING.with_(parallelism=3), claim_mode="CLAIM")
     assert verdict.ok, verdict
@@ -136,7 +136,7 @@ def test_a_claimed_snapshot_goes(flink: Flink, tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_flinks_redistribution(flink: Flink) -> None:
+def test_redistribution_by_flink_has_known_values(flink: Flink) -> None:
     old = [
         [
             {"name": "A", "mode": "SPLIT_DISTRIBUTE", "elements": 3},
@@ -158,8 +158,8 @@ def test_flinks_redistribution(flink: Flink) -> None:
     ]
 
 
-def test_many_states_of_several_modes_are_dealt_as_flink_deals_them(flink: Flink) -> None:
-    """Flink meets them in the order of its hash maps, one for each mode; where one ends the next begins."""
+def test_redistribution_of_many_states_is_the_same_as_by_flink(flink: Flink) -> None:
+    """Flink takes states in the order of its hash maps, one for each mode, and begins each with the next subtask."""
     split, broadcast = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.BROADCAST
     old = [
         [
@@ -189,7 +189,7 @@ def test_many_states_of_several_modes_are_dealt_as_flink_deals_them(flink: Flink
     assert ours == flinks
 
 
-def test_flinks_key_groups(flink: Flink) -> None:
+def test_key_groups_by_flink_have_known_values(flink: Flink) -> None:
     assert flink.key_groups(hashes=[(5, 128)], ranges=[(128, 3, 1)], owners=[(128, 3, 100)], defaults=[1, 86, 200]) == {
         "groups": [126],
         "ranges": [[43, 85]],

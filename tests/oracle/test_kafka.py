@@ -1,9 +1,10 @@
-"""Jobs that read from a real Kafka, rescaled from 2 to 3 and back: every record arrives exactly once.
+"""Jobs that read from a real Kafka are rescaled from 2 to 3 and back, and read every record exactly once.
 
-The job's first start reads one phase of records from the topics, each later one what was written meanwhile. What we say
-of a snapshot is compared with what Kafka and Flink did: the next record of each partition is the number of records that
-it had, and a job's first readers are those that the enumerator chose. A partition appears before the last start: it is
-read from its earliest record, by the subtask that its name says, though the job is told to begin with the latest.
+The first start of a job reads the first phase of records from the topics, each later start what was written meanwhile.
+Our reading of a snapshot is compared with what Kafka and Flink did: the next offset of each partition is the number of
+its records, and a job's first readers are those that the enumerator chose. A partition appears before the last start:
+it is read from its earliest record, by the subtask that its name gives, though the job is told to begin with the
+latest.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def offsets_of(path: Path) -> KafkaOffsets:
         slow("kafka_1_20", "kafka.OldConsumer", KafkaKind.CONSUMER, 3),
     ],
 )
-def test_every_record_is_read_once(
+def test_every_record_is_read_once_after_each_rescale(
     request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, scenario: str, kind: KafkaKind, seed: int
 ) -> None:
     flink: Flink = request.getfixturevalue(line)
@@ -93,12 +94,11 @@ def test_every_record_is_read_once(
     ("line", "scenario", "seed", "new_seed"),
     [slow("kafka_1_20", "kafka.OldConsumer", 7, 7), slow("kafka_2", "kafka.NewSource", 8, 9)],
 )
-def test_exactly_the_records_from_the_new_offsets_on_are_read(
+def test_records_are_read_from_the_declared_offsets_on(
     request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, scenario: str, seed: int, new_seed: int
 ) -> None:
-    """Some again and some not at all, one partition from its beginning, and one that is dropped, for it is new then.
-
-    With another seed the job reads topics of other names, which have the same records.
+    """Some records are read again and some are skipped, one partition is read from its beginning, and a dropped one as
+    a new one. With another seed the job reads topics of other names, which have the same records.
     """
     flink: Flink = request.getfixturevalue(line)
     job = Job(scenario, 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
@@ -122,10 +122,10 @@ def test_exactly_the_records_from_the_new_offsets_on_are_read(
 
 
 @pytest.mark.parametrize(("line", "seed"), [slow("kafka_1_20", 10), slow("kafka_2", 11)])
-def test_a_consumer_of_flink_1_is_a_source_and_reads_every_record_once(
+def test_consumer_of_flink_1_becomes_a_source_that_reads_every_record_once(
     request: pytest.FixtureRequest, kafka_1_20: Flink, broker: str, tmp_path: Path, line: str, seed: int
 ) -> None:
-    """Under another uid and in another shape, on the same Flink and on the next; a partition that is new is found."""
+    """It gets another uid and another shape, on the same Flink or the next; a new partition is found."""
     flink: Flink = request.getfixturevalue(line)
     job = Job("kafka.NewSource", 3, {"seed": seed, "phase": 2}, max_parallelism=128, configuration={"kafka": broker})
     before = Job("kafka.OldConsumer", 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
@@ -146,7 +146,7 @@ def test_a_consumer_of_flink_1_is_a_source_and_reads_every_record_once(
 
 
 @pytest.mark.slow
-def test_a_source_of_flink_1_reads_on_in_flink_2_as_is_said(
+def test_source_of_flink_1_is_restored_by_flink_2_as_predicted(
     kafka_1_20: Flink, kafka_2: Flink, broker: str, tmp_path: Path
 ) -> None:
     job = Job("kafka.NewSource", 2, {"seed": 12}, max_parallelism=128, configuration={"kafka": broker})
@@ -162,13 +162,15 @@ def test_a_source_of_flink_1_reads_on_in_flink_2_as_is_said(
 
 
 def _is_read(record: str, begin: dict[str, int], unread: set[str]) -> bool:
-    """Whether the record comes after the offset that its partition begins with, or was not read before."""
+    """Return whether the record comes after the first offset of its partition, or was not read before."""
     partition, _, number = record.rpartition("/")
     return int(number) >= begin[partition] if partition in begin else record in unread
 
 
 @pytest.mark.slow
-def test_what_stop_with_savepoint_makes_of_the_old_consumer(kafka_1_20: Flink, broker: str, tmp_path: Path) -> None:
+def test_missing_offsets_of_a_consumer_after_stop_with_savepoint_are_found(
+    kafka_1_20: Flink, broker: str, tmp_path: Path
+) -> None:
     job = Job("kafka.OldConsumer", 2, {"seed": 4}, max_parallelism=128, configuration={"kafka": broker})
     taken = kafka_1_20.collect(job, tmp_path / "first", len(records(4, 0)), kinds=["stop"])
     snapshot = open_snapshot(str(taken.path))
@@ -182,7 +184,7 @@ def test_what_stop_with_savepoint_makes_of_the_old_consumer(kafka_1_20: Flink, b
 
 
 @pytest.mark.parametrize(("line", "seed"), [slow("kafka_1_20", 5), slow("kafka_2", 6)])
-def test_a_source_of_several_clusters_is_moved_and_said_not_to_be_read(
+def test_source_of_several_clusters_is_rescaled_and_reported_as_unread(
     request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, seed: int
 ) -> None:
     flink: Flink = request.getfixturevalue(line)

@@ -1,4 +1,4 @@
-"""Flink serializes and hashes random keys; programs of its own snapshots find the same in the bytes."""
+"""Flink serializes and hashes random keys; programs of its serializer snapshots find the same in the bytes."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ NOT_HASHED = {
     *("Enum", "StringValue", "Map"),
     *("VoidNamespace", "TimeWindow", "GlobalWindow", "CountWindow", "SQL's TimeWindow"),
 }
-"""The hash is the user's own or another in each JVM, or it is no key."""
+"""Types whose hash is the user's own, or different in each JVM, or which are no keys."""
 
 BEHIND = b"\xff\x00\xff"
-"""Bytes behind the key in a composite key."""
+"""Bytes after the key in a composite key."""
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys of a type one after the other, with something behind each, as Flink made them."""
+    """Keys of a type that Flink made, one after the other, each followed by other bytes."""
 
     name: str
     made: dict[str, Any]
@@ -66,7 +66,7 @@ class Keys:
 
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The data, where keys start, and their limits."""
+        """The data, and the starts and limits of keys."""
         sizes = np.array([len(key) for key in self.written], np.int64)
         limits = np.cumsum(sizes + len(BEHIND))
         return np.frombuffer(BEHIND.join([*self.written, b""]), np.uint8), limits - sizes - len(BEHIND), limits
@@ -82,7 +82,7 @@ def keys_of(flink: Flink, name: str) -> Keys:
     return Keys(name, flink.command("keys", type=name, seed=1, count=KEYS, max_parallelism=MAX_PARALLELISM))
 
 
-def test_keys_end_and_hash_as_in_flink(flink: Flink) -> None:
+def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
     types = flink.command("key_types")
     assert set(types) >= NOT_HASHED
     for name in types:
@@ -103,7 +103,7 @@ def test_keys_end_and_hash_as_in_flink(flink: Flink) -> None:
             assert (name, key_groups_of_hashes(walked.codes, MAX_PARALLELISM).tolist()) == (name, keys.made["groups"])
 
 
-def test_a_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
+def test_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
     for name, formula in FORMULAS.items():
         keys = keys_of(flink, name)
         assert (name, known_hash(keys.snapshot)) == (name, None)
@@ -115,7 +115,7 @@ def test_a_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
             assert (name, codes.tolist()) == (name, keys.made["hashes"])
 
 
-def test_what_cannot_be_found_is_refused(flink: Flink) -> None:
+def test_keys_that_no_formula_fits_are_refused(flink: Flink) -> None:
     for name, why in NOT_GUESSED.items():
         with pytest.raises(UnsupportedError, match=why):
             keys_of(flink, name).choose()
@@ -133,7 +133,7 @@ def test_what_cannot_be_found_is_refused(flink: Flink) -> None:
         ("POJO by its id", "record(country,id)"),
     ],
 )
-def test_no_other_formula_fits_all_keys(flink: Flink, name: str, formula: str) -> None:
+def test_other_formulas_do_not_fit_all_keys(flink: Flink, name: str, formula: str) -> None:
     keys = keys_of(flink, name)
     codes = keys.walk(named_hash(keys.snapshot, formula).program).codes
     assert codes is not None

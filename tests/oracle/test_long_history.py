@@ -1,4 +1,4 @@
-"""A short one of the histories that `python -m oracle.long_history` plays at length."""
+"""A short history of those that `python -m oracle.long_history` plays at length."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from oracle.long_history import play, rounds
 
 
 @pytest.mark.slow
-def test_a_short_life(flink_1_20: Flink, flink_2: Flink, tmp_path: Path) -> None:
+def test_short_history_has_no_difference(flink_1_20: Flink, flink_2: Flink, tmp_path: Path) -> None:
     assert play(5, 3, {"1.20": flink_1_20, "2": flink_2}.__getitem__, tmp_path, print)
 
 
-def test_lines_formats_kinds_and_shapes_occur_and_no_line_is_gone_back() -> None:
+def test_drawn_rounds_cover_formats_kinds_and_backends_and_never_return_to_an_old_line() -> None:
     drawn = list(rounds(1, 30))
     assert {turn.format for turn in drawn} == {"canonical", "rocksdb", "keep"}
     assert {turn.kind for turn in drawn} == {"canonical", "native", "checkpoint"}

@@ -1,4 +1,4 @@
-"""Another max parallelism that must not be: refused in the plan, or stopped by what a record's key group tells."""
+"""A max parallelism that is impossible is refused by the plan, or by a record whose key group contradicts it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from support.pipeline import rescale_snapshot
 from support.slow import slow
 
 BY_LONG = keyed(2, 128, "Long")
-"""A key is eight bytes, and hashes to both halves of them."""
+"""A job with keys of eight bytes, whose hash combines both halves."""
 
 
 class Record(NamedTuple):
-    """A record of the state `sum` in the source: the file, where the key begins behind its key group, and that."""
+    """A record of the state `sum` in the source: its file, where its key begins in it, and its key group."""
 
     path: Path
     key_at: int
@@ -64,7 +64,7 @@ def _number(source: Path) -> int:
 
 
 def _keys(data: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """(state id, where the key begins) of the records of the key group `at`."""
+    """Yield (state id, begin of the key) of the records of the key group that begins at `at`."""
     (state_id,) = struct.unpack_from(">H", data, at)
     at += 2
     while state_id != 0xFFFF:
@@ -79,7 +79,7 @@ def _keys(data: bytes, at: int) -> Iterator[tuple[int, int]]:
 
 
 def key_group_of(flink: Flink, key: bytes) -> int:
-    """Flink's own, of a `Long`."""
+    """Return Flink's key group of a `Long`."""
     (number,) = struct.unpack(">Q", key)
     (code,) = struct.unpack(">i", struct.pack(">I", (number ^ number >> 32) & 0xFFFFFFFF))
     group: int = flink.key_groups(hashes=[(code, 128)])["groups"][0]
@@ -108,7 +108,7 @@ def key_group_of(flink: Flink, key: bytes) -> int:
     ],
     ids=lambda value: value.scenario if isinstance(value, Job) else None,
 )
-def test_the_plan_refuses(
+def test_impossible_max_parallelism_is_refused_by_the_plan(
     flink_1_20: Flink,
     tmp_path: Path,
     job: Job,
@@ -124,7 +124,7 @@ def test_the_plan_refuses(
 
 
 @pytest.mark.parametrize("maximum", ["1000", slow("64")])
-def test_a_flipped_bit_in_a_key_is_found(flink: Flink, tmp_path: Path, maximum: str) -> None:
+def test_flipped_bit_in_a_key_is_found(flink: Flink, tmp_path: Path, maximum: str) -> None:
     source = flink.snapshot(BY_LONG, tmp_path / "source")
     record = next(records(source))
     assert key_group_of(flink, record.key) == record.key_group
@@ -150,7 +150,7 @@ def test_records_in_foreign_key_groups_are_found(flink: Flink, tmp_path: Path, m
 
 
 def _assert_names(error: IntegrityError, flink: Flink, record: Record) -> None:
-    """The error names operator, state, key and both key groups."""
+    """Check that the error names operator, state, key and both key groups."""
     assert error.operator in ("by Long", operator_id_of_uid("by Long"))
     assert error.state == "sum"
     assert record.key.hex() in str(error)
@@ -159,7 +159,7 @@ def _assert_names(error: IntegrityError, flink: Flink, record: Record) -> None:
 
 
 @pytest.mark.slow
-def test_the_process_ends_with_4_and_publishes_nothing(flink_1_20: Flink, tmp_path: Path) -> None:
+def test_process_ends_with_exit_code_4_and_publishes_nothing(flink_1_20: Flink, tmp_path: Path) -> None:
     source = flink_1_20.snapshot(BY_LONG, tmp_path / "source")
     record = next(records(source))
     record.write_key(bytes((*record.key[:-1], record.key[-1] ^ 1)))

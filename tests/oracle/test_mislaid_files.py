@@ -1,4 +1,4 @@
-"""A checkpoint that Flink cannot restore, because a savepoint that it claimed holds the files, is mended as we say."""
+"""A checkpoint that Flink cannot restore, because its files lie in a claimed savepoint, is repaired as advised."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rescale.snapshot.reading.opening import open_snapshot
 JOB = Job("churn", 2, {"seed": 3, "keys": 40}, max_parallelism=128, backend="rocksdb", configuration=INCREMENTAL)
 
 
-def test_the_files_of_a_claimed_savepoint_are_copied_to_where_flink_looks(flink: Flink, tmp_path: Path) -> None:
+def test_checkpoint_is_restored_after_copying_files_of_a_claimed_savepoint(flink: Flink, tmp_path: Path) -> None:
     savepoint = flink.snapshot(JOB, tmp_path / "savepoint", "native")
     checkpoint = flink.snapshots(JOB, tmp_path / "job", "checkpoint", restored=savepoint, claim_mode="CLAIM")[-1]
     said = findings(open_snapshot(str(checkpoint)))

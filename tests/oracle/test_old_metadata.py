@@ -1,4 +1,6 @@
-"""`_metadata` of version 2, which Flink 1.10 wrote last and every later one reads: the result has that version too."""
+"""`_metadata` of version 2, last written by Flink 1.10 and read by all later releases: the result has the same
+version.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from rescale.flink.metadata.writer import write_metadata
 from support.pipeline import rescale_snapshot
 
 
-def test_version_2_restores(flink: Flink, tmp_path: Path) -> None:
+def test_result_of_metadata_version_2_has_version_2_and_is_restored(flink: Flink, tmp_path: Path) -> None:
     job = Job("everything", parallelism=3, parameters={"seed": 2}, max_parallelism=128)
     source, target = flink.snapshot(job, tmp_path / "source"), tmp_path / "target"
     file = source / "_metadata"

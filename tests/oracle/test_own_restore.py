@@ -1,4 +1,4 @@
-"""Flink treats RocksDB directories at another parallelism as we foretell: its own log shows it."""
+"""Flink restores RocksDB directories at another parallelism as Rescale predicts: its log shows it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _BYTES = re.compile(r"\[(\d+) bytes\]")
 
 
 def logged(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], SubtaskRestore]:
-    """Return the restore of each new subtask, by its key groups; `old` are the old subtasks by theirs."""
+    """Return the restore of each new subtask by its key groups, read from a log; `old` are the old subtasks by
+    theirs.
+    """
 
     def handles(line: str) -> tuple[int, ...]:
         return tuple(old[int(first), int(last)] for first, last in _HANDLE.findall(line))
@@ -65,7 +67,7 @@ def restored(flink: Flink, path: Path, source: Job, job: Job) -> str:
 
 
 @pytest.mark.parametrize(("parallelism", "others"), [slow(4, (8, 6, 2)), (3, (4,))])
-def test_flink_downloads_opens_cuts_and_copies_as_foretold(
+def test_flink_downloads_opens_cuts_and_copies_directories_as_predicted(
     flink: Flink, tmp_path: Path, parallelism: int, others: tuple[int, ...]
 ) -> None:
     job = CHURN.with_(parallelism=parallelism)
@@ -80,8 +82,8 @@ def test_flink_downloads_opens_cuts_and_copies_as_foretold(
 
 
 @pytest.mark.slow
-def test_flink_2_ingests_instead_if_it_is_told_to(flink_2: Flink, tmp_path: Path) -> None:
-    """All databases of a fresh savepoint; of one that an earlier rescale left rows in, those without such rows."""
+def test_flink_2_ingests_directories_as_predicted_if_configured(flink_2: Flink, tmp_path: Path) -> None:
+    """It ingests all directories of a fresh savepoint, and after an earlier rescale those without foreign rows."""
     fresh = flink_2.snapshot(CHURN, tmp_path / "fresh", "native")
     six = CHURN.with_(parallelism=6)
     (clipped,) = flink_2.snapshots(six, tmp_path / "clipped", "native", restored=fresh)

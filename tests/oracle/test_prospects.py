@@ -1,4 +1,4 @@
-"""Prospects on another release of Flink are as it happens there: state of Flink 1 is started on the newest 2.x."""
+"""Predictions for another release of Flink come true: state of Flink 1 is restored on the newest 2.x."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOST = (
     *("UUID", "HashMap", "pair", "option of Scala", "enum of Scala", "sink"),
 )
 OPEN = {"class of a text": True, "class of a double": False}
-"""Types of which the bytes do not tell, and how it really is."""
+"""Types for which the bytes do not tell, and whether they are really restored."""
 
 LEAVE_THE_REST = {
     "execution.savepoint.ignore-unclaimed-state": "true",
@@ -52,13 +52,15 @@ def is_restored(flink: Flink, path: Path, job: Job) -> bool:
 
 
 @pytest.mark.slow
-def test_types_of_flink_1(flink_1_20: Flink, flink_2: Flink, tmp_path: Path) -> None:
+def test_types_of_flink_1_are_restored_by_flink_2_as_predicted(
+    flink_1_20: Flink, flink_2: Flink, tmp_path: Path
+) -> None:
     every = (*KEPT, *LOST, *OPEN)
     check_types(flink_2, flink_1_20.snapshot(typed(*every), tmp_path), every)
 
 
 @pytest.mark.slow
-def test_types_of_an_older_flink_1(flink_2: Flink) -> None:
+def test_types_of_flink_1_18_are_restored_by_flink_2_as_predicted(flink_2: Flink) -> None:
     assert {*TYPES} & {*KEPT}
     assert {*TYPES} & {*LOST}
     assert {*TYPES} & {*OPEN}
@@ -66,7 +68,7 @@ def test_types_of_an_older_flink_1(flink_2: Flink) -> None:
 
 
 def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
-    """The prospects of the types in a savepoint of Flink 1 are as Flink 2 restores them."""
+    """Check that Flink 2 restores the types in a savepoint of Flink 1 as predicted."""
     kept, lost, unknown = ([type_ for type_ in some if type_ in types] for some in (KEPT, LOST, OPEN))
     uids = tuple((operator_id_of_uid(uid), uid) for uid in names(types))
     snapshot = open_snapshot(str(path), uids=uids)
@@ -84,7 +86,7 @@ def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
     "name",
     [slow(f"1.20-{name}") for name in ("raw", "heap-native", "sql", "source", "rocksdb-2to3", "finished")],
 )
-def test_jobs_of_flink_1(flink_2: Flink, name: str) -> None:
+def test_jobs_of_flink_1_are_restored_by_flink_2_as_predicted(flink_2: Flink, name: str) -> None:
     document = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
     path, job = FIXTURES / name / document["snapshot"], Job(**document["job"])
     seen = prospects(open_snapshot(str(path)), NEWEST)
@@ -95,7 +97,9 @@ def test_jobs_of_flink_1(flink_2: Flink, name: str) -> None:
 
 
 @pytest.mark.parametrize(("line", "release"), [slow("flink_1_20", ReleaseLine(1, 20)), slow("flink_2", NEWEST)])
-def test_the_classes_that_a_line_has(request: pytest.FixtureRequest, line: str, release: ReleaseLine) -> None:
+def test_classes_missing_in_a_release_are_as_predicted(
+    request: pytest.FixtureRequest, line: str, release: ReleaseLine
+) -> None:
     flink: Flink = request.getfixturevalue(line)
     asked = [row.snapshot for row in FLINK.values() if row.jar is None]
     missing = set(flink.command("missing_classes", names=asked))
@@ -105,7 +109,7 @@ def test_the_classes_that_a_line_has(request: pytest.FixtureRequest, line: str, 
 
 
 @pytest.mark.slow
-def test_there_is_no_way_back(flink_1_20: Flink) -> None:
+def test_flink_1_does_not_restore_a_snapshot_of_flink_2_as_predicted(flink_1_20: Flink) -> None:
     document = json.loads((FIXTURES / "2-clicks" / "expected.json").read_text(encoding="utf-8"))
     job, path = Job(**document["job"]), FIXTURES / "2-clicks" / "snapshot"
     seen = prospects(open_snapshot(str(path)), ReleaseLine(1, 20))

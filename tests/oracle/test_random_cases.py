@@ -1,6 +1,6 @@
-"""Jobs, snapshots and shapes that nobody thought of: drawn by a number, rescaled in a random order of tasks.
+"""Jobs, snapshots and shapes drawn by a seed, rescaled in a random order of tasks.
 
-The tables of cases hold what somebody did think of. What was found here first belongs into them.
+A case that fails here first belongs into the tables of cases, which hold the cases that were thought of.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ OPTIONS: Sequence[Mapping[str, str]] = (
     {"state.backend.rocksdb.memory.partitioned-index-filters": "true"},
 )
 MOST = 2000
-"""The largest max parallelism: of more key groups, the tables have some, over which Flink takes its time."""
+"""Largest max parallelism here. The tables have some larger ones, which take Flink a long time."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A snapshot of `kind` of `job`, to be rescaled as `shape` says, restored as `restored`, then taken as `again`."""
+    """A snapshot of `kind` of `job`, rescaled to `shape`, restored as `restored`, whose next snapshot is of kind
+    `again`.
+    """
 
     job: Job
     kind: str
@@ -46,7 +48,7 @@ def draw(seed: int) -> Drawn:
     job = _job(random)
     kind = random.choice(KINDS)
     if kind == "native" and "HEAP" in job.configuration.values():
-        kind = "checkpoint"  # or Flink leaves the timers out
+        kind = "checkpoint"  # because a native savepoint leaves the timers out
     again, own = random.choice(KINDS), kind != "canonical"
     if own and job.backend == "rocksdb" and random.random() < 0.3:
         return Drawn(job, kind, job, again)
@@ -101,14 +103,14 @@ def _job(random: Random) -> Job:
 
 
 def _maximum(random: Random, least: int) -> int:
-    """Small, a power of two, or anything."""
+    """Draw a small max parallelism, a power of two, or any."""
     upper = random.choice((300, 1 << random.randint(4, 10), MOST))
     return random.choice((max(least, upper), random.randint(least, max(least, upper))))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_flink_goes_on_from_what_nobody_thought_of(flink_2: Flink, tmp_path: Path, seed: int) -> None:
+def test_flink_goes_on_from_a_random_rescaled_snapshot(flink_2: Flink, tmp_path: Path, seed: int) -> None:
     drawn = draw(seed)
     source = flink_2.snapshot(drawn.job, tmp_path / "source", drawn.kind)
     target = tmp_path / "target"

@@ -1,5 +1,8 @@
-"""A job that was started from our RocksDB directories lives on as any other: it changes its state, takes incremental
-checkpoints, and is rescaled from the third of them, by Flink and by us; or owns the result, and deletes it."""
+"""A job that was started from RocksDB directories of Rescale lives on as any other.
+
+It changes its state, takes incremental checkpoints, and is rescaled from the third of them by Flink and by Rescale; or
+it owns the result and deletes it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ OLD = "1.18.1"
 
 @dataclass(frozen=True)
 class Case:
-    """A snapshot of `kind` from `backend` becomes RocksDB's at another shape."""
+    """A snapshot of `kind` from `backend` that becomes RocksDB directories in another shape."""
 
     what: str
     kind: str
@@ -34,7 +37,7 @@ class Case:
     quick: bool = False
 
     def result(self, flink: Flink, home: Path) -> tuple[Path, Job]:
-        """The target, and the job as it is started from there."""
+        """Return the target, and the job as it is started from there."""
         job = CHURN.with_(backend=self.backend, configuration=INCREMENTAL if self.backend == "rocksdb" else {})
         source, target = flink.snapshot(job, home / "source", self.kind), home / "target"
         plan = plan_rescale(
@@ -67,7 +70,7 @@ def name(value: Case | str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("flink", "case"), lines_in_turn(lambda case: case.quick, CASES), indirect=["flink"], ids=name)
-def test_the_third_checkpoint_is_rescaled_by_flink_and_by_us(flink: Flink, tmp_path: Path, case: Case) -> None:
+def test_third_checkpoint_is_rescaled_by_flink_and_by_rescale(flink: Flink, tmp_path: Path, case: Case) -> None:
     target, job = case.result(flink, tmp_path)
     third = flink.snapshots(job, tmp_path / "life", *CHANGING, restored=target)[-1]
     lived = CHURN.with_(parameters={**CHURN.parameters, "waves": 2})
@@ -83,14 +86,14 @@ def test_the_third_checkpoint_is_rescaled_by_flink_and_by_us(flink: Flink, tmp_p
 
 
 @pytest.mark.parametrize(("flink", "case"), lines_in_turn(lambda case: case.quick, OWNED), indirect=["flink"], ids=name)
-def test_a_job_that_owns_the_result_deletes_it(flink: Flink, tmp_path: Path, case: Case) -> None:
+def test_job_that_owns_the_result_deletes_it(flink: Flink, tmp_path: Path, case: Case) -> None:
     target, job = case.result(flink, tmp_path)
     verdict = flink.restore(target, CHURN, job, claim_mode="CLAIM", again="checkpoint")
     assert verdict.ok, verdict
     assert verdict.subsumed_after is not None
     assert verdict.subsumed_after > 0
     assert not target.exists()
-    assert discard(str(target)).removed, "what was noted of the publication"
+    assert discard(str(target)).removed, "no documents of the publication were left"
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +104,9 @@ def older_flink() -> Iterator[Flink]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parallelism"), [("native", 5), ("checkpoint", 2)])
-def test_an_older_flink_holds_kept_directories(older_flink: Flink, tmp_path: Path, kind: str, parallelism: int) -> None:
+def test_older_flink_goes_on_from_kept_directories(
+    older_flink: Flink, tmp_path: Path, kind: str, parallelism: int
+) -> None:
     target, job = Case("old", kind, parallelism).result(older_flink, tmp_path)
     verdict = older_flink.restore(target, CHURN, job, again="checkpoint")
     assert verdict.ok, verdict

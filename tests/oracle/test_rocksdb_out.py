@@ -1,6 +1,6 @@
-"""RocksDB directories in another shape: real Flink opens them as they are, and goes on with incremental checkpoints.
+"""RocksDB directories in another shape: real Flink opens them unchanged, and goes on with incremental checkpoints.
 
-Its log tells the way: one handle of the subtask's own range is opened, nothing is clipped, merged or ingested.
+Its log shows how: it opens one handle of the subtask's own range, and clips, merges or ingests nothing.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ REBUILT = ("Completed restoring backend with range", "Transferring remote state"
 class Case:
     """The last snapshot of `kinds` that `job` takes gets another shape in the format `wanted`.
 
-    `job` goes on from a native snapshot of itself at parallelism `before`, if that is set: then Flink has rescaled it.
-    `files` are copied or referred to. Those that are `quick` stand for the others where there is little time;
-    a `gate` case has what no quick one has.
+    If `before` is set, `job` goes on from a native snapshot of itself at that parallelism, so that Flink has rescaled
+    it. `files` are copied or referred to. Quick cases stand for the others where there is little time; a `gate` case
+    has what no quick one has.
     """
 
     what: str
@@ -103,7 +103,7 @@ CASES = (
     indirect=["flink"],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) -> None:
+def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path, case: Case) -> None:
     first = None
     if case.before:
         first = flink.snapshot(case.source.with_(parallelism=case.before), tmp_path / "first", "native")
@@ -144,7 +144,7 @@ def test_flink_opens_rocksdb_as_it_is(flink: Flink, tmp_path: Path, case: Case) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [100, 1000])
-def test_flink_holds_what_was_sorted_in_parts(
+def test_flink_goes_on_from_state_that_was_sorted_in_parts(
     flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
     """Slots that do not fit into memory: runs of their records are sorted, and merged a window at a time."""
@@ -165,10 +165,12 @@ def test_flink_holds_what_was_sorted_in_parts(
 
 @pytest.mark.parametrize("kept", [HEAP_TIMERS, slow(INCREMENTAL)], ids=["on the heap", "in RocksDB"])
 @pytest.mark.parametrize("maximum", [100, slow(200)])
-def test_flink_finds_timers_that_were_there_twice(
+def test_flink_goes_on_from_doubled_timers_of_an_old_release(
     flink: Flink, tmp_path: Path, maximum: int, kept: dict[str, str]
 ) -> None:
-    """As keyed and as raw keyed state, before 1.16: of RocksDB's own a job takes none that keeps them on the heap."""
+    """Before 1.16 they were keyed and raw keyed state. A job that keeps timers on the heap does not restore RocksDB's
+    own.
+    """
     name, target = "1.15.4-full-heap-timers", tmp_path / "target"
     execute(
         plan_rescale(snapshots.directory(name), str(target), ["3"], max_parallelism=[str(maximum)], format="rocksdb")

@@ -1,4 +1,4 @@
-"""A savepoint in S3 is rescaled in S3, and Flink restores the result straight from there."""
+"""A savepoint in S3 is rescaled in S3, and Flink restores the result from there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def flink_with_s3(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[Flin
     ],
     indirect=["flink_with_s3"],
 )
-def test_flink_restores_straight_from_s3(
+def test_flink_restores_a_result_from_s3(
     flink_with_s3: Flink, s3: S3Server, tmp_path: Path, kind: str, maximum: int
 ) -> None:
     job = Job("everything", parallelism=4, parameters={"seed": 3}, max_parallelism=128)
@@ -77,7 +77,7 @@ def test_flink_restores_a_copy_of_rocksdb_directories_from_s3(
 def test_flink_opens_rocksdb_directories_in_another_shape_from_s3(
     flink_with_s3: Flink, s3: S3Server, tmp_path: Path, files: str
 ) -> None:
-    """With what is referred to lying elsewhere in S3."""
+    """The result may refer to files elsewhere in S3."""
     job = Job("everything", parallelism=4, parameters={"seed": 8}, max_parallelism=128, backend="rocksdb")
     savepoint = flink_with_s3.snapshot(job, tmp_path, "native")
     bucket = s3.new_bucket("flink")

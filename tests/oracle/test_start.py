@@ -1,4 +1,4 @@
-"""The line that starts a job from a result is one that Flink accepts, in mixed shapes too."""
+"""Flink accepts the command that starts a job from a result, even with mixed shapes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPTION = "-Dpipeline.max-parallelism="
         slow(128, ["128"], None),
     ],
 )
-def test_a_job_that_configures_no_maximum_starts_by_the_line(
+def test_job_without_a_max_parallelism_of_its_own_starts_by_the_printed_command(
     flink: Flink, tmp_path: Path, before: int, asked: list[str], said: str | None
 ) -> None:
     job = EVERYTHING.with_(max_parallelism=before)

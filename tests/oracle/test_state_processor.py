@@ -1,4 +1,4 @@
-"""Savepoints that Flink's State Processor API wrote are rescaled, and those that we wrote it reads and goes on from."""
+"""Savepoints by Flink's State Processor API are rescaled, and it reads and continues those of Rescale."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_bootstrapped_state_is_rescaled_and_bootstrapped_again(flink: Flink, tmp
     assert snapshot.type is SnapshotType.UNKNOWN
     assert sorted(operator.parallelism for operator in snapshot.operators) == [1, 2, 2]
     execute_without_spark(plan_rescale(str(source), str(target), ["3"], max_parallelism=["1000"]))
-    assert any("-keyed-" in path.name for path in target.iterdir()), "nothing that would be copied"
+    assert any("-keyed-" in path.name for path in target.iterdir()), "keyed state was not written to files"
     verdict = flink.restore(target, job, rescaled, per_subtask=True, again="canonical")
     assert verdict.ok, verdict
     assert all(verdict.compared[what] for what in ("keyed", "split", "union", "broadcast", "results")), verdict

@@ -21,8 +21,10 @@ UIDS = {"states": "states-of-users", "rules": "rules-by-name"}
 JOB = Job("everything", parallelism=3, parameters={"seed": 19}, max_parallelism=128)
 
 
-def test_a_job_with_other_uids_finds_everything(flink: Flink, tmp_path: Path) -> None:
-    """And starts it though one operator with state is gone: it refuses a snapshot that has state of nobody's."""
+def test_flink_restores_renamed_operators_without_the_dropped_one(flink: Flink, tmp_path: Path) -> None:
+    """The job lacks one operator with state, and Flink refuses a snapshot with state that no operator of the job
+    has.
+    """
     before = JOB.with_(parameters={**JOB.parameters, "raw_keyed": 1})
     source, target = str(flink.snapshot(before, tmp_path / "source")), str(tmp_path / "target")
     renames = [f"{old}={new}" for old, new in UIDS.items()]
@@ -35,10 +37,10 @@ def test_a_job_with_other_uids_finds_everything(flink: Flink, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("line", "backend", "kind"), [slow("flink_1_20", "rocksdb", "native"), slow("flink_2", "hashmap", "canonical")]
 )
-def test_a_state_is_gone_and_everything_else_is_there(
+def test_dropped_state_is_missing_and_all_other_state_is_restored(
     line: str, backend: str, kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """The job misses exactly the dropped state: every key of it, and every element."""
+    """The job misses every key and element of the dropped state, and nothing else."""
     flink: Flink = request.getfixturevalue(line)
     job = JOB.with_(backend=backend)
     source, target = str(flink.snapshot(job, tmp_path / "source", kind)), str(tmp_path / "target")
@@ -60,8 +62,8 @@ def test_a_state_is_gone_and_everything_else_is_there(
     assert all("lost" in difference for difference in verdict.differences if not difference.startswith("results"))
 
 
-def test_a_job_that_has_lost_its_uids_is_matched_and_finds_everything(flink: Flink, tmp_path: Path) -> None:
-    """By names and states of what the changed job leaves when it starts anew; its plan tells as much as it can."""
+def test_job_that_lost_its_uids_is_matched_and_restored(flink: Flink, tmp_path: Path) -> None:
+    """It is matched by names and states in a snapshot of the changed job; a plan of the job gives fewer matches."""
     job = Job("windows", parallelism=2, parameters={"seed": 5}, max_parallelism=128)
     changed = job.with_(uids=dict.fromkeys(("tumbling", "session", "count", "evicting"), ""))
     source = open_snapshot(str(flink.snapshot(job, tmp_path / "source")))

@@ -1,4 +1,4 @@
-"""Virtual keys lie where Flink puts them."""
+"""Virtual keys belong to the subtasks that Flink gives them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rescale.flink.keys.smallest_keys import HASHES, virtual_keys
 
 
 @pytest.mark.parametrize("key_type", HASHES)
-def test_flink_sends_each_to_its_subtask(flink: Flink, key_type: str) -> None:
+def test_flink_assigns_each_virtual_key_to_its_subtask(flink: Flink, key_type: str) -> None:
     for max_parallelism, parallelism in ((128, 5), (1000, 64), (32768, 100)):
         codes = [HASHES[key_type](key) for key in virtual_keys(key_type, max_parallelism, parallelism)]
         groups = flink.key_groups(hashes=[(code, max_parallelism) for code in codes])["groups"]

@@ -18,7 +18,7 @@ from support.snapshots import directory
 from support.whole_airflow import airflow_server
 
 _TEST_SECONDS = 1800
-"""Limit of a test that has none of its own: it may start all that is here, and wait for several runs."""
+"""Time limit of a test without its own: it may start all fixtures here and wait for several runs."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -28,7 +28,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="package")
 def airflow(s3: S3Server) -> Iterator[AirflowServer]:
-    """An Airflow whose database is PostgreSQL where the machine has it: under load SQLite refuses transactions."""
+    """Yield an Airflow whose database is PostgreSQL if the machine has it: under load SQLite refuses transactions."""
     with ExitStack() as stack:
         options = {}
         if programs() is not None:
@@ -38,14 +38,14 @@ def airflow(s3: S3Server) -> Iterator[AirflowServer]:
 
 @pytest.fixture(scope="package")
 def cluster(s3: S3Server) -> Iterator[SessionCluster]:
-    """For jobs of a real Flink, which has access to S3."""
+    """Yield a session cluster with access to S3 for jobs of a real Flink."""
     with session_cluster(list(LINES.values())[-1], s3, **RETAINING) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def asked_for(request: pytest.FixtureRequest) -> Callable[[str], set[Any]]:
-    """Gives the values of a parameter in those tests of the module that will run."""
+    """Return a function that gives the values of a parameter in the tests of the module that will run."""
 
     def values(parameter: str) -> set[Any]:
         tests = [test for test in request.session.items if isinstance(test, pytest.Function)]
@@ -63,7 +63,7 @@ def bucket(s3: S3Server) -> str:
 
 @pytest.fixture
 def uploaded(bucket: str) -> Callable[[str], str]:
-    """Puts a committed snapshot into the bucket."""
+    """Return a function that puts a committed snapshot into the bucket."""
 
     def upload(name: str) -> str:
         source = f"{bucket}/{name}"

@@ -1,7 +1,7 @@
-"""Makes the pictures of the DAGs: `python tests/whole_airflow/make_screenshots.py`, with a JDK and Debian's chromium.
+"""Make the pictures of the DAGs: `python tests/whole_airflow/make_screenshots.py`, with a JDK and Debian's chromium.
 
-They show what `rescale demo --ui` starts: the trigger form, filled in, the question that comes of it, and the graph
-of the run once it was answered.
+They show what `rescale demo --ui` starts: the trigger form, filled in, the question about the plan, and the graph of
+the run after the answer.
 """
 
 from __future__ import annotations

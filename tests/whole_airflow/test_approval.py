@@ -1,4 +1,4 @@
-"""A plan that has to be approved: what is shown, and what an answer, another one, or none makes of the run."""
+"""A plan that must be approved: what is shown, and how the run ends with each answer, or none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Asked = tuple[Run, Path]
 
 @pytest.fixture(scope="module")
 def ask(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[float], Asked]:
-    """Begins a run that waits so many minutes."""
+    """Return a function that begins a run which waits for an answer for a number of minutes."""
 
     def run(minutes: float) -> Asked:
         target = tmp_path_factory.mktemp("targets") / "rescaled"
@@ -39,7 +39,7 @@ def rejected(ask: Callable[[float], Asked]) -> Asked:
 
 @pytest.fixture(scope="module")
 def late(ask: Callable[[float], Asked]) -> Asked:
-    """Nobody will answer this one."""
+    """Begin a run that gets no answer."""
     return ask(0.01)
 
 
@@ -48,7 +48,7 @@ def log(run: Run) -> str:
 
 
 @pytest.mark.slow
-def test_the_question_shows_the_plan_and_where_all_of_it_lies(rejected: Asked) -> None:
+def test_question_shows_plan_costs_and_files(rejected: Asked) -> None:
     run, target = rejected
     question = run.question()
     plan = run.xcom("plan")["plan"]
@@ -62,7 +62,7 @@ def test_the_question_shows_the_plan_and_where_all_of_it_lies(rejected: Asked) -
 
 
 @pytest.mark.slow
-def test_the_question_leads_to_the_report_for_who_may_see_the_run(rejected: Asked) -> None:
+def test_question_links_to_the_report_for_users_who_may_see_the_run(rejected: Asked) -> None:
     run, target = rejected
     (address,) = re.findall(r"\[The report\]\((\S+)\)", run.question()["body"])
     assert run.links("plan") == {"Report": address}
@@ -76,7 +76,7 @@ def test_the_question_leads_to_the_report_for_who_may_see_the_run(rejected: Aske
 
 
 @pytest.mark.slow
-def test_a_rejected_plan_is_red_and_leaves_nothing(rejected: Asked) -> None:
+def test_rejected_plan_fails_the_run_and_leaves_nothing(rejected: Asked) -> None:
     run, target = rejected
     run.question()
     run.answer("Reject")
@@ -102,7 +102,7 @@ def test_a_rejected_plan_is_red_and_leaves_nothing(rejected: Asked) -> None:
 @pytest.mark.gate
 @pytest.mark.slow
 @pytest.mark.usefixtures("late")
-def test_an_approved_plan_is_carried_out(ask: Callable[[float], Asked]) -> None:
+def test_approved_plan_is_executed(ask: Callable[[float], Asked]) -> None:
     run, target = ask(60)
     run.question()
     run.answer("Approve")
@@ -114,7 +114,7 @@ def test_an_approved_plan_is_carried_out(ask: Callable[[float], Asked]) -> None:
 
 
 @pytest.mark.slow
-def test_a_question_that_is_marked_as_answered_is_no_yes(ask: Callable[[float], Asked]) -> None:
+def test_question_that_is_marked_as_successful_is_no_approval(ask: Callable[[float], Asked]) -> None:
     run, target = ask(60)
     run.question()
     run.mark("approve", "success")
@@ -127,7 +127,7 @@ def test_a_question_that_is_marked_as_answered_is_no_yes(ask: Callable[[float], 
 
 
 @pytest.mark.slow
-def test_no_answer_in_time_is_a_rejection(late: Asked) -> None:
+def test_timeout_is_a_rejection(late: Asked) -> None:
     run, target = late
     assert run.end() == "failed", run.states()
     assert run.states()["rejected"] == "failed"

@@ -1,4 +1,4 @@
-"""Pages in a browser: a form that refuses, a run that succeeds, is cancelled, or waits for an answer."""
+"""Pages in a browser: a form that refuses, and runs that succeed, are cancelled, or wait for an answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def pages(airflow: AirflowServer) -> Iterator[Pages]:
-    """The pages of the DAG, to somebody who has logged in."""
+    """Yield the pages of the DAG for a user who has logged in."""
     with browser(1280, 1100) as driver:
         pages = Pages(driver, airflow.home.url, DAG_ID)
         pages.log_in(USER, airflow.home.password)
@@ -38,19 +38,19 @@ def pages(airflow: AirflowServer) -> Iterator[Pages]:
 
 @pytest.fixture(autouse=True)
 def left(pages: Pages) -> Iterator[None]:
-    """No page stays open behind a test."""
+    """Leave the page after a test."""
     yield
     pages.leave()
 
 
 def ended(pages: Pages, run: Run) -> str:
-    """How a run ends, while nobody looks at its page."""
+    """Return how a run ends, without an open page."""
     pages.leave()
     return run.end()
 
 
 @pytest.mark.gate
-def test_the_form_asks_for_source_and_target(pages: Pages) -> None:
+def test_form_asks_for_source_and_target(pages: Pages) -> None:
     pages.open_form()
     assert not pages.can_be_triggered
     pages.fill(source="/save")
@@ -59,12 +59,12 @@ def test_the_form_asks_for_source_and_target(pages: Pages) -> None:
     assert pages.can_be_triggered
 
 
-def test_a_form_opens_with_what_a_first_user_needs(pages: Pages) -> None:
+def test_form_opens_with_the_first_fields(pages: Pages) -> None:
     pages.open_form()
     assert pages.fields_in_sight == list(OPEN_FIELDS)
 
 
-def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
+def test_wrong_value_is_refused_with_a_message_and_can_be_corrected(
     pages: Pages, airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]
 ) -> None:
     target = f"{bucket}/rescaled"
@@ -92,13 +92,13 @@ def test_a_wrong_value_is_refused_with_a_sentence_and_put_right(
     assert open_store(target).stat(f"{target}/_metadata")
 
 
-def test_what_the_first_task_refuses_is_shown_in_its_log(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+def test_refusal_of_the_first_task_is_shown_in_its_log(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
     run = airflow.trigger(**request(str(tmp_path), "/rescaled", parallelism=2))
     assert run.end() == "failed"
     assert "there is no snapshot" in pages.log_of(run.run_id, "inspect", "there is no snapshot")
 
 
-def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+def test_run_is_cancelled_while_it_moves_state(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
     def steps() -> list[str]:
         return [line for line in airflow.watch.running_lines().values() if target in line]
 
@@ -115,7 +115,7 @@ def test_a_run_is_cancelled_on_the_way(pages: Pages, airflow: AirflowServer, tmp
     assert not Path(target, "_metadata").exists()
 
 
-def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_and_name_once_the_plan_is_approved(
+def test_operator_of_a_rocksdb_checkpoint_gets_its_own_shape_and_uid_after_approval(
     pages: Pages, airflow: AirflowServer, tmp_path: Path
 ) -> None:
     source, target = relocated("2-rocksdb-incremental", tmp_path / "job"), str(tmp_path / "rescaled")
@@ -159,7 +159,7 @@ def test_operators_of_a_checkpoint_of_rocksdb_get_their_own_shape_and_name_once_
     assert certificate["candidate_sha256"] == hashlib.sha256(Path(target, "_metadata").read_bytes()).hexdigest()
 
 
-def test_a_kafka_consumer_becomes_a_source_that_reads_from_other_offsets(
+def test_kafka_consumer_becomes_a_source_with_other_offsets(
     pages: Pages, airflow: AirflowServer, tmp_path: Path
 ) -> None:
     target = str(tmp_path / "rescaled")
@@ -180,7 +180,9 @@ def test_a_kafka_consumer_becomes_a_source_that_reads_from_other_offsets(
     assert (offsets.kind, next_offsets, len(offsets.held)) == (KafkaKind.SOURCE, {0: 7, 1: 23}, 7)
 
 
-def test_a_plan_is_rejected_and_another_one_finds_nobody(pages: Pages, airflow: AirflowServer, tmp_path: Path) -> None:
+def test_rejected_plan_and_unanswered_plan_fail_their_runs(
+    pages: Pages, airflow: AirflowServer, tmp_path: Path
+) -> None:
     def asked(name: str, minutes: float) -> Run:
         conf = request(directory("2-clicks"), str(tmp_path / name), parallelism=3, require_approval=True)
         return airflow.trigger(**conf, approval_minutes=minutes)

@@ -1,4 +1,4 @@
-"""Looking and cleaning up without the command line: a plan that nobody carries out, and what a run left."""
+"""Planning and cleaning up without the command line: a plan that is not executed, and what a run left."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.snapshots import directory
 
 
 @pytest.mark.slow
-def test_a_plan_alone_writes_nothing(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_plan_only_run_writes_nothing(airflow: AirflowServer, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
     run = airflow.trigger_dag("rescale_plan", request(directory("2-clicks"), str(target), parallelism=" 3 "))
     assert run.end() == "success", run.states()
@@ -25,7 +25,7 @@ def test_a_plan_alone_writes_nothing(airflow: AirflowServer, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_what_a_run_left_is_removed_once_it_has_ended(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_files_of_a_run_are_removed_only_after_it_has_ended(airflow: AirflowServer, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
     conf = request(directory("2-clicks"), str(target), parallelism=3)
     run = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"waits-reshuffle_keyed_state-{uuid.uuid4()}")

@@ -1,4 +1,4 @@
-"""The colour of a run that was cancelled, marked or cleared on the way: green only if the result is published."""
+"""State of a run that was cancelled, marked or cleared on the way: success only if the result is published."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NOBODY = "http://127.0.0.1:9"
 
 
 def begun(airflow: AirflowServer, target: Path, policy: str = "fails-nothing") -> Run:
-    """A run whose steps work without Spark."""
+    """Trigger a run whose steps work without Spark."""
     conf = request(directory("2-clicks"), str(target), parallelism=3)
     return airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"{policy}-{uuid.uuid4()}")
 
 
-def test_a_run_that_is_cancelled_while_it_moves_and_cleared_in_part_is_red_until_all_is_done(
+def test_run_that_is_cancelled_and_cleared_in_part_fails_until_all_is_done(
     airflow: AirflowServer, tmp_path: Path
 ) -> None:
     target = tmp_path / "rescaled"
@@ -45,7 +45,7 @@ def test_a_run_that_is_cancelled_while_it_moves_and_cleared_in_part_is_red_until
     assert (target / "_metadata").exists()
 
 
-def test_a_running_job_s_run_that_is_marked_as_failed_while_a_task_waits_for_its_next_try_is_red(
+def test_run_of_a_job_that_is_marked_as_failed_during_a_retry_fails(
     airflow: AirflowServer,
 ) -> None:
     places = {"savepoints": "/savepoints", "target": "/rescaled"}
@@ -60,9 +60,7 @@ def test_a_running_job_s_run_that_is_marked_as_failed_while_a_task_waits_for_its
     assert "nothing was published: the run ended before there was a plan; the job was not touched" in log
 
 
-def test_a_task_that_is_marked_as_successful_without_having_published_makes_no_run_green(
-    airflow: AirflowServer, tmp_path: Path
-) -> None:
+def test_run_fails_if_a_task_is_marked_as_successful_without_publishing(airflow: AirflowServer, tmp_path: Path) -> None:
     run = begun(airflow, tmp_path / "rescaled", "waits-publish")
     run.wait_for_task("publish", "running")
     run.mark("publish", "success")
@@ -72,7 +70,7 @@ def test_a_task_that_is_marked_as_successful_without_having_published_makes_no_r
     assert not (tmp_path / "rescaled" / "_metadata").exists()
 
 
-def test_a_plan_that_is_marked_as_successful_before_there_is_one_is_missed_at_once(
+def test_plan_task_that_is_marked_as_successful_too_early_fails_the_next_task(
     airflow: AirflowServer, tmp_path: Path
 ) -> None:
     run = begun(airflow, tmp_path / "rescaled", "waits-plan")

@@ -1,4 +1,4 @@
-"""Connections as people make them in Airflow: the types are offered, and a role is assumed for a run's steps."""
+"""Connections in Airflow: their types are offered, and the steps of a run assume a role."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.airflow_server import AirflowServer, request
 from support.s3 import S3Server
 
 
-def test_both_types_are_offered(airflow: AirflowServer) -> None:
+def test_connection_types_are_offered(airflow: AirflowServer) -> None:
     for kind in ("aws", "http"):
         connection = {"connection_id": f"of_type_{kind}", "conn_type": kind}
         assert airflow.api("POST", "/connections", connection)[0] == 201
@@ -20,7 +20,7 @@ def test_both_types_are_offered(airflow: AirflowServer) -> None:
 
 
 @pytest.mark.slow
-def test_a_role_is_assumed_for_every_step(
+def test_role_is_assumed_for_every_step(
     airflow: AirflowServer, s3: S3Server, bucket: str, uploaded: Callable[[str], str]
 ) -> None:
     extra = (
@@ -36,7 +36,7 @@ def test_a_role_is_assumed_for_every_step(
 
 
 @pytest.mark.slow
-def test_without_a_connection_the_form_s_field_is_named(airflow: AirflowServer, bucket: str) -> None:
+def test_missing_connection_is_reported_with_the_field_of_the_form(airflow: AirflowServer, bucket: str) -> None:
     run = airflow.trigger(**{**request(f"{bucket}/save", f"{bucket}/rescaled", parallelism=2), "connection": None})
     assert run.end() == "failed"
     log = run.log_text("inspect")

@@ -1,4 +1,4 @@
-"""RocksDB's own files come out of a run, whatever is asked of them."""
+"""Runs publish RocksDB directories in every format that is asked for."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
         ("2-changelog-over-rocksdb", {"max_parallelism": 100}, ""),
     ],
 )
-def test_a_run_publishes_rocksdb_directories(
+def test_run_publishes_rocksdb_directories(
     airflow: AirflowServer, tmp_path: Path, name: str, more: dict[str, Any], said: str
 ) -> None:
     source, target = directory(name), str(tmp_path / "rescaled")
@@ -36,7 +36,9 @@ def test_a_run_publishes_rocksdb_directories(
     assert certificate.proof == more.get("proof", "records")
 
 
-def test_a_proof_by_files_is_refused_with_the_plan_where_there_are_none(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_proof_by_files_of_state_without_directories_is_refused_with_the_plan(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
     target = tmp_path / "rescaled"
     run = airflow.trigger(**request(directory("2-canonical-rocksdb"), str(target), parallelism=3, proof="files"))
     assert run.end() == "failed", run.states()

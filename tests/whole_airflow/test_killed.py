@@ -1,6 +1,6 @@
-"""Workers killed while they move state: the run goes on by itself, and what is written already is not written again.
+"""Workers are killed while they move state: the run goes on by itself, without writing finished files again.
 
-A busy machine costs a task another try now and then, so there may be more of them than were killed.
+A busy machine costs a task a retry now and then, so there may be more retries than killed tasks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 def process_of(run: Run, task_id: str) -> psutil.Process:
-    """The process that executes the task; the one above it supervises it."""
+    """Return the process that executes the task; its parent supervises it."""
     return psutil.Process(run.wait_for_task(task_id, "running")["pid"])
 
 
@@ -41,16 +41,16 @@ def wait_for_step(task: psutil.Process, step: Step) -> None:
 
 
 def state_files(target: Path) -> dict[str, tuple[int, int, int]]:
-    """Return inode, modification time and size of each file by name: they change if a file is written anew."""
+    """Return inode, modification time and size of each file by name, which change if a file is written again."""
     files = [path for path in target.glob("*") if path.name != "_metadata"]
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns, path.stat().st_size) for path in files}
 
 
 @pytest.fixture(scope="module")
 def without_supervisor(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
-    """A run that lost a task together with its supervisor, and its target.
+    """Return a run that lost a task together with its supervisor, and its target.
 
-    Airflow misses them only when it has heard nothing for two minutes. Other tests run meanwhile.
+    Airflow notices only after two minutes without a heartbeat, during which other tests run.
     """
     folder = tmp_path_factory.mktemp("without-supervisor")
     source, target = folder / "savepoint", folder / "rescaled"
@@ -65,7 +65,7 @@ def without_supervisor(airflow: AirflowServer, tmp_path_factory: pytest.TempPath
 
 
 @pytest.mark.usefixtures("without_supervisor")
-def test_a_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServer, tmp_path: Path) -> None:
     source, target = tmp_path / "savepoint", tmp_path / "rescaled"
     write_savepoint(source, 300_000_000, elements=100)
     run = airflow.trigger(**request(str(source), str(target), parallelism=24, max_parallelism=1000))
@@ -88,10 +88,8 @@ def test_a_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServe
     assert written == {name: finished[name] for name in written}
 
 
-def test_a_run_each_of_whose_tasks_is_killed_when_it_has_done_its_work_goes_on(
-    airflow: AirflowServer, tmp_path: Path
-) -> None:
-    """And tells of its result once."""
+def test_run_whose_tasks_are_all_killed_after_their_work_publishes(airflow: AirflowServer, tmp_path: Path) -> None:
+    """Its result gets one event."""
     target, ours = tmp_path / "rescaled", tmp_path / "rescaled.rescale"
     conf = request(directory("2-clicks"), str(target), parallelism=3)
     run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="lingers-all-1")
@@ -116,7 +114,7 @@ def test_a_run_each_of_whose_tasks_is_killed_when_it_has_done_its_work_goes_on(
     assert [event["extra"]["uri"] for event in document["asset_events"]].count(str(target)) == 1
 
 
-def test_a_question_whose_task_is_killed_is_asked(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_question_is_asked_though_its_task_is_killed(airflow: AirflowServer, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
     conf = {**request(directory("2-clicks"), str(target), parallelism=3), "require_approval": True}
     run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="waits-approve-killed")
@@ -127,7 +125,7 @@ def test_a_question_whose_task_is_killed_is_asked(airflow: AirflowServer, tmp_pa
     assert run.task("approve")["try_number"] >= 2
 
 
-def test_a_run_of_which_a_supervisor_is_killed_too_publishes(without_supervisor: tuple[Run, Path]) -> None:
+def test_run_that_loses_a_task_with_its_supervisor_publishes(without_supervisor: tuple[Run, Path]) -> None:
     run, target = without_supervisor
     assert run.end() == "success", run.states()
     assert run.task("reshuffle_keyed_state")["try_number"] >= 2

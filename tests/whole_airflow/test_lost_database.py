@@ -1,7 +1,7 @@
-"""Airflow's database is gone in the middle of runs, for longer than anything waits: when it is back, they publish.
+"""Airflow's database is gone in the middle of runs until all components give up: when it is back, the runs publish.
 
-As shipped the last component gives up after about a minute. Here they have less patience, and the database is gone
-until all have used it up; a platform starts them again.
+With default settings the last component gives up after about a minute. Here they have less patience, and the database
+is gone until all have given up; a platform starts them again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ IMPATIENCE = {
 }
 
 STORED = {"scheduler", "triggerer", "dag-processor"}
-"""Components that do nothing without the database; the other one answers that it cannot."""
+"""Components that end without the database; the api-server stays and answers with errors."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def flink() -> Iterator[SlowFlink]:
 def test_runs_that_lose_the_database_go_on(
     airflow: AirflowServer, database: Postgres, flink: SlowFlink, tmp_path: Path
 ) -> None:
-    """One that moves state, one whose task waits in the triggerer, and one that waits for a person."""
+    """One run moves state, one has a task in the triggerer, and one waits for an answer."""
     source, moving, taking, asking = (
         directory("2-clicks"),
         *(tmp_path / name for name in ("moving", "taking", "asking")),
@@ -82,12 +82,12 @@ def test_runs_that_lose_the_database_go_on(
     with airflow.ended_started_again():
         asked.answer("Reject")
         assert [run.end() for run in (moved, taken, asked)] == ["success", "success", "failed"]
-        assert moved.task("reshuffle_keyed_state")["try_number"] > 1, "its worker was ended"
-        assert taken.task("take_savepoint")["try_number"] == 1, "its trigger goes on"
+        assert moved.task("reshuffle_keyed_state")["try_number"] > 1, "its worker did not end"
+        assert taken.task("take_savepoint")["try_number"] == 1, "its trigger did not go on"
         _, events = airflow.api("GET", "/assets/events")
     assert sorted(event["extra"]["uri"] for event in events["asset_events"]) == [str(moving), str(taking)]
     for target in (moving, taking):
         assert validate_published(source, str(target), Loop()).verdict == "complete"
-    assert not any(tmp_path.glob("asking*")), "what was staged is gone"
+    assert not any(tmp_path.glob("asking*")), "staged files of the rejected run were left"
     logs = [path for path in airflow.home.folder.rglob("*") if path.is_file()]
     assert [path for path in logs if PASSWORD.encode() in path.read_bytes()] == []

@@ -22,7 +22,7 @@ _OF_AIRFLOWIGNORE = "GitWildMatchPattern ('gitwildmatch') is deprecated"
 """Beginning of a warning that Airflow causes itself for every `.airflowignore`."""
 
 _MOST_MODULES = 140
-"""Most modules that all of our DAGs together may bring; so many take about 0.3 seconds of CPU."""
+"""Most modules that all DAGs of Rescale together may import, which takes about 0.3 seconds of CPU."""
 
 _PARSE = """
 import json, sys, warnings
@@ -72,7 +72,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return parsed(dag_folder(), tmp_path_factory.mktemp("home"))
 
 
-def test_the_dag_is_found_without_an_error_or_a_warning(ours: dict[str, Any]) -> None:
+def test_dags_are_parsed_without_errors_or_warnings(ours: dict[str, Any]) -> None:
     assert ours["dags"] == ["rescale_discard", "rescale_job", "rescale_plan", DAG_ID]
     assert ours["errors"] == {}
     assert not [warning for warning in ours["warnings"] if not warning.startswith(_OF_AIRFLOWIGNORE)]
@@ -80,7 +80,7 @@ def test_the_dag_is_found_without_an_error_or_a_warning(ours: dict[str, Any]) ->
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The modules that Airflow imports for an empty DAG."""
+    """Return the modules that Airflow imports for an empty DAG."""
     dags = tmp_path_factory.mktemp("dags")
     (dags / "empty.py").write_text(_EMPTY)
     document = parsed(dags, tmp_path_factory.mktemp("home"))
@@ -88,13 +88,13 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return set(document["modules"])
 
 
-def test_parsing_brings_nothing_heavy_that_airflow_does_not_bring_itself(ours: dict[str, Any], empty: set[str]) -> None:
+def test_parsing_imports_no_heavy_modules_beyond_those_of_airflow(ours: dict[str, Any], empty: set[str]) -> None:
     brought = set(ours["modules"]) - empty
     assert "rescale.airflow.savepoint_tasks" in brought
     assert brought.isdisjoint(_HEAVY)
 
 
-def test_parsing_brings_few_modules_and_none_that_only_a_task_needs(ours: dict[str, Any], empty: set[str]) -> None:
+def test_parsing_imports_few_modules_and_none_that_only_tasks_need(ours: dict[str, Any], empty: set[str]) -> None:
     brought = set(ours["modules"]) - empty
     work = tuple(f"rescale.{part}" for part in _WORK)
     assert [module for module in sorted(brought) if module.startswith(work)] == []
@@ -102,7 +102,7 @@ def test_parsing_brings_few_modules_and_none_that_only_a_task_needs(ours: dict[s
 
 
 @pytest.mark.slow
-def test_examples_are_parsed_only_where_somebody_puts_them_and_bring_nothing_heavy(
+def test_examples_are_parsed_only_in_a_folder_of_their_own_and_import_nothing_heavy(
     ours: dict[str, Any], empty: set[str], tmp_path: Path
 ) -> None:
     assert not [dag_id for dag_id in ours["dags"] if dag_id.startswith("example")]

@@ -1,4 +1,4 @@
-"""Nobody gets around an approval: not by the form, not by marking tasks, not by a second run of the same plan."""
+"""A required approval cannot be avoided by the form, by marking tasks, or by a second run of the same plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FROM_AIRFLOW = {"openlineage": {"parentRunId": "0190", "parentJobName": "nightly
 
 
 def begun(airflow: AirflowServer, target: Path, **values: Any) -> Run:
-    """A run whose steps work without Spark."""
+    """Trigger a run whose steps work without Spark."""
     conf = request(directory("2-clicks"), str(target), parallelism=3, **values, **FROM_AIRFLOW)
     return airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
 
@@ -31,7 +31,9 @@ def is_published(target: Path) -> bool:
     return (target / "_metadata").exists()
 
 
-def test_what_the_settings_require_no_form_and_no_mark_switches_off(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_approval_that_the_settings_require_cannot_be_waived_by_form_or_mark(
+    airflow: AirflowServer, tmp_path: Path
+) -> None:
     with platform_with(airflow, "approval:\n  required:\n    above_gigabytes: 0\n"):
         approved = begun(airflow, tmp_path / "approved", require_approval=False)
         marked = begun(airflow, tmp_path / "marked", require_approval=False)
@@ -47,7 +49,7 @@ def test_what_the_settings_require_no_form_and_no_mark_switches_off(airflow: Air
         assert "the plan needs an approval, and nobody has approved it" in marked.log_text(task_id)
 
 
-def test_a_second_run_of_the_plan_neither_overtakes_one_that_waits_nor_publishes_what_was_rejected(
+def test_second_run_neither_overtakes_a_waiting_one_nor_publishes_a_rejected_plan(
     airflow: AirflowServer, tmp_path: Path
 ) -> None:
     target = tmp_path / "rescaled"
@@ -67,7 +69,7 @@ def test_a_second_run_of_the_plan_neither_overtakes_one_that_waits_nor_publishes
     assert is_published(target)
 
 
-def test_a_question_stays_open_when_the_run_that_asked_is_cancelled(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_question_stays_open_after_its_run_is_cancelled(airflow: AirflowServer, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
     first = begun(airflow, target, require_approval=True)
     first.question()
@@ -82,7 +84,7 @@ def test_a_question_stays_open_when_the_run_that_asked_is_cancelled(airflow: Air
     assert not is_published(target)
 
 
-def test_what_was_deleted_after_its_publication_is_told_of(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_result_deleted_after_publication_is_reported(airflow: AirflowServer, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
     run = begun(airflow, target)
     assert run.end() == "success", run.states()
@@ -93,7 +95,7 @@ def test_what_was_deleted_after_its_publication_is_told_of(airflow: AirflowServe
     assert "the result was published, but no longer exists" in run.log_text("end")
 
 
-def test_a_plan_only_for_an_occupied_target_says_that_a_run_would_be_refused(
+def test_plan_only_run_for_an_occupied_target_says_that_a_run_would_be_refused(
     airflow: AirflowServer, tmp_path: Path
 ) -> None:
     target = tmp_path / "rescaled"

@@ -1,4 +1,4 @@
-"""Rights to see, trigger and approve under Airflow's simple auth manager, and a second pair of eyes."""
+"""Rights to see, trigger and approve under Airflow's simple auth manager, and the four-eyes rule."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ notify:
 
 @pytest.fixture(scope="module")
 def platform(airflow: AirflowServer) -> Iterator[AirflowServer]:
-    """The Airflow whose platform has these settings, until the last of these tests has ended."""
+    """Yield the Airflow with these settings of the platform until the last of these tests has ended."""
     with platform_with(airflow, SETTINGS):
         yield airflow
 
 
 def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:
-    """A run of ada's, whose steps work without Spark, that waits for an answer: the settings have it ask."""
+    """Trigger a run of ada's, whose steps work without Spark, and wait for its question, which the settings require."""
     conf = request(directory("2-clicks"), str(target), parallelism=3, **more)
     run = platform.as_user("ada").trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
     run.question()
@@ -49,7 +49,7 @@ def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:
 
 @pytest.fixture
 def anybody_answers(platform: AirflowServer) -> Iterator[None]:
-    """The settings name no users while this lasts; every task reads them anew."""
+    """Remove the users from the settings for a while; every task reads the settings again."""
     file = platform.home.folder.parent / "settings.yaml"
     text = file.read_text()
     assert "users: [ada, grace], " in text
@@ -81,7 +81,7 @@ ASKS: dict[str, tuple[str, str, Any]] = {
 
 
 @pytest.mark.slow
-def test_what_each_role_may_do(airflow: AirflowServer) -> None:
+def test_each_role_has_its_rights(airflow: AirflowServer) -> None:
     run = airflow.trigger(**_CONF)
 
     def may(user: str, method: str, path: str, document: Any) -> bool:
@@ -99,7 +99,7 @@ def test_what_each_role_may_do(airflow: AirflowServer) -> None:
 
 
 @pytest.mark.slow
-def test_who_triggered_a_run_does_not_approve_it(platform: AirflowServer, tmp_path: Path) -> None:
+def test_user_who_triggered_a_run_cannot_approve_it(platform: AirflowServer, tmp_path: Path) -> None:
     run = asked(platform, tmp_path / "rescaled")
     _, task = platform.api("GET", f"/dags/{DAG_ID}/tasks/plan")
     assert (task["owner"], task["priority_weight"]) == ("platform", 7)
@@ -115,7 +115,9 @@ def test_who_triggered_a_run_does_not_approve_it(platform: AirflowServer, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("anybody_answers")
-def test_where_anybody_may_answer_who_triggered_the_run_is_not_heard(platform: AirflowServer, tmp_path: Path) -> None:
+def test_answer_of_the_triggering_user_is_ignored_if_anybody_may_answer(
+    platform: AirflowServer, tmp_path: Path
+) -> None:
     run = asked(platform, tmp_path / "rescaled")
     run.by("ada").answer("Approve")
     wait_for(lambda: "may not approve its plan: asking again" in run.log_text("approve"), "the second question")
@@ -126,7 +128,7 @@ def test_where_anybody_may_answer_who_triggered_the_run_is_not_heard(platform: A
 
 
 @pytest.mark.slow
-def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServer, tmp_path: Path) -> None:
+def test_notifier_is_called_for_a_failed_run(platform: AirflowServer, tmp_path: Path) -> None:
     run = asked(platform, tmp_path / "rescaled")
     run.by("grace").answer("Reject")
     assert run.end() == "failed"
@@ -135,7 +137,7 @@ def test_who_asked_to_be_told_hears_of_a_run_that_went_red(platform: AirflowServ
 
 
 @pytest.mark.slow
-def test_who_asked_to_be_told_hears_of_a_job_that_went_back(
+def test_notifier_is_called_for_a_job_that_went_back(
     platform: AirflowServer, cluster: SessionCluster, tmp_path: Path
 ) -> None:
     flink = {"flink": cluster.address, "job": cluster.run(1), "savepoints": str(cluster.folder / "savepoints")}
@@ -151,9 +153,7 @@ def test_who_asked_to_be_told_hears_of_a_job_that_went_back(
 
 
 @pytest.mark.slow
-def test_before_its_time_is_over_a_plan_that_nobody_answered_is_called_to_mind_once(
-    platform: AirflowServer, tmp_path: Path
-) -> None:
+def test_unanswered_plan_is_called_to_mind_once_before_its_deadline(platform: AirflowServer, tmp_path: Path) -> None:
     run = asked(platform, tmp_path / "rescaled", approval_minutes=10)
     wait_for(lambda: f"expiring {run.run_id}" in notices(platform), "the notifier")
     question = run.question()

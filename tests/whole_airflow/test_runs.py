@@ -36,7 +36,7 @@ def errors(run: Run, task_id: str, attempt: int | None = None) -> list[str]:
 
 @pytest.fixture(scope="module")
 def succeeded(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
-    """A run that ended well, and its target."""
+    """Return a successful run and its target."""
     target = str(tmp_path_factory.mktemp("targets") / "rescaled")
     run = airflow.trigger(**request(directory("2-clicks"), target, parallelism=3))
     assert run.end() == "success", run.states()
@@ -51,7 +51,7 @@ def test_every_task_succeeds_at_the_first_try(succeeded: tuple[Run, str]) -> Non
     assert "nobody has to approve the plan: neither the form nor the settings require it" in run.log_text("approve")
 
 
-def test_an_ordinary_run_warns_of_nothing_but_the_state(succeeded: tuple[Run, str]) -> None:
+def test_ordinary_run_warns_only_of_the_savepoint(succeeded: tuple[Run, str]) -> None:
     """All warnings of `inspect`, `plan` and the steps are about the savepoint."""
     run, target = succeeded
     for task_id in ("approve", "publish", "announce", "end"):
@@ -60,14 +60,14 @@ def test_an_ordinary_run_warns_of_nothing_but_the_state(succeeded: tuple[Run, st
     assert "{" not in run.log_text("end")
 
 
-def test_the_log_of_the_plan_shows_what_will_be_moved(succeeded: tuple[Run, str]) -> None:
+def test_log_of_the_plan_shows_what_will_be_moved(succeeded: tuple[Run, str]) -> None:
     run, target = succeeded
     log = "\n".join(line["event"] for line in run.log("plan"))
     assert f"to   {target}" in log
     assert "relocate: the max parallelism stays" in log
 
 
-def test_the_asset_gets_an_event_that_says_where_the_result_lies(succeeded: tuple[Run, str]) -> None:
+def test_asset_event_names_result_certificate_and_shape(succeeded: tuple[Run, str]) -> None:
     run, target = succeeded
     _, document = run.airflow.api("GET", f"/assets/events?source_run_id={run.run_id.replace('+', '%2B')}")
     (event,) = document["asset_events"]
@@ -89,7 +89,7 @@ def test_the_asset_gets_an_event_that_says_where_the_result_lies(succeeded: tupl
 @pytest.mark.parametrize(
     "dag_id", ["after_a_rescale_by_constant", "after_a_rescale_by_name_and_uri", "example_after_a_rescale"]
 )
-def test_a_dag_that_is_scheduled_on_the_asset_runs(succeeded: tuple[Run, str], dag_id: str) -> None:
+def test_dag_that_is_scheduled_on_the_asset_runs(succeeded: tuple[Run, str], dag_id: str) -> None:
     run, target = succeeded
 
     def targets() -> list[str]:
@@ -102,7 +102,7 @@ def test_a_dag_that_is_scheduled_on_the_asset_runs(succeeded: tuple[Run, str], d
 
 
 @pytest.mark.slow
-def test_a_published_run_that_is_repeated_is_green_and_gives_no_second_event(succeeded: tuple[Run, str]) -> None:
+def test_repeated_run_of_a_published_plan_succeeds_without_a_second_event(succeeded: tuple[Run, str]) -> None:
     first, target = succeeded
     again = first.airflow.trigger(**request(directory("2-clicks"), target, parallelism=3, require_approval=True))
     assert again.end() == "success", again.states()
@@ -114,13 +114,13 @@ def test_a_published_run_that_is_repeated_is_green_and_gives_no_second_event(suc
     assert [event["extra"]["uri"] for event in document["asset_events"]].count(target) == 1
 
 
-def test_what_goes_from_task_to_task_is_small(succeeded: tuple[Run, str]) -> None:
+def test_outputs_of_tasks_are_small(succeeded: tuple[Run, str]) -> None:
     run, _ = succeeded
     for task_id in TASKS:
         assert len(json.dumps(run.xcom(task_id))) <= LIMIT
 
 
-def test_the_log_of_the_last_task_shows_the_line_that_starts_the_job(succeeded: tuple[Run, str]) -> None:
+def test_log_of_the_publishing_task_shows_the_start_command_and_the_certificate(succeeded: tuple[Run, str]) -> None:
     run, target = succeeded
     log = [line["event"] for line in run.log("publish")]
     assert any(line.startswith(f"start the job: flink run -s {target} -p 3") for line in log)
@@ -129,7 +129,7 @@ def test_the_log_of_the_last_task_shows_the_line_that_starts_the_job(succeeded: 
     assert any(re.match(r"verdict: complete \(proof by records\): \d+ operators, .* compared", line) for line in log)
 
 
-def test_the_report_is_one_click_from_what_tells_of_the_result(succeeded: tuple[Run, str]) -> None:
+def test_tasks_link_to_the_report(succeeded: tuple[Run, str]) -> None:
     run, target = succeeded
     (address,) = {run.links(task_id)["Report"] for task_id in ("plan", "validate", "publish")}
     assert run.links("inspect") == {}
@@ -138,7 +138,9 @@ def test_the_report_is_one_click_from_what_tells_of_the_result(succeeded: tuple[
 
 
 @pytest.mark.slow
-def test_a_secret_is_nowhere_to_be_seen(airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]) -> None:
+def test_secret_is_in_no_file_database_log_or_command_line(
+    airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]
+) -> None:
     target = f"{bucket}/rescaled"
     run = airflow.trigger(**request(uploaded("2-heap-native"), target, same_shape=True))
     assert run.end() == "success", run.states()
@@ -146,15 +148,15 @@ def test_a_secret_is_nowhere_to_be_seen(airflow: AirflowServer, bucket: str, upl
     for entry in (*open_store(target).list(target), *open_store(target).list(f"{target}.rescale")):
         assert secret not in read(entry.uri), entry.uri
     assert airflow.page(str(run.links("publish")["Report"]))[2] == read(f"{target}.rescale/report.html")
-    # The database, with XComs and rendered fields, and all logs.
+    # These are the database, with XComs and rendered fields, and all logs.
     files = [path for path in airflow.home.folder.rglob("*") if path.is_file()]
     assert any(path.name == "airflow.db" for path in files)
     assert any(path.match("*/task_id=publish/attempt=1.log") for path in files)
     assert [path for path in files if secret in path.read_bytes()] == []
     lines = airflow.watch.command_lines
-    assert any("reshuffle_keyed_state" in line for line in lines), "the steps were seen"
+    assert any("reshuffle_keyed_state" in line for line in lines), "the command lines of steps were not seen"
     assert [line for line in lines if airflow.secret in line] == []
-    # What they need not know they are not told either: connections, and what Airflow signs and encrypts with.
+    # Steps do not get what they do not need: connections, and the keys that Airflow signs and encrypts with.
     steps = {
         line: environment
         for line, environment in airflow.watch.environments.items()
@@ -170,7 +172,7 @@ def test_a_secret_is_nowhere_to_be_seen(airflow: AirflowServer, bucket: str, upl
         assert airflow.secret not in json.dumps([run.task(task_id), run.xcom(task_id), run.log(task_id)])
 
 
-def test_everything_listens_on_this_machine_alone(succeeded: tuple[Run, str]) -> None:
+def test_all_servers_listen_on_the_loopback_address(succeeded: tuple[Run, str]) -> None:
     airflow = succeeded[0].airflow
     assert airflow.watch.addresses
     assert airflow.watch.addresses.keys() <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}, airflow.watch.addresses
@@ -194,7 +196,7 @@ def test_everything_listens_on_this_machine_alone(succeeded: tuple[Run, str]) ->
         ),
     ],
 )
-def test_a_wrong_value_is_refused_by_the_api(airflow: AirflowServer, wrong: dict[str, Any], sentence: str) -> None:
+def test_wrong_value_is_refused_by_the_api(airflow: AirflowServer, wrong: dict[str, Any], sentence: str) -> None:
     status, document = airflow.try_to_trigger(**{**request("/save", "/rescaled"), **wrong})
     assert status == 400
     assert document["detail"].startswith(sentence)
@@ -220,14 +222,14 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "unsupported": ({"source": directory("1.20-unaligned")}, "plan", "this is an unaligned checkpoint"),
 }
-"""Wrong values, the task that finds each, and how its sentence begins."""
+"""Wrong values, the task that finds each, and the beginning of its error."""
 
 
 @pytest.fixture(scope="module")
 def failed(
     airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory, asked_for: Callable[[str], set[str]]
 ) -> dict[str, Run]:
-    """A run for each of `FINAL` that is asked for, all at once."""
+    """Trigger a run for each of `FINAL` that is asked for, all at once."""
     folder = tmp_path_factory.mktemp("damaged")
     damaged = {name: shutil.copytree(directory("2-clicks"), folder / name) for name in ("CUT", "TORN")}
     metadata = damaged["CUT"] / "_metadata"
@@ -245,7 +247,7 @@ def failed(
 
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name == "request", FINAL))
-def test_a_final_error_fails_at_once_with_its_sentence(failed: dict[str, Run], name: str) -> None:
+def test_final_error_fails_at_once_with_its_message(failed: dict[str, Run], name: str) -> None:
     run, (_, task_id, sentence) = failed[name], FINAL[name]
     task = run.task(task_id)
     assert (task["state"], task["try_number"]) == ("failed", 1)
@@ -257,7 +259,7 @@ def test_a_final_error_fails_at_once_with_its_sentence(failed: dict[str, Run], n
 
 
 @pytest.mark.slow
-def test_trouble_with_the_store_is_tried_again(airflow: AirflowServer) -> None:
+def test_store_error_is_retried(airflow: AirflowServer) -> None:
     run = airflow.trigger(**request("s3://bucket/save", "s3://bucket/rescaled", connection="broken", parallelism=2))
     wait_for(lambda: run.task("inspect")["try_number"] > 1, "the second try")
     assert any(line.startswith("S3 cannot be reached") for line in errors(run, "inspect", 1))
@@ -268,7 +270,7 @@ def test_trouble_with_the_store_is_tried_again(airflow: AirflowServer) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_is_cancelled_leaves_no_process(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_cancelled_run_leaves_no_process(airflow: AirflowServer, tmp_path: Path) -> None:
     def steps() -> list[int]:
         return [
             pid for pid, line in airflow.watch.running_lines().items() if "--plan" in line or "worker_server" in line

@@ -1,4 +1,4 @@
-"""A run whose steps work on a standalone cluster of Spark, which a connection of Airflow's names."""
+"""A run whose steps work on a standalone Spark cluster that an Airflow connection names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTINGS = "spark: {{connection: spark_default}}\n"
 
 @pytest.fixture(scope="module")
 def spark(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
-    """The cluster that the connection `spark_default` names, as long as the platform chooses it."""
+    """Yield the cluster that the connection `spark_default` names, while the platform chooses it."""
     with standalone_spark(tmp_path_factory.mktemp("spark")) as cluster:
         connection = {
             "connection_id": "spark_default",
@@ -37,7 +37,7 @@ def spark(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> I
             airflow.api("DELETE", "/connections/spark_default")
 
 
-def test_a_run_publishes_what_executors_of_the_cluster_moved(
+def test_run_publishes_state_moved_by_executors_of_the_cluster(
     airflow: AirflowServer, spark: StandaloneSpark, tmp_path: Path
 ) -> None:
     target = str(tmp_path / "rescaled")
@@ -47,11 +47,11 @@ def test_a_run_publishes_what_executors_of_the_cluster_moved(
     for task_id in ("reshuffle_keyed_state", "redistribute_operator_state", "validate"):
         assert f"master {spark.url}" in run.log_text(task_id)
     assert spark.tasks() >= 2
-    assert len(list(spark.work.glob("app-*"))) == 2  # a little operator state takes no Spark
+    assert len(list(spark.work.glob("app-*"))) == 2  # a little operator state needs no Spark
     assert_right(target, directory("2-clicks"))
 
 
-def test_a_connection_to_the_store_is_refused_because_it_does_not_reach_executors(
+def test_connection_to_the_store_is_refused_because_executors_do_not_get_it(
     airflow: AirflowServer, spark: StandaloneSpark, tmp_path: Path
 ) -> None:
     run = airflow.trigger(**request(directory("2-clicks"), str(tmp_path / "rescaled"), max_parallelism=1000))

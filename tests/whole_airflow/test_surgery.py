@@ -23,7 +23,7 @@ from support.snapshots import FIXTURES, directory
 pytestmark = pytest.mark.slow
 
 USERS = 16
-"""Users of the job, each with a way."""
+"""Number of users of the job, each of whom has the state `way`."""
 
 LONG = "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-shorter-one"
 
@@ -62,14 +62,16 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Story(NamedTuple):
-    """A run, whose steps work without Spark, its source and its target."""
+    """A run whose steps work without Spark, its source and its target."""
 
     run: Run
     source: str
     target: str
 
     def published(self) -> Certificate:
-        """Once it has ended well; all else than what it declares is the source's."""
+        """Return the certificate of the successful run, after checking that only what it declares differs from the
+        source.
+        """
         assert self.run.end() == "success", self.run.states()
         certificate = read_certificate(self.target)
         source, result = open_snapshot(self.source), open_snapshot(self.target)
@@ -85,7 +87,7 @@ class Story(NamedTuple):
 
 @pytest.fixture(scope="module")
 def stories(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
-    """All at once."""
+    """Begin all runs at once."""
     targets = tmp_path_factory.mktemp("targets")
 
     def begun(name: str, source: str, form: dict[str, Any]) -> Story:
@@ -97,7 +99,7 @@ def stories(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def approved(run: Run, *lines: str) -> None:
-    """Approves what is asked, if the question names all that is lost or changed in just these words."""
+    """Approve the plan if the question lists exactly these losses and changes."""
     question = run.question()["body"]
     declared = question.partition("Declared differences")[2].partition("Costs")[0]
     questions = [line.removeprefix("* ") for line in declared.splitlines() if line.startswith("* ")]
@@ -107,7 +109,7 @@ def approved(run: Run, *lines: str) -> None:
     run.answer("Approve")
 
 
-def test_what_is_lost_is_asked_about_by_its_name_and_gone_once_that_is_approved(stories: dict[str, Story]) -> None:
+def test_losses_are_listed_in_the_question_and_missing_after_approval(stories: dict[str, Story]) -> None:
     story = stories["changed job"]
     approved(
         story.run,
@@ -127,7 +129,7 @@ def test_what_is_lost_is_asked_about_by_its_name_and_gone_once_that_is_approved(
     assert [lost for lost in left_out if lost] == [{"way": USERS}]
 
 
-def test_a_kafka_source_reads_on_from_the_offsets_that_the_form_gives(stories: dict[str, Story]) -> None:
+def test_kafka_source_reads_on_from_the_offsets_in_the_form(stories: dict[str, Story]) -> None:
     story = stories["moved source"]
     story.published()
     log = story.run.log_text("plan")
@@ -142,7 +144,7 @@ def test_a_kafka_source_reads_on_from_the_offsets_that_the_form_gives(stories: d
     assert len(next_offsets) == 8
 
 
-def test_a_consumer_is_a_source_once_its_lost_offset_is_approved(stories: dict[str, Story]) -> None:
+def test_consumer_becomes_a_source_after_approval_of_its_lost_offset(stories: dict[str, Story]) -> None:
     story = stories["migrated consumer"]
     approved(
         story.run,
@@ -166,7 +168,7 @@ def test_a_consumer_is_a_source_once_its_lost_offset_is_approved(stories: dict[s
         ("nothing there", "plan", "no state 'way' in the operator"),
     ],
 )
-def test_nothing_is_lost_that_nobody_could_mean(
+def test_drop_without_approval_or_of_an_unknown_state_is_refused(
     stories: dict[str, Story], name: str, task_id: str, sentence: str
 ) -> None:
     story = stories[name]

@@ -1,4 +1,4 @@
-"""Task groups of a rescale in somebody's DAG, in a whole Airflow: questions, reports, and what a rejection skips."""
+"""Task groups of a rescale in a user's DAG, in a whole Airflow: questions, reports, and what a rejection skips."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.snapshots import directory
 pytestmark = pytest.mark.slow
 
 
-def test_an_approved_group_goes_on_and_each_group_has_a_report(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_approved_group_goes_on_and_each_group_has_a_report(airflow: AirflowServer, tmp_path: Path) -> None:
     run = airflow.trigger_dag("two_groups", {"source": directory("2-clicks"), "folder": str(tmp_path)})
     question = run.question("first.approve")
     assert f"{tmp_path}/first" in question["subject"]
@@ -30,7 +30,7 @@ def test_an_approved_group_goes_on_and_each_group_has_a_report(airflow: AirflowS
         assert f"{tmp_path}/{group}".encode() in page
 
 
-def test_a_rejected_group_fails_and_what_comes_after_it_does_not_run(airflow: AirflowServer, tmp_path: Path) -> None:
+def test_rejected_group_fails_and_later_tasks_do_not_run(airflow: AirflowServer, tmp_path: Path) -> None:
     run = airflow.trigger_dag("two_groups", {"source": directory("2-clicks"), "folder": str(tmp_path)})
     run.question("first.approve")
     run.answer("Reject", "first.approve")

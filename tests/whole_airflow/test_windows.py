@@ -1,4 +1,4 @@
-"""Windows in a whole Airflow: a run that rescales the newest savepoint, and those that have a reason not to."""
+"""Windows in a whole Airflow: a run that rescales the newest savepoint, and runs that have a reason not to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOW = {"outside_hours": True}
 
 @pytest.fixture(scope="module")
 def folder(airflow: AirflowServer) -> Path:
-    """Where the window's savepoints lie, and where its results go."""
+    """Return the folder of the window's savepoints and results."""
     folder = airflow.home.folder.parent
     shutil.copytree(directory("2-clicks"), folder / "savepoints" / "savepoint-1")
     return folder
@@ -28,17 +28,17 @@ def folder(airflow: AirflowServer) -> Path:
 
 @pytest.fixture(scope="module")
 def late(airflow: AirflowServer, folder: Path) -> Run:  # noqa: ARG001
-    """A run that should have begun two days ago."""
+    """Trigger a run that should have begun two days ago."""
     return airflow.trigger_dag(DAG_ID, NOW, run_after=(datetime.now(UTC) - timedelta(days=2)).isoformat())
 
 
 @pytest.fixture(scope="module")
 def runs(airflow: AirflowServer, late: Run) -> dict[str, Run]:
-    """Three runs, triggered at once."""
+    """Trigger two runs at once, beside the late one."""
     return {"first": airflow.trigger_dag(DAG_ID, NOW), "second": airflow.trigger_dag(DAG_ID, NOW), "late": late}
 
 
-def test_a_bad_entry_is_an_import_error_that_names_the_field_and_the_others_are_in_service(
+def test_invalid_entry_is_an_import_error_with_its_field_and_the_other_windows_work(
     airflow: AirflowServer,
 ) -> None:
     def import_error() -> Any:
@@ -55,7 +55,9 @@ def test_a_bad_entry_is_an_import_error_that_names_the_field_and_the_others_are_
 
 
 @pytest.mark.slow
-def test_a_window_never_overlaps_itself_and_rescales_the_newest_savepoint(runs: dict[str, Run], folder: Path) -> None:
+def test_runs_of_a_window_do_not_overlap_and_rescale_the_newest_savepoint_once(
+    runs: dict[str, Run], folder: Path
+) -> None:
     def running() -> list[str]:
         answer = runs["first"].airflow.api("GET", f"/dags/{DAG_ID}/dagRuns?state=running")[1]
         return [run["dag_run_id"] for run in answer["dag_runs"]]
@@ -80,7 +82,7 @@ def test_a_window_never_overlaps_itself_and_rescales_the_newest_savepoint(runs: 
         ({"target": "/rescaled/{day}"}, "the target of the window is not valid"),
     ],
 )
-def test_by_hand_nothing_is_passed_over_where_nothing_is_new(
+def test_invalid_manual_run_fails_even_without_a_new_savepoint(
     runs: dict[str, Run], wrong: dict[str, object], sentence: str
 ) -> None:
     assert runs["first"].end() == "success"
@@ -92,7 +94,7 @@ def test_by_hand_nothing_is_passed_over_where_nothing_is_new(
 
 
 @pytest.mark.slow
-def test_with_nothing_new_a_run_is_skipped(runs: dict[str, Run], folder: Path) -> None:
+def test_run_without_a_new_savepoint_is_skipped(runs: dict[str, Run], folder: Path) -> None:
     assert {run.end() for run in runs.values()} == {"success"}
     run = next(runs[name] for name in ("first", "second") if runs[name].states()["open_window"] == "skipped")
     assert set(run.states().values()) == {"skipped"}
@@ -101,7 +103,7 @@ def test_with_nothing_new_a_run_is_skipped(runs: dict[str, Run], folder: Path) -
 
 
 @pytest.mark.slow
-def test_after_closing_time_a_run_is_skipped(late: Run) -> None:
+def test_run_after_closing_time_is_skipped(late: Run) -> None:
     assert late.end() == "success"
     assert set(late.states().values()) == {"skipped"}
     log = late.log_text("open_window")
@@ -110,7 +112,7 @@ def test_after_closing_time_a_run_is_skipped(late: Run) -> None:
 
 
 @pytest.mark.slow
-def test_by_hand_a_run_outside_the_hours_is_skipped_unless_its_form_asks_for_it(late: Run) -> None:
+def test_manual_run_outside_the_hours_is_skipped_unless_its_form_asks_for_it(late: Run) -> None:
     run = late.airflow.trigger_dag(DAG_ID, {})
     assert run.end() == "success"
     assert set(run.states().values()) == {"skipped"}

@@ -1,7 +1,7 @@
 """Mishaps of requests on their way, chosen by a seed.
 
-It decides by the request and by how often that was made, so that what happens does not depend on who of several
-threads comes first. Most mishaps happen once; a stubborn one happens to every try that boto3 makes, and ends a run.
+A mishap depends on the request and on how often it was made, and not on the order of several threads. Most mishaps
+happen once; a stubborn one happens to every try that boto3 makes, and ends a run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UPLOAD_ID = re.compile(r"(?<=uploadId=)[^&]*", re.IGNORECASE)
 
 
 class Mishap(StrEnum):
-    """As a report of a long run calls them."""
+    """A mishap, with its name in the report of a long run."""
 
     ERROR_BEFORE = "500 before the request was carried out"
     ERROR_AFTER = "500 after it was carried out"
@@ -42,13 +42,13 @@ _EVERYWHERE = (
     Mishap.STALL,
 )
 _OF_LONG_WORK = (Mishap.ERROR_IN_200, Mishap.ERROR_IN_200_AFTER)
-"""Where the store begins to answer before it is done."""
+"""Mishaps of requests that the store begins to answer before it is done."""
 
 
 class Mishaps:
-    """`rate` is how probable one is for a request; `stall` is in seconds. Safe to use from many threads.
+    """Draws mishaps. `rate` is the probability for a request, `stall` a time in seconds. Safe to use from many threads.
 
-    `copies` says how many befell requests by which the store copies.
+    `copies` is the number of mishaps of requests by which the store copies.
     """
 
     def __init__(self, seed: int, rate: float, stall: float) -> None:
@@ -96,7 +96,7 @@ def _possible(asked: Asked) -> tuple[Mishap, ...]:
 
 
 def _copies(asked: Asked) -> bool:
-    """Whether it is CopyObject or UploadPartCopy."""
+    """Return whether the request is CopyObject or UploadPartCopy."""
     return "x-amz-copy-source" in asked.headers
 
 

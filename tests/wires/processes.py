@@ -1,8 +1,8 @@
-"""`rescale` as a process with another environment: one of its own, or a fork of one that has imported everything.
+"""`rescale` with another environment as a process of its own, or as a fork of a process that has imported everything.
 
-A fork costs a tenth, and its steps are no further processes; what goes over the wire is the same. All of them write
-streams in parts of a few KB, also those that several tasks write, and nothing into `_metadata` that could be a file.
-They make pauses, but short ones: half of a disturbed run would be waiting.
+A fork costs a tenth, and its steps are no further processes; the requests are the same. All of them write streams in
+parts of a few KB, several tasks to a stream, and nothing into `_metadata` that could be a file. Their pauses are short,
+because half of a disturbed run would be waiting.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _forks.set_forkserver_preload([__name__, "support.warmed_up"])
 
 
 class Done(NamedTuple):
-    """How a process ended, and what it said."""
+    """Exit code and output of a process."""
 
     code: int
     stdout: str
@@ -51,7 +51,7 @@ Rescale = Callable[[Sequence[str], Mapping[str, str]], Done]
 
 
 def in_a_process(arguments: Sequence[str], environment: Mapping[str, str]) -> Done:
-    """As people run it."""
+    """Run the command as users do."""
     with TemporaryDirectory() as folder:
         Path(folder, "sitecustomize.py").write_text(HOOK)
         paths = os.pathsep.join((folder, *filter(None, sys.path)))
@@ -69,7 +69,7 @@ def in_a_process(arguments: Sequence[str], environment: Mapping[str, str]) -> Do
 def in_a_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> Done:
     with TemporaryDirectory() as folder:
         process = _forks.Process(target=_run, args=(list(arguments), {**os.environ, **environment}, folder))
-        with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the first one finds what it imports
+        with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # the fork server finds its imports there
             process.start()
         process.join(_SECONDS)
         code = process.exitcode

@@ -1,9 +1,9 @@
-"""A whole run over a wire on which things go wrong, and what must be true of it whatever happens.
+"""A whole run over a wire that disturbs requests, and what must hold in any case.
 
-It ends published and right, or with exit code 1 and nothing published; when the wire is sound again the same command
-publishes. Sometimes what it left is discarded before that, and nothing stays, nor any upload in parts. No request
-writes or deletes anything but in the target and beside it. Right is what an undisturbed run of the same request writes,
-byte by byte.
+The run publishes a right result, or ends with exit code 1 and publishes nothing; once the wire is sound again, the same
+command publishes. Sometimes its files are discarded before that, and nothing stays, not even an upload in parts. No
+request writes or deletes anything outside of the target and the directory beside it. A right result has the bytes of an
+undisturbed run of the same request.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TRIES = 2
 
 _DISCARDS = 3
 _DISCARDING = 0.5
-"""How probable it is that what a failed run left is discarded."""
+"""Probability that the files of a failed run are discarded."""
 
 _BIG = "big"
 _BIG_BYTES = 400_000
@@ -69,9 +69,9 @@ ASKINGS = (
 
 @dataclass
 class Outcome:
-    """How a run went: `codes` are the exit codes of its tries, `broken` says which promise was not kept.
+    """How a run went: `codes` are the exit codes of its tries, and `broken` says which promise was not kept.
 
-    `requests` are all, `copies` those of them by which the store copies and that something happened to.
+    `requests` is the number of requests, `copies` the number of mishaps of requests by which the store copies.
     """
 
     asking: Asking
@@ -93,7 +93,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Home:
-    """Sources in a bucket, and what runs `rescale`."""
+    """Sources in a bucket, and the function that runs `rescale`."""
 
     server: S3Server
     client: S3Client
@@ -102,7 +102,7 @@ class Home:
     _locks: dict[Asking, Lock] = field(default_factory=lambda: {asking: Lock() for asking in ASKINGS})
 
     def play(self, seed: int, rate: float, stall: float) -> Outcome:
-        """One run, with all tries that it takes."""
+        """Play one run with all its tries."""
         random = Random(seed)
         outcome = Outcome(random.choice(ASKINGS))
         target = f"target-{ASKINGS.index(outcome.asking)}"
@@ -158,7 +158,7 @@ class Home:
     def _discard(self, outcome: Outcome, target: str, environment: Mapping[str, str]) -> None:
         there = self._objects(target)
         if f"{target}/_metadata" in there or f"{target}.rescale/publishing" in there:
-            return  # what is published, or may have been, stays
+            return  # a result that is or may be published stays
         for again in range(_DISCARDS + 1):
             sound = again == _DISCARDS
             arguments = ["discard", f"s3://{_BUCKET}/{target}", "--output", "json"]
@@ -179,7 +179,9 @@ class Home:
         _must(not ours, f"uploads stay open: {ours}")
 
     def _right_result(self, asking: Asking, target: str) -> dict[str, bytes]:
-        """Return the files of an undisturbed run, which are deleted again: the same request has the same target."""
+        """Return the files of an undisturbed run, which are deleted again because the same request has the same
+        target.
+        """
         if asking not in self._right:
             done = self.rescale(_run_arguments(asking, target), self.server.environment)
             assert done.code == 0, done.stderr
@@ -202,7 +204,7 @@ class Home:
 
 @contextmanager
 def home_of_wires(rescale: Rescale) -> Iterator[Home]:
-    """With an S3 server of its own, which takes parts of any size."""
+    """Yield sources on an S3 server of its own, which takes parts of any size."""
     with TemporaryDirectory() as folder, patch.dict(os.environ, S3_UPLOAD_PART_MIN_SIZE="1"), s3_server() as server:
         server.create_bucket(_BUCKET)
         client = server.client()

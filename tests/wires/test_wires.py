@@ -1,4 +1,4 @@
-"""Whole runs over a wire that fails: a few of those that `python -m wires` plays by the hundred."""
+"""Whole runs over a wire that fails: a few of the runs that `python -m wires` plays by the hundred."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def home() -> Iterator[Home]:
 
 
 @pytest.mark.parametrize(("rate", "seeds"), [(0.05, range(4)), (0.15, range(100, 106))])
-def test_whatever_happens_on_the_wire_a_run_publishes_or_can_be_repeated(rate: float, seeds: range, home: Home) -> None:
+def test_disturbed_run_publishes_or_can_be_repeated(rate: float, seeds: range, home: Home) -> None:
     happened: Counter[Mishap] = Counter()
     for seed in seeds:
         outcome = home.play(seed, rate, stall=0.2)
@@ -30,7 +30,7 @@ def test_whatever_happens_on_the_wire_a_run_publishes_or_can_be_repeated(rate: f
     assert len(happened) > len(Mishap) // 2
 
 
-def test_processes_of_their_own_do_the_same() -> None:
+def test_disturbed_run_in_processes_of_its_own_publishes_or_can_be_repeated() -> None:
     with home_of_wires(in_a_process) as opened:
         outcome = opened.play(3, 0.15, stall=0.2)
     assert outcome.broken is None

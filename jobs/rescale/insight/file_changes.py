@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from rescale.flink.metadata.handles import IncrementalHandle
-from rescale.insight.durations import CORES, PROCESS_SECONDS, RECORDS, ROWS, S3_CONNECTION, SPARK_SECONDS, Rates
+from rescale.insight.durations import CORES, PROCESS_SECONDS, RECORDS, ROWS, S3_CONNECTION, WORKERS_SECONDS, Rates
 from rescale.planning.little_work import LITTLE_BYTES
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import differing_tables, own_tables
@@ -75,7 +75,7 @@ class FileChanges(msgspec.Struct, frozen=True):
             work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(whole, RECORDS, places_in_s3)
             return PROCESS_SECONDS + work / CORES
 
-        full = estimate(size) + (SPARK_SECONDS if size + whole > LITTLE_BYTES else 0)
+        full = estimate(size) + (WORKERS_SECONDS if size + whole > LITTLE_BYTES else 0)
         pays = size > 0 and estimate(read) * _PAYS <= full
         return cls(a, b, seconds, operators, estimate(read), full, pays)
 

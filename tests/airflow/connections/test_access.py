@@ -1,4 +1,4 @@
-"""Access to S3 by an Airflow connection: whatever Airflow's hook makes of it, a step's own boto3 gets."""
+"""Access to S3 by an Airflow connection: the boto3 of a step gets what Airflow's hook makes of the connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.s3 import S3Server
 
 _ROLE = "arn:aws:iam::123456789012:role/rescale"
 
-# What the boto3 of a step says: by which keys, until when, in which region, and whether S3 takes them.
+# Prints how the boto3 of a step got its keys, which they are, when they expire, and the buckets that S3 lists.
 _ASK = """
 import boto3, json
 session = boto3.session.Session()
@@ -36,7 +36,7 @@ print(json.dumps({
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
-    """Makes the connection `state`; the worker has other keys of its own, and files with more."""
+    """Make the connection `state` on a worker that has other keys of its own."""
     monkeypatch.setenv("AIRFLOW_CONN_STATE", json.dumps({"conn_type": "aws", **fields}))
     for name in list(os.environ):
         if name.startswith("AWS_"):
@@ -46,7 +46,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
 
 
 def seen_by_a_step() -> dict[str, Any]:
-    """By a process that is started with this one's environment."""
+    """Return what a process that is started with this one's environment sees."""
     answer = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     document: dict[str, Any] = json.loads(answer.stdout)
@@ -57,7 +57,7 @@ def of_server(s3: S3Server, **more: Any) -> dict[str, Any]:
     return {"endpoint_url": s3.endpoint, "region_name": "eu-central-1", **more}
 
 
-def test_keys_arrive_and_are_in_no_environment(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_reach_a_step_without_being_in_the_environment(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, login="somebody", password="planted", extra=of_server(s3))
     before = dict(os.environ)
     with storage_access("state"):
@@ -68,7 +68,7 @@ def test_keys_arrive_and_are_in_no_environment(s3: S3Server, monkeypatch: pytest
     assert os.environ == before
 
 
-def test_a_process_that_serves_many_reaches_the_store_as_it_is(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_of_a_connection_leaves_the_environment_unchanged(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     s3.create_bucket("served-to-many")
     s3.declare("s3://served-to-many")
     connect(monkeypatch, login="somebody", password="planted", extra=of_server(s3))
@@ -81,7 +81,9 @@ def test_a_process_that_serves_many_reaches_the_store_as_it_is(s3: S3Server, mon
         s3_store_of("nobody")
 
 
-def test_encryption_and_billing_reach_a_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_encryption_and_requester_pays_reach_a_step_and_the_store(
+    s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "alias/flink"}
     settings = {"s3": {"extra_args": arguments, "requester_pays": True}}
     connect(monkeypatch, login="a", password="b", extra=of_server(s3, service_config=settings))
@@ -94,21 +96,21 @@ def test_encryption_and_billing_reach_a_step(s3: S3Server, monkeypatch: pytest.M
     assert s3.client().head_object(Bucket=bucket, Key="file")["SSEKMSKeyId"] == "alias/flink"
 
 
-def test_settings_of_uploads_that_nobody_has_are_refused(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_settings_of_uploads_are_refused(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"s3": {"extra_args": {"ACL": "public-read"}}}
     connect(monkeypatch, login="a", password="b", extra=of_server(s3, service_config=settings))
     with pytest.raises(RequestError, match=r"extra_args\.ACL"), storage_access("state"):
         pass
 
 
-def test_a_session_token_goes_along(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_token_reaches_a_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     extra = of_server(s3, aws_access_key_id="a", aws_secret_access_key="b", aws_session_token="a-token")
     connect(monkeypatch, extra=extra)
     with storage_access("state"):
         assert seen_by_a_step()["token"] == "a-token"
 
 
-def test_a_role_is_assumed_and_its_keys_expire(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_role_is_assumed_and_its_keys_expire(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     sts = {"sts": {"endpoint_url": s3.endpoint}}
     connect(monkeypatch, login="a", password="b", extra=of_server(s3, role_arn=_ROLE, service_config=sts))
     with storage_access("state"):
@@ -118,7 +120,7 @@ def test_a_role_is_assumed_and_its_keys_expire(s3: S3Server, monkeypatch: pytest
     assert seen["expires"] < 2999
 
 
-def test_a_role_is_assumed_by_a_web_identity(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_role_is_assumed_by_a_web_identity(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a-token")
     extra = of_server(
@@ -136,7 +138,7 @@ def test_a_role_is_assumed_by_a_web_identity(s3: S3Server, monkeypatch: pytest.M
 
 def test_keys_are_renewed_while_a_step_works(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     sts = {"sts": {"endpoint_url": s3.endpoint}}
-    # The shortest that there is: botocore renews keys a quarter of an hour before they expire, so at once.
+    # The shortest lifetime: botocore renews keys a quarter of an hour before they expire, which is at once.
     short = {"DurationSeconds": 900}
     extra = of_server(s3, role_arn=_ROLE, assume_role_kwargs=short, service_config=sts)
     connect(monkeypatch, login="a", password="b", extra=extra)
@@ -144,13 +146,13 @@ def test_keys_are_renewed_while_a_step_works(s3: S3Server, monkeypatch: pytest.M
         assert seen_by_a_step()["key"] != seen_by_a_step()["key"]
 
 
-def test_only_who_was_told_gets_the_keys(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_served_only_with_the_token_of_the_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, login="a", password="b", extra=of_server(s3))
     with storage_access("state"), pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(os.environ["AWS_CONTAINER_CREDENTIALS_FULL_URI"])
 
 
-def test_certificates_and_proxies_are_handed_on(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_and_proxies_reach_a_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     extra = of_server(
         s3, verify="/etc/ca.pem", config_kwargs={"proxies": {"https": "http://proxy:3128"}, "retries": {}}
     )
@@ -159,8 +161,8 @@ def test_certificates_and_proxies_are_handed_on(s3: S3Server, monkeypatch: pytes
         assert (os.environ["AWS_CA_BUNDLE"], os.environ["HTTPS_PROXY"]) == ("/etc/ca.pem", "http://proxy:3128")
 
 
-def test_what_a_client_does_about_checksums_is_handed_on(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of a bucket that wants them advises just this (`words`)."""
+def test_checksum_settings_reach_a_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error of a bucket that requires checksums advises these settings."""
     checksums = {"request_checksum_calculation": "when_supported", "response_checksum_validation": "when_required"}
     connect(monkeypatch, login="a", password="b", extra=of_server(s3, config_kwargs=checksums))
     with storage_access("state"):
@@ -169,7 +171,7 @@ def test_what_a_client_does_about_checksums_is_handed_on(s3: S3Server, monkeypat
 
 
 @pytest.mark.parametrize(("style", "variable"), [("virtual", "true"), ("path", "false"), ("auto", None)])
-def test_the_addressing_style_is_handed_on(
+def test_addressing_style_reaches_a_step(
     style: str, variable: str | None, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra = of_server(s3, config_kwargs={"s3": {"addressing_style": style}})
@@ -178,7 +180,7 @@ def test_the_addressing_style_is_handed_on(
         assert os.environ.get(ADDRESSING) == variable
 
 
-def test_a_process_that_serves_many_uses_the_connection_s_addressing_style(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_of_a_connection_uses_its_addressing_style(monkeypatch: pytest.MonkeyPatch) -> None:
     with hosted_buckets(monkeypatch) as server:
         bucket = server.new_bucket("hosted")
         server.client().put_object(Bucket=bucket, Key="key", Body=b"1234")
@@ -218,7 +220,7 @@ def test_a_process_that_serves_many_uses_the_connection_s_addressing_style(monke
         ),
     ],
 )
-def test_what_cannot_work_is_refused_by_its_name(
+def test_connection_that_cannot_work_is_refused_with_the_setting(
     fields: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect(monkeypatch, **{"login": "a", "password": "b", **fields})
@@ -226,7 +228,7 @@ def test_what_cannot_work_is_refused_by_its_name(
         pass
 
 
-def test_a_role_that_nobody_can_be_asked_for_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_sts_server_raises_store_error(monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = {"sts": {"endpoint_url": "http://127.0.0.1:9"}}
     extra = {"role_arn": _ROLE, "region_name": "eu-central-1", "service_config": nobody}
     connect(monkeypatch, login="a", password="b", extra=extra)
@@ -234,13 +236,13 @@ def test_a_role_that_nobody_can_be_asked_for_is_worth_another_try(monkeypatch: p
         pass
 
 
-def test_a_connection_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW_CONN_STATE", raising=False)
     with pytest.raises(RequestError, match="there is no connection 'state'"), storage_access("state"):
         pass
 
 
-def test_a_connection_is_refused_where_it_would_not_reach_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_is_refused_if_steps_run_in_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DRIVER_POD, "/etc/driver.yaml")
     with (
         pytest.raises(RequestError, match="steps run in pods, which cannot use the connection 's3'") as caught,

@@ -1,4 +1,4 @@
-"""The Spark that the platform's settings choose: by the name of its master, or by a connection of Airflow's."""
+"""The Spark that the platform's settings choose, by the name of its master or by an Airflow connection."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rescale.text.errors import RequestError
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Settings are read once in a process."""
+    """Clear the settings, which a process reads once."""
     settings.cache_clear()
     yield
     settings.cache_clear()
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, connection: str) -> Spark:
-    """The Spark of a connection, given as JSON or as a URI."""
+    """Return the Spark of a connection, given as JSON or as a URI."""
     monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", connection)
     return spark_of(SparkSettings(connection="cluster"))
 
@@ -35,7 +35,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, connection: str) -> RequestError:
     return caught.value
 
 
-def test_without_a_setting_the_worker_does_the_work() -> None:
+def test_spark_is_local_without_settings() -> None:
     assert platform_spark() == Spark("local[*]", {})
     assert not platform_spark().is_cluster
 
@@ -44,7 +44,7 @@ def test_without_a_setting_the_worker_does_the_work() -> None:
     ("master", "is_cluster"),
     [("spark://host:7077", True), ("yarn", True), ("k8s://https://host:6443", True), ("local[2]", False)],
 )
-def test_a_master_of_the_settings_is_spark_s_name_for_it(master: str, is_cluster: bool) -> None:
+def test_master_in_the_settings_is_taken_as_it_is(master: str, is_cluster: bool) -> None:
     spark = spark_of(SparkSettings(master=master))
     assert (spark.master, spark.is_cluster, spark.environment) == (master, is_cluster, {})
 
@@ -64,7 +64,7 @@ def test_a_master_of_the_settings_is_spark_s_name_for_it(master: str, is_cluster
         ("k8s://https%3A%2F%2Fhost:6443", "k8s://https://host:6443"),
     ],
 )
-def test_a_connection_names_the_master_as_it_does_to_airflow_s_own_hook(
+def test_connection_names_the_same_master_as_for_the_hook_of_airflow(
     connection: str, master: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert connect(monkeypatch, connection) == Spark(master, {})
@@ -78,7 +78,7 @@ def test_a_connection_names_the_master_as_it_does_to_airflow_s_own_hook(
         ("spark://host:7077", {}),
     ],
 )
-def test_a_queue_is_for_yarn_and_a_namespace_for_kubernetes(
+def test_queue_is_passed_to_yarn_and_namespace_to_kubernetes(
     host: str, configuration: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     extra = {"queue": "night shift", "namespace": "state", "deploy-mode": "client", "spark-binary": "spark-submit"}
@@ -103,7 +103,7 @@ def test_a_queue_is_for_yarn_and_a_namespace_for_kubernetes(
         ({"conn_type": "spark", "host": "yarn", "extra": {"principal": "ada@EXAMPLE.COM"}}, None),
     ],
 )
-def test_a_connection_that_cannot_be_taken_is_refused_without_its_secrets(
+def test_unsupported_connection_is_refused_without_showing_its_secrets(
     connection: dict[str, object], refused_value: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     error = refused(monkeypatch, json.dumps(connection))
@@ -112,14 +112,14 @@ def test_a_connection_that_cannot_be_taken_is_refused_without_its_secrets(
     assert "c2VjcmV0" not in str(error)
 
 
-def test_a_connection_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_connection_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW_CONN_NOBODY", raising=False)
     with pytest.raises(RequestError, match="'nobody'"):
         spark_of(SparkSettings(connection="nobody"))
 
 
 @pytest.mark.parametrize(("master", "reaches"), [("local[2]", True), ("spark://host:7077", False)])
-def test_a_connection_to_the_store_is_refused_where_executors_would_not_have_it(
+def test_connection_to_the_store_is_refused_if_executors_would_not_have_it(
     master: str, reaches: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "settings.yaml"

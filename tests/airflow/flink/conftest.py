@@ -20,6 +20,6 @@ def running(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[SessionClu
 
 @pytest.fixture
 def cluster(running: SessionCluster) -> Iterator[SessionCluster]:
-    """Without a job, before and after the test."""
+    """Return the cluster without a job, before and after the test."""
     yield running
     running.clear()

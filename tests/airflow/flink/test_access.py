@@ -17,7 +17,7 @@ from rescale.text.errors import RequestError, StoreError
 
 
 class Proxy(HTTPServer):
-    """Answers everything with `answer`, and keeps what it was asked with."""
+    """Answers everything with `answer`, and records path and authorization of each request."""
 
     answer: tuple[int, str] = (200, "{}")
     seen: list[tuple[str, str | None]]
@@ -58,7 +58,7 @@ def address(proxy: Proxy) -> str:
         ({"login": "me", "password": "pass"}, "Basic " + base64.b64encode(b"me:pass").decode()),
     ],
 )
-def test_a_connection_gives_address_and_secret(
+def test_connection_gives_address_and_secret(
     proxy: Proxy, secrets: dict[str, str], sent: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy.answer = (200, '{"jobs": []}')
@@ -71,7 +71,9 @@ def test_a_connection_gives_address_and_secret(
     assert proxy.seen == [("/jobs/overview", sent), ("/behind/jobs/overview", None)]
 
 
-def test_an_extra_is_read_as_airflow_s_hook_does(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extra_of_a_connection_is_read_as_the_hook_of_airflow_does(
+    proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     proxy.answer = (200, '{"jobs": []}')
     extra = {"headers": {"Authorization": "Bearer of-the-extra"}, "timeout": 5, "verify": False}
     connection = {"conn_type": "http", "host": "127.0.0.1", "port": proxy.server_port, "extra": extra}
@@ -85,14 +87,14 @@ def test_an_extra_is_read_as_airflow_s_hook_does(proxy: Proxy, monkeypatch: pyte
     "secrets",
     [{"password": "planted\n"}, {"extra": {"headers": {"X-Key": "planted\x00"}}}, {"extra": {"X-Key": "plantedé"}}],
 )
-def test_a_secret_that_cannot_be_sent_is_not_shown(secrets: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_that_cannot_be_sent_is_not_shown(secrets: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps({"conn_type": "http", "host": "127.0.0.1", **secrets}))
     with pytest.raises(RequestError, match="characters that an HTTP header may not contain") as caught:
         open_flink("session")
     assert "planted" not in f"{caught.value} {caught.value.to_json()}"
 
 
-def test_certificates_that_cannot_be_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_certificates_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = {"conn_type": "http", "host": "https://flink", "extra": {"verify": "/nothing/there.pem"}}
     monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps(connection))
     with pytest.raises(RequestError, match="the certificates of the connection 'session' cannot be read"):
@@ -112,7 +114,7 @@ def test_certificates_that_cannot_be_read_are_refused(monkeypatch: pytest.Monkey
         ({"proxies": {"http": 3128}}, r"a proxy that is not an address: proxies\.http"),
     ],
 )
-def test_an_extra_of_another_form_is_refused(
+def test_invalid_extra_is_refused_without_showing_it(
     extra: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps({"conn_type": "http", "host": "flink", "extra": extra}))
@@ -130,7 +132,7 @@ def test_an_extra_of_another_form_is_refused(
         ({"proxies": {"http": "PROXY", "https": "http://127.0.0.1:9"}}, "http://flink.invalid/jobs/overview"),
     ],
 )
-def test_what_an_extra_says_of_headers_and_proxies_is_meant_for_its_scheme(
+def test_headers_and_proxies_of_an_extra_apply_to_their_scheme(
     proxy: Proxy, extra: dict[str, Any], seen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy.answer = (200, '{"jobs": []}')
@@ -154,7 +156,7 @@ def test_what_an_extra_says_of_headers_and_proxies_is_meant_for_its_scheme(
         ("of_s3", "the connection 'of_s3' does not say where Flink's REST API is"),
     ],
 )
-def test_an_address_that_is_none_is_refused(flink: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_address_is_refused(flink: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_OF_S3", json.dumps({"conn_type": "aws", "host": "flink"}))
     with pytest.raises(RequestError, match=sentence) as caught:
         open_flink(flink)
@@ -179,7 +181,7 @@ def test_an_address_that_is_none_is_refused(flink: str, sentence: str, monkeypat
         (502, "<html>Bad gateway", StoreError, "status 502"),
     ],
 )
-def test_what_flink_refuses_is_final_and_trouble_is_not(
+def test_refusal_of_flink_is_final_and_server_trouble_is_a_store_error(
     proxy: Proxy, status: int, body: str, kind: type[RequestError | StoreError], message: str
 ) -> None:
     proxy.answer = (status, body)
@@ -188,12 +190,12 @@ def test_what_flink_refuses_is_final_and_trouble_is_not(
     assert message in str(caught.value)
 
 
-def test_nobody_there_is_worth_another_try() -> None:
+def test_unreachable_flink_raises_store_error() -> None:
     with open_flink("http://127.0.0.1:9") as flink, pytest.raises(StoreError, match="Flink cannot be reached"):
         flink.job("0" * 32)
 
 
-def test_what_flink_does_not_know_is_none(proxy: Proxy) -> None:
+def test_unknown_job_or_savepoint_is_none(proxy: Proxy) -> None:
     proxy.answer = (404, '{"errors": ["Job not found"]}')
     with open_flink(address(proxy)) as flink:
         assert flink.job("0" * 32) is None
@@ -201,8 +203,8 @@ def test_what_flink_does_not_know_is_none(proxy: Proxy) -> None:
         assert flink.latest_savepoint("0" * 32) is None
 
 
-def test_what_somebody_else_does_not_know_may_be_there(proxy: Proxy) -> None:
-    """A job that seems to be gone would be started once more."""
+def test_unknown_page_of_another_server_raises_store_error(proxy: Proxy) -> None:
+    """A job that seems to be gone would be started a second time."""
     proxy.answer = (404, "<html>no such page")
     with open_flink(address(proxy)) as flink:
         for ask in (flink.job, flink.why_failed, flink.latest_savepoint):
@@ -210,7 +212,7 @@ def test_what_somebody_else_does_not_know_may_be_there(proxy: Proxy) -> None:
                 ask("0" * 32)
 
 
-def test_a_hand_over_is_one_of_three_documents() -> None:
+def test_hand_over_is_read_from_its_document() -> None:
     assert hand_over_of({"kind": "print"}) == Print()
     jar = {"kind": "jar", "flink": "session", "jar": "job.jar", "arguments": ["--x", "1"]}
     assert hand_over_of(jar) == RunJar("session", "job.jar", arguments=("--x", "1"))

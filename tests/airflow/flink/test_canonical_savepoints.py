@@ -1,4 +1,4 @@
-"""A job of which Flink can take no canonical savepoint is not asked for one, and never a second time."""
+"""A job whose canonical savepoint cannot be taken is not asked for one, and never a second time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FORST = (
 
 
 def asked_again(monkeypatch: pytest.MonkeyPatch, before: JobBefore, why: str) -> list[str]:
-    """The savepoints that Flink is asked for once the first one of a run has failed, and the job with it."""
+    """Return the savepoints that Flink is asked for after the first savepoint of a run and its job have failed."""
     triggers: list[str] = []
     asked: list[str] = []
 
@@ -64,7 +64,7 @@ def asked_again(monkeypatch: pytest.MonkeyPatch, before: JobBefore, why: str) ->
 
 
 @pytest.mark.parametrize("why", [ASYNCHRONOUS, FORST], ids=["asynchronous state", "ForSt"])
-def test_a_job_that_failed_for_it_is_not_asked_again(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_canonical_savepoint_is_not_repeated_if_flink_cannot_take_it(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     with pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as caught:
         asked_again(monkeypatch, BEFORE, why)
     assert 'choose "native" under "Format of the savepoint"' in str(caught.value.advice)
@@ -75,7 +75,9 @@ def test_a_job_that_failed_for_it_is_not_asked_again(monkeypatch: pytest.MonkeyP
     [(BEFORE, "java.lang.OutOfMemoryError: Java heap space"), (NATIVE, ASYNCHRONOUS)],
     ids=["other trouble", "native"],
 )
-def test_what_else_has_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch, before: JobBefore, why: str) -> None:
+def test_savepoint_is_repeated_after_another_failure(
+    monkeypatch: pytest.MonkeyPatch, before: JobBefore, why: str
+) -> None:
     assert asked_again(monkeypatch, before, why) == [f"/jobs/{before.job_id}/savepoints"]
 
 
@@ -93,7 +95,7 @@ def look(cluster: SessionCluster, job_id: str, taking: StopMode, wanted: str) ->
 
 
 def has_failed(cluster: SessionCluster, job_id: str) -> bool:
-    """Whether Flink tells of it, which may take seconds (`web.refresh-interval`)."""
+    """Return whether Flink reports the failure, which may take seconds (`web.refresh-interval`)."""
     with cluster.open() as flink:
         return flink.why_failed(job_id) is not None
 
@@ -102,7 +104,9 @@ def has_failed(cluster: SessionCluster, job_id: str) -> bool:
     ("backend", "taking"), [("hashmap", StopMode.STOP), ("rocksdb", StopMode.RUN_ON), ("forst", StopMode.STOP)]
 )
 @pytest.mark.slow
-def test_flink_takes_a_native_savepoint_alone(flink_2: SessionCluster, backend: str, taking: StopMode) -> None:
+def test_flink_takes_only_a_native_savepoint_of_asynchronous_state(
+    flink_2: SessionCluster, backend: str, taking: StopMode
+) -> None:
     place = (flink_2.folder / "checkpoints").as_uri()
     options = {"state.backend.type": backend, "execution.checkpointing.dir": place}
     again = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "100ms"}

@@ -1,4 +1,4 @@
-"""A FlinkDeployment that may be read and not patched is refused while its job runs, as a stand-in's answers have it."""
+"""Checks and patches of a FlinkDeployment or FlinkSessionJob, against answers of a stand-in for Kubernetes."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def patch(resource: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Mock:
     return patch
 
 
-def test_who_may_read_and_not_patch_is_refused_before_anything_is_stopped(patch: Mock) -> None:
+def test_missing_right_to_patch_is_refused_before_the_job_is_stopped(patch: Mock) -> None:
     patch.side_effect = ApiException(403, "Forbidden")
     with pytest.raises(RequestError, match="Kubernetes refuses to patch") as caught:
         check_hand_over(WHERE)
     assert "give the service account the right to patch flinkdeployments" in str(caught.value)
 
 
-def test_to_find_that_out_changes_nothing(patch: Mock) -> None:
+def test_check_of_the_right_to_patch_changes_nothing(patch: Mock) -> None:
     check_hand_over(WHERE)
     (called,) = patch.call_args_list
     assert (called.args[-1], called.kwargs["dry_run"]) == ({}, "All")
@@ -57,7 +57,7 @@ def test_to_find_that_out_changes_nothing(patch: Mock) -> None:
         {"job": {"autoscaler.enabled": "True"}},
     ],
 )
-def test_an_autoscaler_is_named_before_anything_is_stopped(
+def test_autoscaler_is_warned_of_before_the_job_is_stopped(
     options: dict[str, Any], resource: dict[str, Any], patch: Mock, caplog: pytest.LogCaptureFixture
 ) -> None:
     check_hand_over(WHERE)
@@ -70,7 +70,7 @@ def test_an_autoscaler_is_named_before_anything_is_stopped(
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, 1), (4, 5)])
-def test_what_the_autoscaler_remembers_is_reset(
+def test_autoscaler_is_reset_by_its_nonce(
     before: int | None, after: int, resource: dict[str, Any], patch: Mock
 ) -> None:
     resource["spec"]["job"]["autoscalerResetNonce"] = before
@@ -78,7 +78,7 @@ def test_what_the_autoscaler_remembers_is_reset(
     assert patch.call_args.args[-1]["spec"]["job"]["autoscalerResetNonce"] == after
 
 
-def test_vertices_with_a_parallelism_of_their_own_are_refused(resource: dict[str, Any], patch: Mock) -> None:
+def test_parallelism_overrides_of_vertices_are_refused(resource: dict[str, Any], patch: Mock) -> None:
     resource["spec"]["flinkConfiguration"] = {"pipeline": {"jobvertex-parallelism-overrides": "ab:2"}}
     with pytest.raises(RequestError, match="sets the parallelism of single vertices") as caught:
         check_hand_over(WHERE)
@@ -86,7 +86,7 @@ def test_vertices_with_a_parallelism_of_their_own_are_refused(resource: dict[str
     assert all(call.kwargs.get("dry_run") == "All" for call in patch.call_args_list)
 
 
-def test_a_session_job_is_patched_as_a_deployment_is(patch: Mock) -> None:
+def test_session_job_is_patched_like_a_deployment(patch: Mock) -> None:
     where = PatchDeployment.named("flinksessionjob/flink/clicks", None)
     assert (where.namespace, where.name, where.place) == ("flink", "clicks", "flinksessionjob/flink/clicks")
     check_hand_over(where)
@@ -104,12 +104,12 @@ def test_a_session_job_is_patched_as_a_deployment_is(patch: Mock) -> None:
     [
         ("000000003a7bd3e20000000000000001", True),
         ("ffffffffbd3e21c00000000000000012", True),
-        ("00000000000000000000000000000000", False),  # of an application with high availability
+        ("00000000000000000000000000000000", False),  # an application with high availability
         ("000000003a7bd3e20000000000000000", False),  # likewise, since Flink 1.19
         ("3a7bd3e21c0d4e5f60718293a4b5c6d7", False),
     ],
 )
-def test_a_session_job_of_the_operator_is_not_started_by_a_jar(
+def test_session_job_of_the_operator_is_not_started_from_a_jar(
     job_id: str, is_refused: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = JobLine(job_id, "clicks", "RUNNING")
@@ -122,7 +122,7 @@ def test_a_session_job_of_the_operator_is_not_started_by_a_jar(
 
 
 @pytest.mark.parametrize("refers", [True, False])
-def test_a_job_does_not_claim_what_its_result_refers_to(patch: Mock, refers: bool) -> None:
+def test_job_restores_in_no_claim_mode_if_its_result_refers_to_files(patch: Mock, refers: bool) -> None:
     start_job(WHERE, Start("s3://b/result", 3, None, refers))
     options = patch.call_args.args[-1]["spec"]["flinkConfiguration"]
     names = ("execution.state-recovery.claim-mode", "execution.savepoint-restore-mode")
@@ -132,7 +132,7 @@ def test_a_job_does_not_claim_what_its_result_refers_to(patch: Mock, refers: boo
 @pytest.mark.parametrize(
     ("has", "wants", "is_patched"), [(True, True, False), (True, False, False), (False, True, True)]
 )
-def test_a_deployment_as_wanted_is_not_redeployed(
+def test_deployment_that_is_already_as_wanted_is_not_patched(
     resource: dict[str, Any], patch: Mock, has: bool, wants: bool, is_patched: bool
 ) -> None:
     resource["spec"]["job"] |= {"initialSavepointPath": "s3://b/s", "savepointRedeployNonce": 4}

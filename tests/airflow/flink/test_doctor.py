@@ -19,7 +19,7 @@ def results(cluster: SessionCluster) -> list[tuple[CheckOutcome, str]]:
 
 
 @pytest.mark.slow
-def test_a_cluster_and_the_checkpoints_of_its_jobs(cluster: SessionCluster) -> None:
+def test_doctor_checks_release_jobs_and_their_checkpoints(cluster: SessionCluster) -> None:
     (release, _), (jobs, running) = results(cluster)
     assert (release, jobs, running) == (CheckOutcome.OK, CheckOutcome.OK, "0 running jobs")
     with_checkpoints = cluster.run(2, options=native_options(cluster, ROCKSDB | RETAINED))
@@ -38,6 +38,6 @@ def test_a_cluster_and_the_checkpoints_of_its_jobs(cluster: SessionCluster) -> N
     ]
 
 
-def test_a_job_without_checkpoints(cluster: SessionCluster) -> None:
+def test_doctor_warns_of_a_job_without_checkpoints(cluster: SessionCluster) -> None:
     cluster.run(2)
     assert results(cluster)[2:] == [(CheckOutcome.WARNING, "no periodic checkpoints")]

@@ -1,4 +1,4 @@
-"""Which checkpoint an ended job goes on from: Flink's word and the job's directory must agree."""
+"""The checkpoint from which an ended job goes on: Flink's answer and the job's directory must agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLD_SECONDS = 0.3
 
 
 class Cluster:
-    """A Flink that gives these answers, and then repeats the last one; None for a job that it does not know."""
+    """A Flink that gives these answers and then repeats the last one; None is an unknown job."""
 
     address = "http://flink"
 
@@ -51,7 +51,7 @@ def restored(number: int) -> LatestCheckpoints:
 
 @pytest.fixture
 def checkpoints(tmp_path: Path) -> str:
-    """A directory with the checkpoints 7 and 8."""
+    """Return a directory with the checkpoints 7 and 8."""
     for number in (7, 8):
         add(tmp_path, number)
     return str(tmp_path)
@@ -83,30 +83,32 @@ def restart(cluster: Any, checkpoints: str, known: int | None = 7) -> str:
     ],
     ids=["same", "old answers", "failover", "restored before", "stopped before", "savepoint that commits nothing"],
 )
-def test_the_last_completed_checkpoint_that_is_the_newest(answers: list[LatestCheckpoints], checkpoints: str) -> None:
+def test_newest_checkpoint_is_taken_if_flink_completed_it_last(
+    answers: list[LatestCheckpoints], checkpoints: str
+) -> None:
     assert final(Cluster(*answers), checkpoints) == restart(Cluster(*answers), checkpoints) == "/chk-8"
 
 
-def test_a_checkpoint_that_was_given_up_is_refused(checkpoints: str) -> None:
-    """Its `_metadata` is there, and its transactions were aborted: the job goes on from the one before."""
+def test_newest_checkpoint_that_flink_aborted_is_refused(checkpoints: str) -> None:
+    """Its `_metadata` is there, but its transactions were aborted, so the job goes on from the checkpoint before."""
     begun = time.monotonic()
     with pytest.raises(RequestError, match="not the one that Flink completed last") as caught:
         final(Cluster(completed(7)), checkpoints)
-    assert time.monotonic() - begun >= OLD_SECONDS, "an older answer would prove nothing"
+    assert time.monotonic() - begun >= OLD_SECONDS, "an old answer of Flink was believed"
     assert "checkpoint 7" in str(caught.value.expected)
     assert caught.value.found == "checkpoint 8"
     assert restart(Cluster(completed(7)), checkpoints) == "/chk-7"
 
 
-def test_a_completed_checkpoint_that_is_gone_is_refused(checkpoints: str) -> None:
+def test_completed_checkpoint_that_is_missing_is_refused(checkpoints: str) -> None:
     with pytest.raises(RequestError, match="not the one that Flink completed last"):
         final(Cluster(completed(9)), checkpoints)
     with pytest.raises(RequestError, match="uncertain from which checkpoint"):
         restart(Cluster(completed(9)), checkpoints)
 
 
-def test_a_job_that_flink_no_longer_knows(checkpoints: str) -> None:
-    """A JobManager that was lost: nothing is known of checkpoints after the last one that was seen to complete."""
+def test_checkpoint_of_a_job_unknown_to_flink_must_be_the_last_known_one(checkpoints: str) -> None:
+    """After the loss of a JobManager, nothing is known of later checkpoints."""
     assert final(Cluster(None), checkpoints, 8) == restart(Cluster(None), checkpoints, 8) == "/chk-8"
     for known in (7, None):
         with pytest.raises(RequestError, match="not the one that Flink completed last"):
@@ -115,28 +117,28 @@ def test_a_job_that_flink_no_longer_knows(checkpoints: str) -> None:
             restart(Cluster(None), checkpoints, known)
 
 
-def test_a_flink_that_was_replaced_is_not_asked(checkpoints: str) -> None:
+def test_recorded_checkpoint_is_taken_without_asking_flink(checkpoints: str) -> None:
     assert recorded_checkpoint("job", checkpoints, 7) == f"{checkpoints}/chk-7"
     for number in (9, None):
         with pytest.raises(RequestError, match="uncertain from which checkpoint"):
             recorded_checkpoint("job", checkpoints, number)
 
 
-def test_no_checkpoint(tmp_path: Path) -> None:
+def test_missing_checkpoints_are_refused(tmp_path: Path) -> None:
     for ask in (final, restart):
         with pytest.raises(RequestError) as caught:
             ask(Cluster(None), str(tmp_path), None)
         assert "none" in str(caught.value.found)
 
 
-def test_a_job_that_somebody_else_has_stopped_is_not_started(checkpoints: str) -> None:
+def test_job_stopped_by_somebody_else_is_refused(checkpoints: str) -> None:
     for ask in (final, restart):
         with pytest.raises(RequestError, match="somebody else has stopped the job") as caught:
             ask(Cluster(stopped(8, 9)), checkpoints)
         assert caught.value.found == "file:/s"
 
 
-def test_another_stop_is_looked_for_until_the_answer_is_young() -> None:
+def test_stop_by_somebody_else_is_looked_for_until_the_answer_is_recent() -> None:
     cluster: Any = Cluster(completed(8), completed(8), stopped(8, 9))
     begun = time.monotonic()
     with pytest.raises(RequestError, match="somebody else has stopped the job"):
@@ -146,7 +148,7 @@ def test_another_stop_is_looked_for_until_the_answer_is_young() -> None:
     assert time.monotonic() - begun >= OLD_SECONDS
 
 
-def test_checkpoints_of_an_earlier_life_are_refused_before_the_cancel(checkpoints: str) -> None:
+def test_checkpoints_of_an_earlier_run_of_the_job_are_refused_before_the_cancel(checkpoints: str) -> None:
     cluster: Any = Cluster(completed(3))
     with pytest.raises(RequestError, match="of an earlier life") as caught:
         refuse_checkpoints_of_another_life(cluster, "job", checkpoints)
@@ -154,13 +156,13 @@ def test_checkpoints_of_an_earlier_life_are_refused_before_the_cancel(checkpoint
     assert "checkpoint 3" in str(caught.value.expected)
 
 
-def test_checkpoints_of_the_job_are_its_own(checkpoints: str) -> None:
+def test_checkpoints_of_the_running_job_pass(checkpoints: str) -> None:
     for answers in ([completed(8)], [completed(5), completed(9)], [restored(8)]):
         cluster: Any = Cluster(*answers)
         refuse_checkpoints_of_another_life(cluster, "job", checkpoints)
 
 
-def test_a_checkpoint_that_flink_deletes_was_its_own(checkpoints: str) -> None:
+def test_checkpoint_that_flink_deletes_during_the_check_passes(checkpoints: str) -> None:
     class Deleting(Cluster):
         def latest_checkpoints(self, job_id: str) -> LatestCheckpoints | None:
             (Path(checkpoints) / "chk-8" / "_metadata").unlink(missing_ok=True)
@@ -173,5 +175,5 @@ def test_a_checkpoint_that_flink_deletes_was_its_own(checkpoints: str) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"), [("500", 0.5), ("500 ms", 0.5), ("3 s", 3), ("2min", 120), ("1 H", 3600), ("PT3S", 60)]
 )
-def test_durations_of_flink(text: str, seconds: float) -> None:
+def test_durations_of_flink_are_parsed(text: str, seconds: float) -> None:
     assert seconds_of(text) == seconds

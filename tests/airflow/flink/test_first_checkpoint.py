@@ -1,4 +1,4 @@
-"""The sentence on the first checkpoint of a job that is started from a result, by the statistics of the old job."""
+"""The sentence on the first checkpoint of a job started from a result, by the statistics of the old job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUMMARY = {"checkpointed_size": {"max": 3_000_000_000}, "end_to_end_duration": {
     ],
     ids=["all", "no summary", "empty summary", "no checkpoint", "unknown job"],
 )
-def test_it_says_the_size_and_the_time_that_are_known(statistics: dict[str, Any] | None, text: str) -> None:
+def test_sentence_gives_known_size_and_duration(statistics: dict[str, Any] | None, text: str) -> None:
     def answer(_: httpx.Request) -> httpx.Response:
         known = statistics is not None
         return httpx.Response(200 if known else 404, json=statistics if known else {"errors": ["not found"]})

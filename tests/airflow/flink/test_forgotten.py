@@ -1,4 +1,4 @@
-"""A run goes on with what it has begun, although Flink has forgotten the operations that ended before."""
+"""A run goes on with the operations it has begun, although Flink has forgotten the ones that ended before."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _GOES_ON = {"status": {"id": "IN_PROGRESS"}}
 
 
 class Cluster:
-    """Jobs by id with their states, savepoints by trigger id; what is not here Flink has forgotten."""
+    """Jobs by id with their states, and savepoints by trigger id. Flink has forgotten all others."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, str] = {}
@@ -80,8 +80,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return cluster
 
 
-def test_a_savepoint_that_goes_on_is_waited_for_when_the_failure_before_it_was_forgotten(cluster: Cluster) -> None:
-    """Else the job would be taken for one that was not stopped, and ends a little later."""
+def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: Cluster) -> None:
+    """Otherwise the job would be taken for one that was not stopped, and would end a little later."""
     _, second = islice(ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[second] = _GOES_ON
@@ -92,7 +92,7 @@ def test_a_savepoint_that_goes_on_is_waited_for_when_the_failure_before_it_was_f
     assert not cluster.asked_for
 
 
-def test_another_savepoint_is_begun_behind_one_that_failed(cluster: Cluster) -> None:
+def test_next_savepoint_is_triggered_after_a_failed_one(cluster: Cluster) -> None:
     first, second = islice(ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[first] = _FAILED
@@ -102,8 +102,8 @@ def test_another_savepoint_is_begun_behind_one_that_failed(cluster: Cluster) -> 
     assert len(cluster.asked_for) == 1
 
 
-def test_no_two_jobs_when_the_one_before_the_one_that_runs_was_forgotten(cluster: Cluster) -> None:
-    """The first way back had failed, somebody mended that, and hours later clears what else has failed."""
+def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: Cluster) -> None:
+    """The first attempt to go back failed; somebody mended the cause, and hours later clears what else has failed."""
     _, second = islice(ids(*stopping._back(RUN, BEFORE)), 2)
     cluster.jobs[second] = "RUNNING"
     with pytest.raises(RequestError, match="would do the same work twice"):
@@ -112,7 +112,7 @@ def test_no_two_jobs_when_the_one_before_the_one_that_runs_was_forgotten(cluster
     assert not cluster.asked_for
 
 
-def test_a_savepoint_that_flink_forgot_of_a_job_that_runs_on_is_found_in_its_statistics(cluster: Cluster) -> None:
+def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster: Cluster) -> None:
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     question = SavepointTaken("http://flink", BEFORE.job_id, "2" * 32, RUNS_ON.own_directory(RUN), StopMode.RUN_ON)
     with pytest.raises(StoreError, match="no longer knows the savepoint"):
@@ -122,8 +122,8 @@ def test_a_savepoint_that_flink_forgot_of_a_job_that_runs_on_is_found_in_its_sta
 
 
 @pytest.mark.parametrize(("option", "is_refused"), [("false", False), ("true", True), (None, True)])
-def test_a_jobmanager_that_would_end_with_its_job_is_refused(option: str | None, is_refused: bool) -> None:
-    """Nobody could be asked then which checkpoint was completed last."""
+def test_jobmanager_that_ends_with_its_job_is_refused(option: str | None, is_refused: bool) -> None:
+    """Nothing could then tell which checkpoint was completed last."""
     options = [] if option is None else [{"key": "execution.shutdown-on-application-finish", "value": option}]
     flink = Flink("http://flink", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=options)))
     if is_refused:
@@ -133,7 +133,7 @@ def test_a_jobmanager_that_would_end_with_its_job_is_refused(option: str | None,
         stopping._refuse_cluster_that_ends(flink)
 
 
-def test_the_way_back_from_a_deployment_needs_no_flink(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_going_back_to_a_deployment_does_not_ask_flink(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The FlinkDeployment was redeployed, and its new JobManager may never answer."""
     (tmp_path / "chk-8").mkdir()
     (tmp_path / "chk-8" / "_metadata").touch()
@@ -142,7 +142,7 @@ def test_the_way_back_from_a_deployment_needs_no_flink(monkeypatch: pytest.Monke
     assert restart_of(before, 8) == f"{tmp_path}/chk-8"
 
 
-def test_how_to_start_the_job_is_said_before_flink_is_asked(
+def test_start_command_is_printed_before_flink_is_asked(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def unreachable(_: str) -> Flink:

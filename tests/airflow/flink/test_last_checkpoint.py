@@ -1,4 +1,4 @@
-"""A job of a real session cluster is cancelled right after a checkpoint, which is rescaled or started from again."""
+"""A job of a real session cluster is cancelled right after a checkpoint, which is rescaled or restored again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KEPT = {
 
 
 def run(cluster: SessionCluster, options: dict[str, str]) -> str:
-    """Start the job, and let it make its first checkpoint; the next one is far away."""
+    """Start the job and let it make its first checkpoint; the next one is far away."""
     job_id = cluster.run(2, options=options)
     wait_until(lambda: cluster.counts(job_id), "the job to count")
     with cluster.open() as flink:
@@ -60,7 +60,7 @@ def back(before: JobBefore, taken: Any, run_id: str, state: TaskState | None = N
 
 
 @pytest.mark.parametrize("backend", [ROCKSDB, slow({})], ids=["rocksdb", "hashmap"])
-def test_the_last_checkpoint_is_rescaled_or_started_from_again(
+def test_last_checkpoint_is_rescaled_or_restored_again(
     cluster: SessionCluster, tmp_path: Path, backend: dict[str, str]
 ) -> None:
     options = {**native_options(cluster, backend), **KEPT}
@@ -85,7 +85,7 @@ def test_the_last_checkpoint_is_rescaled_or_started_from_again(
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_after_its_cancel_goes_on_or_back(cluster: SessionCluster) -> None:
+def test_run_killed_after_its_cancel_goes_on_or_back(cluster: SessionCluster) -> None:
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = run(cluster, options)
     before = look(cluster, job_id, options)
@@ -106,7 +106,7 @@ def test_a_run_that_is_killed_after_its_cancel_goes_on_or_back(cluster: SessionC
 
 
 @pytest.mark.slow
-def test_a_run_that_is_killed_before_its_cancel_leaves_the_job(cluster: SessionCluster) -> None:
+def test_run_killed_before_its_cancel_leaves_the_job_running(cluster: SessionCluster) -> None:
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = run(cluster, options)
     before, state = look(cluster, job_id, options), TaskState()
@@ -118,8 +118,8 @@ def test_a_run_that_is_killed_before_its_cancel_leaves_the_job(cluster: SessionC
 
 
 @pytest.mark.slow
-def test_a_checkpoint_that_was_given_up_is_no_source(cluster: SessionCluster) -> None:
-    """Flink has written `_metadata` of a checkpoint that it does not call completed."""
+def test_aborted_checkpoint_is_not_rescaled(cluster: SessionCluster) -> None:
+    """Flink has written `_metadata` of a checkpoint that it does not report as completed."""
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = run(cluster, options)
     before, state = look(cluster, job_id, options), TaskState()
@@ -143,7 +143,7 @@ def test_a_checkpoint_that_was_given_up_is_no_source(cluster: SessionCluster) ->
 
 
 @pytest.mark.slow
-def test_a_job_that_somebody_else_stops_is_not_started_again(cluster: SessionCluster) -> None:
+def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionCluster) -> None:
     """It finishes with a savepoint, which commits what was written, and Flink deletes even retained checkpoints."""
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = run(cluster, options)
@@ -166,7 +166,7 @@ def test_a_job_that_somebody_else_stops_is_not_started_again(cluster: SessionClu
 
 
 @pytest.mark.slow
-def test_a_directory_with_checkpoints_of_an_earlier_life_is_refused(cluster: SessionCluster) -> None:
+def test_directory_with_checkpoints_of_an_earlier_run_of_the_job_is_refused(cluster: SessionCluster) -> None:
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = run(cluster, options)
     directory = look(cluster, job_id, options).directory
@@ -176,7 +176,7 @@ def test_a_directory_with_checkpoints_of_an_earlier_life_is_refused(cluster: Ses
     assert cluster.alive() == {job_id}
 
 
-def test_a_job_whose_checkpoints_would_be_deleted_is_not_cancelled(cluster: SessionCluster) -> None:
+def test_job_whose_checkpoints_would_be_deleted_is_not_cancelled(cluster: SessionCluster) -> None:
     options = native_options(cluster, {})
     job_id = cluster.run(1, options=options)
     wait_until(lambda: has_checkpoint(cluster, job_id), "a checkpoint")
@@ -187,8 +187,8 @@ def test_a_job_whose_checkpoints_would_be_deleted_is_not_cancelled(cluster: Sess
 
 
 @pytest.mark.slow
-def test_a_job_without_a_checkpoint_is_not_cancelled(cluster: SessionCluster) -> None:
-    """Flink makes the first one at a random time, so it is asked to be silent about it."""
+def test_job_without_a_checkpoint_is_not_cancelled(cluster: SessionCluster) -> None:
+    """Flink makes the first checkpoint at a random time, so its answer is patched."""
     options = {**native_options(cluster, {}), **KEPT}
     job_id = cluster.run(1, options=options)
     with (
@@ -211,7 +211,7 @@ def test_records_in_flight_are_refused_before_the_cancel(cluster: SessionCluster
     assert cluster.alive() == {job_id}
 
 
-def test_a_checkpoint_that_flink_deletes_meanwhile_is_followed_by_the_next(tmp_path: Path) -> None:
+def test_checkpoint_deleted_by_flink_is_replaced_by_the_next(tmp_path: Path) -> None:
     tried: list[str] = []
 
     def use(checkpoint: str) -> str:
@@ -226,7 +226,7 @@ def test_a_checkpoint_that_flink_deletes_meanwhile_is_followed_by_the_next(tmp_p
     assert tried == [f"{tmp_path}/chk-{number}" for number in (5, 6, 7)]
 
 
-def test_an_error_of_the_newest_checkpoint_is_one(tmp_path: Path) -> None:
+def test_error_of_the_newest_checkpoint_is_raised(tmp_path: Path) -> None:
     def use(_: str) -> None:
         raise SnapshotError("a file is damaged")
 

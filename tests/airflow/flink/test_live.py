@@ -1,4 +1,4 @@
-"""A job of a real session cluster is rescaled while it runs: followed, cancelled, and started in its new shape."""
+"""A job of a real session cluster is rescaled while it runs: followed, cancelled and started in its new shape."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def go_back(story: LiveStory) -> Any:
         return run_operator(operator, story.run_id, story.state)
 
 
-def test_a_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -> None:
     story = begin(cluster, tmp_path / "result")
     summary = story.follow()
     assert story.shapes(summary["job"]) == {(3, 256)}
@@ -51,9 +51,7 @@ def test_a_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_a_job_that_keeps_its_max_parallelism_is_cut_over_without_rounds(
-    cluster: SessionCluster, tmp_path: Path
-) -> None:
+def test_job_that_keeps_its_max_parallelism_is_cut_over_without_rounds(cluster: SessionCluster, tmp_path: Path) -> None:
     story = begin(cluster, tmp_path / "refers", parallelism=4, max_parallelism=None, files="refer")
     summary = story.follow()
     assert story.shapes(summary["job"]) == {(4, 128)}
@@ -63,8 +61,8 @@ def test_a_job_that_keeps_its_max_parallelism_is_cut_over_without_rounds(
 
 
 @pytest.mark.slow
-def test_a_cut_over_that_fails_starts_the_job_as_it_was(cluster: SessionCluster, tmp_path: Path) -> None:
-    story = begin(cluster, tmp_path / "fails", "128")  # a maximum in the code, which no configuration overrides
+def test_failed_cut_over_starts_the_job_as_it_was(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = begin(cluster, tmp_path / "fails", "128")  # a max parallelism in the code, which no configuration overrides
     with pytest.raises(
         RequestError, match="the cut-over failed, and the job runs again as it was: the job did not start"
     ):
@@ -80,7 +78,7 @@ def test_a_cut_over_that_fails_starts_the_job_as_it_was(cluster: SessionCluster,
 
 
 @pytest.mark.slow
-def test_a_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionCluster, tmp_path: Path) -> None:
     story = begin(cluster, tmp_path / "late", give_up_after=0.5)
     with (
         patch.object(CutOver, "_attempt", side_effect=StoreError("the store is away")),
@@ -93,7 +91,7 @@ def test_a_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: Sessio
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["cancel", "move_last", "publish", "hand_job_over", "put_report"])
-def test_a_task_that_is_killed_in_a_cut_over_goes_on(cluster: SessionCluster, tmp_path: Path, where: str) -> None:
+def test_task_killed_during_a_cut_over_goes_on(cluster: SessionCluster, tmp_path: Path, where: str) -> None:
     story = begin(cluster, tmp_path / where)
     place = {
         "cancel": "rescale.airflow.live.cut_over.cancel",
@@ -112,7 +110,7 @@ def test_a_task_that_is_killed_in_a_cut_over_goes_on(cluster: SessionCluster, tm
 
 
 @pytest.mark.slow
-def test_a_run_that_ends_in_a_cut_over_goes_back(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_run_that_ends_during_a_cut_over_goes_back(cluster: SessionCluster, tmp_path: Path) -> None:
     story = begin(cluster, tmp_path / "ends")
     with patch.object(cut_over, "hand_job_over", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         story.follow()
@@ -125,7 +123,7 @@ def test_a_run_that_ends_in_a_cut_over_goes_back(cluster: SessionCluster, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("approved", [True, False])
-def test_a_cut_over_waits_for_its_approval_while_rounds_go_on(
+def test_rounds_go_on_while_a_cut_over_waits_for_its_approval(
     cluster: SessionCluster, tmp_path: Path, approved: bool
 ) -> None:
     story = begin(cluster, tmp_path / f"asked-{approved}", cut_over="when approved")
@@ -149,7 +147,7 @@ def test_a_cut_over_waits_for_its_approval_while_rounds_go_on(
 
 
 @pytest.mark.slow
-def test_a_job_that_ends_while_it_is_followed_is_left_alone(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_job_that_ends_while_it_is_followed_is_left_alone(cluster: SessionCluster, tmp_path: Path) -> None:
     story = begin(cluster, tmp_path / "ended")
 
     def report(_: Watch, *__: object) -> None:
@@ -166,7 +164,7 @@ def test_a_job_that_ends_while_it_is_followed_is_left_alone(cluster: SessionClus
 
 
 @pytest.mark.slow
-def test_a_long_last_round_puts_the_cut_over_off(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_long_last_round_postpones_the_cut_over(cluster: SessionCluster, tmp_path: Path) -> None:
     story = begin(cluster, tmp_path / "long", most_downtime=0.001)
     waited: list[str | None] = []
 

@@ -1,4 +1,4 @@
-"""A misspelt operator of a real job is refused while the job runs, because its latest checkpoint shows the names."""
+"""A misspelt operator of a real job is refused while the job runs, because its latest checkpoint has the names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def looked(cluster: SessionCluster, job_id: str, target: Path, **values: Any) ->
     return look.function(None, params=filled, dag=SimpleNamespace(params=filled))
 
 
-def test_a_misspelt_operator_stops_the_run_and_not_the_job(
+def test_misspelt_operator_is_refused_before_the_job_is_stopped(
     cluster: SessionCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job_id = cluster.run(2, options={**native_options(cluster, {}), **ONE_CHECKPOINT})
@@ -50,7 +50,7 @@ def test_a_misspelt_operator_stops_the_run_and_not_the_job(
 
 
 @pytest.mark.slow
-def test_without_a_checkpoint_that_can_be_read_the_job_is_stopped_as_ever(
+def test_request_is_not_checked_without_a_readable_checkpoint(
     cluster: SessionCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job_id = cluster.run(2)

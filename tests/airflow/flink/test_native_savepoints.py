@@ -1,4 +1,4 @@
-"""A native savepoint of a real job is taken where nothing is lost by it, and else refused before the job is stopped."""
+"""A native savepoint of a real job is taken if it loses nothing, and otherwise refused before the job is stopped."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from support.session_cluster import (
 
 
 def run(cluster: SessionCluster, options: dict[str, str]) -> str:
-    """Starts the job, and waits until every key has its timer."""
+    """Start the job and wait until every key has its timer."""
     job_id = cluster.run(2, main="Alarms", options=options)
     wait_until(lambda: cluster.heard(job_id) >= 3 * KEYS, "timers to fire")
     return job_id
@@ -84,7 +84,7 @@ def shapes(cluster: SessionCluster, job_id: str) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("maximum", [(), ("256",)], ids=["parallelism", "max parallelism"])
 @pytest.mark.slow
-def test_timers_in_rocksdb_come_along_to_the_new_shape_and_back(
+def test_timers_in_rocksdb_are_restored_in_the_new_shape_and_the_old(
     cluster: SessionCluster, tmp_path: Path, maximum: tuple[str, ...]
 ) -> None:
     options = {**native_options(cluster, ROCKSDB), **ONE_CHECKPOINT}
@@ -116,7 +116,7 @@ def test_timers_on_the_heap_are_refused_while_the_job_runs(cluster: SessionClust
 
 
 @pytest.mark.slow
-def test_a_native_savepoint_without_timers_on_the_heap_loses_them(cluster: SessionCluster) -> None:
+def test_native_savepoint_of_a_job_with_timers_on_the_heap_loses_them(cluster: SessionCluster) -> None:
     options = {**native_options(cluster, HEAP_TIMERS), **ONE_CHECKPOINT}
     run(cluster, options)
     before = look(cluster, options)
@@ -132,7 +132,7 @@ def test_a_native_savepoint_without_timers_on_the_heap_loses_them(cluster: Sessi
 
 @pytest.mark.parametrize("maximum", [128, 256])
 @pytest.mark.slow
-def test_state_of_the_hashmap_backend_comes_along_to_the_new_shape(
+def test_state_of_the_hashmap_backend_is_restored_in_the_new_shape(
     cluster: SessionCluster, tmp_path: Path, maximum: int
 ) -> None:
     options = {**native_options(cluster, {}), **ONE_CHECKPOINT}
@@ -149,7 +149,7 @@ def test_state_of_the_hashmap_backend_comes_along_to_the_new_shape(
 
 
 @pytest.mark.slow
-def test_without_a_checkpoint_that_can_be_read_nobody_can_tell(cluster: SessionCluster) -> None:
+def test_native_savepoint_is_refused_without_a_readable_checkpoint(cluster: SessionCluster) -> None:
     none = cluster.run(2, main="Alarms", options=ROCKSDB)
     with pytest.raises(RequestError, match="it is unknown") as caught:
         why(cluster, none)
@@ -163,7 +163,7 @@ def test_without_a_checkpoint_that_can_be_read_nobody_can_tell(cluster: SessionC
 
 
 @pytest.mark.slow
-def test_a_checkpoint_in_s3_tells_as_well(cluster: SessionCluster, s3: S3Server) -> None:
+def test_checkpoint_in_s3_is_read(cluster: SessionCluster, s3: S3Server) -> None:
     bucket = s3.new_bucket("checkpoints")
     place = {**ONE_CHECKPOINT, "state.checkpoints.dir": f"s3a://{bucket}/checkpoints"}
     in_rocksdb, on_heap = (run(cluster, {**backend, **place}) for backend in (ROCKSDB, HEAP_TIMERS))
@@ -175,7 +175,7 @@ def test_a_checkpoint_in_s3_tells_as_well(cluster: SessionCluster, s3: S3Server)
 
 
 @pytest.mark.slow
-def test_a_changelog_is_refused(cluster: SessionCluster) -> None:
+def test_changelog_is_refused(cluster: SessionCluster) -> None:
     changelog = {"state.changelog.enabled": "true", "state.changelog.storage": "filesystem"}
     place = {"state.changelog.dstl.dfs.base-path": str(cluster.folder / "changelog")}
     job_id = cluster.run(2, main="Alarms", options=native_options(cluster, {**ROCKSDB, **changelog, **place}))

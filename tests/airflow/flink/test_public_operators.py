@@ -32,14 +32,14 @@ def with_checkpoints(cluster: SessionCluster, interval: str) -> str:
     return job_id
 
 
-def test_a_stopped_job_is_started_from_the_result(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_stopped_job_is_started_from_the_result(cluster: SessionCluster, tmp_path: Path) -> None:
     job_id = cluster.run(2)
     state = TaskState()
     place = {"flink": cluster.address, "job": "counts", "savepoints": str(cluster.folder / "savepoints")}
     taken = run_operator(TakeSavepointOperator(task_id="take", taking="stop", **place), "stop", state)
     assert (taken["job"], taken["state"]) == (job_id, "FINISHED")
     again = run_operator(TakeSavepointOperator(task_id="take", taking="stop", **place), "stop", state)
-    assert again == taken, "another try, when no job has this name any more"
+    assert again == taken, "a retry, when no job has this name any more, took another savepoint"
     with pytest.raises(TaskEnded, match="there is no such job"):
         run_operator(TakeSavepointOperator(task_id="another", taking="stop", **place), "stop")
     plan = plan_rescale(taken["savepoint"], str(tmp_path / "rescaled"), ["3"])
@@ -52,14 +52,14 @@ def test_a_stopped_job_is_started_from_the_result(cluster: SessionCluster, tmp_p
     assert cluster.alive() == {started["job"]}
 
 
-def test_a_hand_over_without_a_jar_prints_the_command() -> None:
+def test_hand_over_without_a_jar_prints_the_command() -> None:
     start = {"snapshot": "/rescaled", "parallelism": 3, "max_parallelism": None}
     answer = run_operator(HandOverOperator(task_id="start", start=start), "print")
     assert answer == {"start": "flink run -s /rescaled -p 3 <your-job.jar>"}
 
 
 @pytest.mark.slow
-def test_a_checkpoint_is_taken_once_for_a_task(cluster: SessionCluster) -> None:
+def test_checkpoint_is_taken_once_by_a_task(cluster: SessionCluster) -> None:
     job_id = with_checkpoints(cluster, "1d")
     place = {"flink": cluster.address, "job": "counts"}
     taken = run_operator(TakeCheckpointOperator(task_id="take", **place), "checkpoint")
@@ -74,7 +74,7 @@ def test_a_checkpoint_is_taken_once_for_a_task(cluster: SessionCluster) -> None:
 
 
 @pytest.mark.slow
-def test_the_trigger_fires_for_each_new_checkpoint_and_not_for_an_old_one(cluster: SessionCluster) -> None:
+def test_trigger_fires_for_each_new_checkpoint_but_not_for_an_old_one(cluster: SessionCluster) -> None:
     job_id = with_checkpoints(cluster, "1d")
     place = {"flink": cluster.address, "job": "counts"}
 
@@ -86,7 +86,7 @@ def test_the_trigger_fires_for_each_new_checkpoint_and_not_for_an_old_one(cluste
         for number in range(2):
             waiting = asyncio.ensure_future(anext(seen))
             await asyncio.sleep(2)
-            assert not waiting.done(), "nothing is new"
+            assert not waiting.done(), "the trigger fired without a new checkpoint"
             with cluster.open() as flink:
                 flink.trigger_checkpoint(job_id, str(number + 2) * 32)
             events.append((await asyncio.wait_for(waiting, 300)).payload)
@@ -101,7 +101,7 @@ def test_the_trigger_fires_for_each_new_checkpoint_and_not_for_an_old_one(cluste
 
 @pytest.mark.slow
 @pytest.mark.parametrize("deferrable", [True, False])
-def test_the_sensor_waits_for_the_next_checkpoint(cluster: SessionCluster, deferrable: bool) -> None:
+def test_sensor_waits_for_the_next_checkpoint(cluster: SessionCluster, deferrable: bool) -> None:
     with_checkpoints(cluster, "1s")
     sensor = CheckpointSensor(
         task_id="wait", flink=cluster.address, job="counts", deferrable=deferrable, poke_interval=0.3
@@ -112,12 +112,12 @@ def test_the_sensor_waits_for_the_next_checkpoint(cluster: SessionCluster, defer
     assert second["checkpoint"].endswith(f"chk-{second['id']}")
 
 
-def test_a_sensor_that_is_rescheduled_is_refused() -> None:
+def test_sensor_in_reschedule_mode_is_refused() -> None:
     with pytest.raises(ValueError, match="deferrable"):
         CheckpointSensor(task_id="wait", flink="http://127.0.0.1:9", job="counts", mode="reschedule")
 
 
-def test_a_sensor_is_deferred_from_what_it_saw(cluster: SessionCluster) -> None:
+def test_deferred_sensor_starts_from_the_checkpoint_it_saw(cluster: SessionCluster) -> None:
     with_checkpoints(cluster, "1d")
     sensor = CheckpointSensor(task_id="wait", flink=cluster.address, job="counts", deferrable=True)
     with pytest.raises(TaskDeferred) as deferred:
@@ -126,7 +126,7 @@ def test_a_sensor_is_deferred_from_what_it_saw(cluster: SessionCluster) -> None:
 
 
 @pytest.mark.slow
-def test_the_example_scales_a_busy_job_out(cluster: SessionCluster) -> None:
+def test_example_scales_out_a_busy_job(cluster: SessionCluster) -> None:
     old = cluster.run(2)
     conf = {
         "flink": cluster.address,

@@ -1,4 +1,4 @@
-"""A job of a real session cluster: its savepoint taken, rescaled, handed over, and gone back to."""
+"""A job of a real session cluster: its savepoint is taken, rescaled, handed over, and gone back to."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def savepoints(cluster: SessionCluster) -> int:
 
 
 @pytest.mark.slow
-def test_a_savepoint_of_a_job_that_runs_on_is_taken_once(cluster: SessionCluster) -> None:
+def test_savepoint_of_a_job_that_runs_on_is_taken_once(cluster: SessionCluster) -> None:
     job_id, before = cluster.run(2), savepoints(cluster)
     taken = take(look(cluster, StopMode.RUN_ON), "run-on")
     assert taken["state"] == "RUNNING"
@@ -73,7 +73,7 @@ def test_a_savepoint_of_a_job_that_runs_on_is_taken_once(cluster: SessionCluster
     assert back(look(cluster, StopMode.RUN_ON), taken, "run-on")["went_back"] is False
 
 
-def test_a_stopped_job_runs_at_its_new_shape_from_the_result(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_stopped_job_is_started_in_its_new_shape_from_the_result(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, StopMode.STOP)
     assert (before.name, before.parallelism) == ("counts", 2)
@@ -88,14 +88,16 @@ def test_a_stopped_job_runs_at_its_new_shape_from_the_result(cluster: SessionClu
 
 
 @pytest.mark.slow
-def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster, s3: S3Server) -> None:
+def test_job_is_stopped_into_s3_and_started_from_s3(cluster: SessionCluster, s3: S3Server) -> None:
     cluster.run(1)
     bucket = s3.new_bucket("jobs")
     before = look(cluster, StopMode.STOP, savepoints=f"s3a://{bucket}/savepoints")
     taken = take(before, "s3")
     assert taken["savepoint"].startswith(f"s3://{bucket}/savepoints/rescale-")
     start = rescaled(taken["savepoint"], f"s3://{bucket}/result")
-    started = hand_over(before, start._replace(parallelism=4), "s3", parallelism=3)  # the job's, not the largest
+    started = hand_over(
+        before, start._replace(parallelism=4), "s3", parallelism=3
+    )  # the parallelism of the job, not the largest of its operators
     assert (started["restored_from"], shapes(cluster, started["job"])) == (f"s3://{bucket}/result", {(3, 256)})
     wait_until(lambda: cluster.counts(started["job"]), "the job to count on")
     old = back(before, taken, "s3")
@@ -104,7 +106,7 @@ def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster
 
 
 @pytest.mark.slow
-def test_of_two_runs_that_would_stop_a_job_one_has_it(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_only_one_of_two_runs_stops_a_job(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, StopMode.STOP)
     taken = take(before, "first")
@@ -118,7 +120,7 @@ def test_of_two_runs_that_would_stop_a_job_one_has_it(cluster: SessionCluster, t
 
 
 @pytest.mark.slow
-def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_failed_hand_over_goes_back_to_the_source(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, StopMode.CANCEL, "128")  # a maximum in the code, which no configuration overrides
     taken = take(before, "fails")
@@ -136,9 +138,7 @@ def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster,
 
 
 @pytest.mark.slow
-def test_the_way_back_ends_what_was_started_and_finds_the_savepoint_itself(
-    cluster: SessionCluster, tmp_path: Path
-) -> None:
+def test_going_back_cancels_the_new_job_and_finds_the_savepoint(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, StopMode.STOP)
     taken = take(before, "lost")
@@ -150,7 +150,7 @@ def test_the_way_back_ends_what_was_started_and_finds_the_savepoint_itself(
 
 
 @pytest.mark.slow
-def test_a_savepoint_that_cannot_be_written_leaves_the_job_and_the_next_try_takes_another(
+def test_failed_savepoint_leaves_the_job_running_and_the_next_try_takes_another(
     cluster: SessionCluster,
 ) -> None:
     job_id = cluster.run(2)
@@ -166,7 +166,7 @@ def test_a_savepoint_that_cannot_be_written_leaves_the_job_and_the_next_try_take
     assert take(before, "blocked")["state"] == "FINISHED"
 
 
-def test_a_job_that_restarts_is_worth_another_look_and_one_that_has_ended_is_not(
+def test_restarting_job_raises_store_error_and_ended_job_request_error(
     cluster: SessionCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = cluster.run(1)
@@ -180,7 +180,7 @@ def test_a_job_that_restarts_is_worth_another_look_and_one_that_has_ended_is_not
 
 
 @pytest.mark.slow
-def test_what_would_fail_later_is_refused_before_anything_is_stopped(cluster: SessionCluster) -> None:
+def test_contradictory_hand_over_is_refused_before_the_job_is_stopped(cluster: SessionCluster) -> None:
     job_id = cluster.run(1)
     folder = str(cluster.folder)
     with pytest.raises(RequestError, match="could not start it again"):

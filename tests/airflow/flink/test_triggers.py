@@ -1,4 +1,4 @@
-"""How long a triggerer asks, and what it tells."""
+"""How long a triggerer asks its question, and the payload of its event."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def fired(patience: float = float("inf")) -> Any:
     return payload
 
 
-def test_nobody_to_ask_is_put_up_with_for_a_while() -> None:
+def test_unreachable_flink_is_reported_after_several_tries() -> None:
     error = fired()["error"]
     assert (error["error"], error["what"]) == ("StoreError", "Flink cannot be reached")
 
 
-def test_an_answer_may_come_late_and_after_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_answer_after_errors_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     given = iter([StoreError("trouble")] * 4 + [None] + [StoreError("trouble")] * 4 + [{"job": "it"}])
 
     def ask(_: JobEnded) -> Answer | None:
@@ -47,7 +47,7 @@ def test_an_answer_may_come_late_and_after_trouble(monkeypatch: pytest.MonkeyPat
     assert fired() == {"answer": {"job": "it"}}
 
 
-def test_a_fault_of_ours_is_told_to_the_task_and_one_of_airflow_s_is_airflow_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_is_given_to_the_task_but_an_airflow_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JobEnded, "ask", lambda _: {}["job"])
     assert fired()["error"]["error"] == "InternalError"
     monkeypatch.setattr(JobEnded, "ask", Mock(side_effect=AirflowException("of the database")))
@@ -62,7 +62,7 @@ def test_a_fault_of_ours_is_told_to_the_task_and_one_of_airflow_s_is_airflow_s(m
         ("CANCELED", None, "CANCELED", "find out who has cancelled it"),
     ],
 )
-def test_a_job_that_has_ended_says_how(
+def test_ended_job_is_reported_with_its_reason(
     state: str, why: str | None, reason: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Flink, "line", lambda *_: JobLine("0" * 32, "clicks", state))
@@ -74,8 +74,10 @@ def test_a_job_that_has_ended_says_how(
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_a_clock_that_is_put_takes_no_patience(hours: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor one that is ahead in the triggerer, where the deadline would be over by the clock of the worker."""
+def test_jumping_clock_does_not_shorten_the_patience(hours: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that is ahead in the triggerer does not, either, though a deadline by the worker's clock would be
+    over.
+    """
     given = iter([None, None, {"job": "it"}])
     clock = time.time
 
@@ -87,7 +89,7 @@ def test_a_clock_that_is_put_takes_no_patience(hours: int, monkeypatch: pytest.M
     assert fired(patience=60) == {"answer": {"job": "it"}}
 
 
-def test_no_answer_in_time_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JobEnded, "ask", lambda _: None)
     error = fired(0.05)["error"]
     assert error["what"] == f"timed out while waiting for job {QUESTION.job_id} to end"

@@ -1,4 +1,4 @@
-"""A filled form becomes the request that it stands for; contradictory fields are refused."""
+"""A filled form becomes a request; contradictory fields are refused."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rescale.text.errors import RequestError
 from support.filled_forms import PLACES, filled
 
 
-def test_of_two_values_for_one_name_neither_is_taken() -> None:
+def test_name_given_twice_is_refused() -> None:
     with pytest.raises(RequestError, match="same name twice") as caught:
         stripped(filled(**PLACES, operators={"visits": {"parallelism": 3}, " visits ": {"parallelism": 2}}))
     assert "' visits '" in str(caught.value.found)
 
 
-def test_places_alone_are_a_request() -> None:
+def test_source_and_target_alone_make_a_request() -> None:
     assert request_of(filled(**PLACES)) == make_request("s3://bucket/save", "/mnt/rescaled")
 
 
@@ -58,7 +58,7 @@ def test_places_alone_are_a_request() -> None:
     ],
     ids=str,
 )
-def test_a_copy_must_be_asked_for_by_its_name(values: dict[str, Any], asked: bool) -> None:
+def test_form_without_a_shape_is_refused_unless_it_asks_for_the_same_shape(values: dict[str, Any], asked: bool) -> None:
     params = stripped(filled(**PLACES, **values))
     if asked:
         refuse_silent_copy(params)
@@ -68,7 +68,7 @@ def test_a_copy_must_be_asked_for_by_its_name(values: dict[str, Any], asked: boo
         assert "Same shape: a self-contained copy" in str(caught.value.advice)
 
 
-def test_nothing_is_lost_that_nobody_was_asked_about() -> None:
+def test_drops_without_an_approval_are_refused() -> None:
     refuse_unapproved_drops(filled(**PLACES), required=False)
     refuse_unapproved_drops(filled(**PLACES, drops=["visits"], require_approval=True), required=False)
     looked = {name: value for name, value in filled(**PLACES, drops=["visits"]).items() if name in look_form()}
@@ -80,7 +80,7 @@ def test_nothing_is_lost_that_nobody_was_asked_about() -> None:
     assert (caught.value.found, '"Ask before anything moves"' in str(caught.value.advice)) == ("visits", True)
 
 
-def test_spaces_around_values_do_no_harm() -> None:
+def test_spaces_around_values_are_ignored() -> None:
     given = {"parallelism": "6", "operators": {"visits": {"parallelism": 3}}, "allowed_prefixes": ["/shared"]}
     spaced = {"parallelism": " 6 ", "operators": {" visits ": {"parallelism": 3}}, "allowed_prefixes": [" /shared "]}
     places = {"source": " s3://bucket/save ", "target": " /mnt/rescaled"}
@@ -97,14 +97,14 @@ def test_spaces_around_values_do_no_harm() -> None:
     ],
     ids=str,
 )
-def test_shapes_of_single_operators_are_lines(
+def test_shapes_of_single_operators_are_given_as_lines(
     lines: list[str], parallelism: dict[str, int], maxima: dict[str, int]
 ) -> None:
     request = request_of(filled(**PLACES, operators=lines))
     assert (request.parallelism, request.max_parallelism) == (parallelism, maxima)
 
 
-def test_what_was_understood_is_told_in_a_sentence() -> None:
+def test_request_is_summarised_in_one_sentence() -> None:
     params = filled(
         **PLACES, parallelism="6", operators={"visits": {"max_parallelism": 512}}, renames=["visits=visitors"]
     )
@@ -153,7 +153,7 @@ def test_every_field_arrives_in_the_request() -> None:
     )
 
 
-def test_how_deep_the_proof_goes_is_asked_for_apart_from_the_request() -> None:
+def test_proof_is_no_part_of_the_request() -> None:
     assert proof_of(filled(**PLACES)) is Proof.RECORDS
     assert proof_of(filled(**PLACES, proof="files")) is Proof.FILES
     assert request_of(filled(**PLACES, proof="files")) == request_of(filled(**PLACES))
@@ -163,11 +163,11 @@ def test_how_deep_the_proof_goes_is_asked_for_apart_from_the_request() -> None:
 @pytest.mark.parametrize(
     "emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops", "state_drops"]
 )
-def test_a_field_that_is_emptied_asks_for_nothing(emptied: str) -> None:
+def test_emptied_field_asks_for_nothing(emptied: str) -> None:
     assert request_of(filled(**PLACES, **{emptied: None})) == request_of(filled(**PLACES))
 
 
-def test_empty_lines_are_no_values() -> None:
+def test_empty_lines_are_ignored() -> None:
     given = {"key_hashes": ["lombok(id)"], "operator_names": ["visits"], "allowed_prefixes": ["/shared"]}
     spaced = {name: ["", *lines, ""] for name, lines in given.items()}
     assert request_of(filled(**PLACES, **spaced)) == request_of(filled(**PLACES, **given))
@@ -180,20 +180,20 @@ def test_empty_lines_are_no_values() -> None:
         ({"key_hashes": ["a=lombok(id)", "a=lombok(name)"]}, "is given twice"),
     ],
 )
-def test_what_takes_more_than_one_value_is_refused_by_the_first_task(wrong: dict[str, Any], what: str) -> None:
+def test_contradictory_fields_are_refused_by_the_first_task(wrong: dict[str, Any], what: str) -> None:
     with pytest.raises(RequestError, match=what):
         request_of(filled(**{**PLACES, **wrong}))
 
 
-def test_a_value_without_a_field_is_refused_by_the_first_task() -> None:
+def test_value_without_a_field_is_refused_by_the_first_task() -> None:
     refuse_unknown_fields(filled(**PLACES), rescale_form())
     with pytest.raises(RequestError, match="the form does not have a field that was given") as caught:
         refuse_unknown_fields(filled(**PLACES, paralelism=6), rescale_form())
     assert caught.value.found == "paralelism"
 
 
-def test_what_airflow_adds_to_a_run_is_no_unknown_field() -> None:
-    """By the provider's own function: a user's misspelt field stays refused beside it."""
+def test_fields_that_airflow_adds_to_a_run_are_accepted() -> None:
+    """They are added by the provider's own function. A misspelt field of the user is refused beside them."""
     added = _inject_openlineage_parent_info_to_dagrun_conf(
         filled(**PLACES), {"parentRunId": "0190", "parentJobName": "nightly.trigger", "parentJobNamespace": "airflow"}
     )
@@ -205,7 +205,7 @@ def test_what_airflow_adds_to_a_run_is_no_unknown_field() -> None:
 
 
 @pytest.mark.parametrize("name", ["os:system", "visits=os:system", "company.keys.more:of_order"])
-def test_a_function_of_a_module_that_is_not_allowed_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hash_function_of_a_module_that_is_not_allowed_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     params = filled(**PLACES, key_hashes=[name])
     with pytest.raises(RequestError, match="is not allowed for key hashes"):
         request_of(params)
@@ -215,7 +215,7 @@ def test_a_function_of_a_module_that_is_not_allowed_is_refused(name: str, monkey
     assert caught.value.expected == "one of company.keys, company.others"
 
 
-def test_a_function_of_a_module_that_is_allowed_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hash_function_of_an_allowed_module_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ALLOWED_MODULES, "company.keys")
     names = ["company.keys:of_order", "visits=company.keys:of_visit"]
     assert request_of(filled(**PLACES, key_hashes=names)).key_hash == {"": names[0], "visits": "company.keys:of_visit"}

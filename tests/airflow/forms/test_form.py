@@ -1,4 +1,4 @@
-"""The form refuses what makes no sense of one value alone."""
+"""The schema of the form refuses every value that is invalid on its own."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ from support.open_fields import OPEN_FIELDS
     ],
     ids=str,
 )
-def test_a_wrong_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
+def test_invalid_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParamValidationError):
         filled(**{**PLACES, **wrong})
 
 
 @pytest.mark.parametrize("missing", ["source", "target"])
-def test_source_and_target_have_to_be_said(missing: str) -> None:
+def test_source_and_target_are_required(missing: str) -> None:
     with pytest.raises(ParamValidationError):
         filled(**{name: value for name, value in PLACES.items() if name != missing})
 
 
-def test_what_a_first_user_needs_is_open_and_the_rest_is_not_required() -> None:
+def test_first_fields_are_unfolded_and_folded_fields_are_optional() -> None:
     form = rescale_form()
     sections = [param.schema.get("section", "") for param in form.values()]
     assert tuple(form)[: sections.count("")] == OPEN_FIELDS
@@ -79,7 +79,7 @@ def test_what_a_first_user_needs_is_open_and_the_rest_is_not_required() -> None:
             assert "null" in param.schema.get("type", "null"), name
 
 
-def test_every_field_has_a_title_and_says_what_it_means() -> None:
+def test_every_field_has_a_title_and_a_description() -> None:
     for param in rescale_form().values():
         assert param.schema["title"]
         assert param.schema["description_md"].endswith(".")

@@ -1,4 +1,4 @@
-"""The form of a running job says how it is stopped and started, and what lacks is refused with one sentence."""
+"""The form of a running job says how the job is stopped and started; missing fields are refused in one sentence."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def filled(**values: Any) -> dict[str, Any]:
     return dict(params.validate())
 
 
-def test_by_default_the_job_runs_on_and_a_command_is_printed() -> None:
+def test_job_runs_on_and_a_command_is_printed_by_default() -> None:
     params = filled()
     assert taking_of(params, hand_over_of(params)) is StopMode.RUN_ON
     assert hand_over_of(params) == Print()
     assert params["savepoint_format"] == "canonical"
 
 
-def test_a_jar_is_run_where_the_job_ran() -> None:
+def test_jar_is_run_on_the_cluster_of_the_job() -> None:
     params = filled(
         taking="stop",
         hand_over="jar",
@@ -49,15 +49,15 @@ def test_a_jar_is_run_where_the_job_ran() -> None:
     assert taking_of(params, hand_over_of(params)) is StopMode.STOP
 
 
-def test_an_empty_line_is_no_argument_of_the_program() -> None:
-    """The form makes one of every line, of the end of the last one too."""
+def test_empty_lines_are_no_arguments_of_the_program() -> None:
+    """The form makes an argument of every line, even of the end of the last one."""
     params = filled(taking="stop", hand_over="jar", jar="clicks.jar", arguments=["--fast", "", "--wide", ""])
     hand_over = hand_over_of(params)
     assert isinstance(hand_over, RunJar)
     assert hand_over.arguments == ("--fast", "--wide")
 
 
-def test_a_deployment_is_named_with_its_namespace() -> None:
+def test_deployment_is_named_with_its_namespace() -> None:
     params = filled(taking="cancel", hand_over="deployment", deployment="flink/clicks", kubernetes_connection="k8s")
     assert hand_over_of(params) == PatchDeployment("flink", "clicks", "k8s")
     assert taking_of(params, hand_over_of(params)) is StopMode.CANCEL
@@ -66,12 +66,12 @@ def test_a_deployment_is_named_with_its_namespace() -> None:
 @pytest.mark.parametrize(
     ("values", "field"), [({"hand_over": "jar"}, "jar"), ({"hand_over": "deployment"}, "deployment")]
 )
-def test_a_hand_over_without_what_it_needs_is_refused(values: dict[str, Any], field: str) -> None:
+def test_hand_over_without_its_field_is_refused(values: dict[str, Any], field: str) -> None:
     with pytest.raises(RequestError, match=f"needs the field '{field}'"):
         hand_over_of(filled(**values))
 
 
-def test_a_hand_over_is_the_one_whose_field_is_filled_in() -> None:
+def test_hand_over_is_chosen_by_the_field_that_is_filled_in() -> None:
     assert isinstance(hand_over_of(filled(taking="stop", jar="clicks.jar")), RunJar)
     assert isinstance(hand_over_of(filled(taking="stop", deployment="flink/clicks")), PatchDeployment)
     with pytest.raises(RequestError) as caught:
@@ -79,12 +79,12 @@ def test_a_hand_over_is_the_one_whose_field_is_filled_in() -> None:
     assert caught.value.option == '"Hand over"'
 
 
-def test_starting_the_job_is_not_folded() -> None:
+def test_fields_that_start_the_job_are_unfolded() -> None:
     form = job_form()
     assert [name for name in ("hand_over", "jar", "deployment") if "section" in form[name].schema] == []
 
 
-def test_a_job_that_runs_on_is_not_started_a_second_time() -> None:
+def test_hand_over_of_a_job_that_runs_on_is_refused() -> None:
     params = filled(hand_over="jar", jar="clicks.jar")
     with pytest.raises(RequestError, match="the job would run twice"):
         taking_of(params, hand_over_of(params))
@@ -107,12 +107,12 @@ def test_a_job_that_runs_on_is_not_started_a_second_time() -> None:
     ],
     ids=str,
 )
-def test_a_wrong_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
+def test_invalid_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParamValidationError):
         filled(**wrong)
 
 
-def test_a_job_that_the_run_starts_keeps_the_names_of_its_operators() -> None:
+def test_rename_is_refused_if_the_run_starts_the_same_program() -> None:
     request = make_request("/save", "/rescaled", surgery=parse_surgery(renames=["visits=visitors"]))
     check_renames(request, Print())
     check_renames(make_request("/save", "/rescaled"), PatchDeployment("flink", "clicks", None))

@@ -1,4 +1,4 @@
-"""Flink's answers about a job decide whether the job can be asked for a canonical savepoint."""
+"""Flink's answers about a job decide whether it can take a canonical savepoint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ ASYNCHRONOUS = "visits.asyncStateProcessing.numInFlightRecords"
 
 
 def flink(backend: str | None, *answers: Sequence[str]) -> Flink:
-    """One whose job has this state backend; `answers` are the metrics of `visits`, from one question to the next."""
+    """Return a Flink whose job has this state backend; `answers` are the metrics of `visits`, one answer after the
+    other.
+    """
     remaining = iter(answers)
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -38,7 +40,7 @@ def flink(backend: str | None, *answers: Sequence[str]) -> Flink:
 
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Nobody waits; the clock goes on by what would have been waited."""
+    """Replace sleeping: the clock goes on by the time that would have been slept."""
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
     monkeypatch.setattr("time.monotonic", lambda: sum(slept))
@@ -46,14 +48,14 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("backend", ["HashMapStateBackend", "EmbeddedRocksDBStateBackend", None])
-def test_operators_with_asynchronous_state_are_named(backend: str | None) -> None:
+def test_operators_with_asynchronous_state_are_refused(backend: str | None) -> None:
     with pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as caught:
         refuse_canonical(flink(backend, ["visits.numRecordsIn", ASYNCHRONOUS, "sink.numRecordsIn"]), JOB)
     assert (caught.value.operator, caught.value.found) == ("clicks", "asynchronous state of visits")
     assert caught.value.advice == 'choose "native" under "Format of the savepoint"'
 
 
-def test_of_forst_there_is_none(pauses: list[float]) -> None:
+def test_forst_backend_is_refused(pauses: list[float]) -> None:
     with pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as caught:
         refuse_canonical(flink("ForStStateBackend"), JOB)
     assert caught.value.found == "its state backend is ForStStateBackend"
@@ -61,7 +63,7 @@ def test_of_forst_there_is_none(pauses: list[float]) -> None:
     assert not pauses
 
 
-def test_other_jobs_are_asked_for_one(pauses: list[float]) -> None:
+def test_other_jobs_are_accepted(pauses: list[float]) -> None:
     refuse_canonical(flink("HashMapStateBackend", ["visits.numRecordsIn", "my.asyncStateProcessing"]), JOB)
     assert not pauses
 
@@ -71,7 +73,7 @@ def test_metrics_that_flink_has_yet_to_fetch_are_waited_for() -> None:
         refuse_canonical(flink("HashMapStateBackend", [], [], [ASYNCHRONOUS]), JOB)
 
 
-def test_a_flink_that_tells_no_metrics_is_not_waited_for_long(
+def test_missing_metrics_are_waited_for_a_short_time_and_warned_of(
     pauses: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     refuse_canonical(flink("HashMapStateBackend"), JOB)

@@ -29,7 +29,7 @@ def refuse(backend: StateBackend | None, latest: Snapshot | UnreadableCheckpoint
     refuse_what_cannot_be_followed(flink, JOB, asked, latest)
 
 
-def test_incremental_checkpoints_of_rocksdb_can_be_followed() -> None:
+def test_incremental_checkpoints_of_rocksdb_are_accepted() -> None:
     refuse(ROCKSDB, open_snapshot(directory("2-rocksdb-incremental")))
     refuse(ROCKSDB)
 
@@ -42,13 +42,13 @@ def test_incremental_checkpoints_of_rocksdb_can_be_followed() -> None:
         (StateBackend("EmbeddedRocksDBStateBackend", True), "a changelog"),
     ],
 )
-def test_other_backends_cannot(backend: StateBackend | None, shown: str) -> None:
+def test_other_backends_are_refused(backend: StateBackend | None, shown: str) -> None:
     with pytest.raises(RequestError) as caught:
         refuse(backend)
     assert caught.value.found == shown
 
 
-def test_checkpoints_that_are_not_incremental_cannot() -> None:
+def test_full_checkpoints_are_refused() -> None:
     whole = open_snapshot(directory("2-clicks"))
     with pytest.raises(RequestError) as caught:
         refuse(ROCKSDB, whole)
@@ -56,7 +56,7 @@ def test_checkpoints_that_are_not_incremental_cannot() -> None:
 
 
 @pytest.mark.parametrize(("maximum", "files"), [(["256"], Files.REFER), ([], Files.COPY)])
-def test_files_are_referred_to_if_and_only_if_no_max_parallelism_changes(maximum: list[str], files: Files) -> None:
+def test_files_are_referred_to_exactly_if_no_max_parallelism_changes(maximum: list[str], files: Files) -> None:
     with pytest.raises(RequestError):
         refuse(ROCKSDB, max_parallelism=maximum, files=files)
     refuse(ROCKSDB, max_parallelism=[] if maximum else ["256"], files=files)

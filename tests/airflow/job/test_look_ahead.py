@@ -42,7 +42,7 @@ CHECKPOINTS = [name for name in names() if opened(name).type is SnapshotType.CHE
 
 
 def job_of(snapshot: Snapshot, finished: int = 0) -> Job:
-    """A job of which each operator is a vertex, and so many subtasks have finished of those of which some have."""
+    """Return a job with a vertex for each operator; `finished` subtasks have finished of operators that have some."""
     vertices = []
     for operator in snapshot.operators:
         entry = operator.entry
@@ -74,7 +74,7 @@ NOBODY: dict[str, Request] = {
 
 @pytest.mark.parametrize("name", ["1.20-unaligned", *CHECKPOINTS[-5:]])
 @pytest.mark.parametrize("of", NOBODY)
-def test_who_is_not_there_is_refused_before_anything_is_stopped(of: str, name: str) -> None:
+def test_unknown_operator_is_refused_before_the_job_is_stopped(of: str, name: str) -> None:
     with pytest.raises(
         RequestError, match=r"no operator 'nobody'.*latest checkpoint; the job was not stopped"
     ) as caught:
@@ -98,7 +98,7 @@ def test_who_is_not_there_is_refused_before_anything_is_stopped(of: str, name: s
         (asked(["3"], surgery=parse_surgery(state_drops=["clicks-per-user:clcks"])), "no state 'clcks'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_too(request_: Request, what: str) -> None:
+def test_invalid_request_is_refused_before_the_job_is_stopped(request_: Request, what: str) -> None:
     with pytest.raises(RequestError, match=f"{what}.*the job was not stopped"):
         look("2-rocksdb-checkpoint", request_)
 
@@ -113,7 +113,7 @@ def test_operators_are_named_by_uids_ids_and_given_names() -> None:
 @pytest.mark.parametrize("name", CHECKPOINTS)
 @pytest.mark.parametrize("wanted", Format)
 @pytest.mark.parametrize("maximum", [[], ["256"], ["4"]])
-def test_what_only_the_kind_of_the_checkpoint_stands_against_is_let_pass(
+def test_request_that_only_the_kind_of_the_checkpoint_rules_out_is_accepted(
     name: str, wanted: Format, maximum: list[str]
 ) -> None:
     assert look(name, asked(["4"], maximum, format=wanted)) is False
@@ -138,7 +138,7 @@ def _slow_on_the_older_line(pair: tuple[str, str]) -> Any:
 
 
 def requests(snapshot: Snapshot) -> Iterator[Request]:
-    """Sensible ones, others, and some of which only a savepoint can tell."""
+    """Yield valid requests, invalid requests, and requests that only a savepoint can decide."""
     labels = [operator.label for operator in snapshot.operators]
     states = [
         f"{operator.label}:{state.name}"
@@ -164,8 +164,8 @@ def requests(snapshot: Snapshot) -> Iterator[Request]:
 
 
 @pytest.mark.parametrize(("checkpoint", "savepoint"), [*map(_slow_on_the_older_line, SAME_JOB)])
-def test_whatever_is_refused_the_plan_of_the_savepoint_would_refuse(checkpoint: str, savepoint: str) -> None:
-    """With one class of errors for another: a plan may come upon something else first."""
+def test_requests_that_are_refused_would_be_refused_by_the_plan_of_a_savepoint(checkpoint: str, savepoint: str) -> None:
+    """The errors have the same class; a plan may notice something else first."""
     source, refused = directory(savepoint), 0
     for request in requests(opened(savepoint)):
         try:
@@ -178,11 +178,11 @@ def test_whatever_is_refused_the_plan_of_the_savepoint_would_refuse(checkpoint: 
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> str:
-    """The messages of the log on one line, however they are wrapped."""
+    """Return the messages of the log on one line, however they are wrapped."""
     return " ".join(word for record in caplog.records for word in record.getMessage().split())
 
 
-def test_states_that_may_be_registered_late_are_left_to_the_plan(caplog: pytest.LogCaptureFixture) -> None:
+def test_drop_of_a_state_that_may_be_registered_late_is_left_to_the_plan(caplog: pytest.LogCaptureFixture) -> None:
     """A subtask of the rules has a state that another subtask does not have yet."""
     request = asked(["3"], surgery=parse_surgery(state_drops=["rules:event"]))
     assert look("2-heap-checkpoint", request) is False
@@ -198,17 +198,19 @@ def test_states_that_may_be_registered_late_are_left_to_the_plan(caplog: pytest.
 
 
 @pytest.mark.parametrize("name", ["2-rocksdb-heap-timers", "2-changelog-over-heap", "2-changelog-over-rocksdb"])
-def test_states_that_only_this_kind_has_elsewhere_are_left_to_the_plan(
+def test_drop_of_a_state_that_only_a_savepoint_shows_is_left_to_the_plan(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Timers beside RocksDB, which are state in a canonical savepoint; states of a changelog without a change."""
+    """A canonical savepoint has timers beside RocksDB as state, and states that a changelog has no change of."""
     (operator,) = (operator for operator in opened(name).operators if operator.keyed_headers)
     for state in ("_timer_state/event_user-timers", "unheard-of"):
         look(name, asked(["3"], surgery=parse_surgery(state_drops=[f"{operator.label}:{state}"])))
     assert "the plan will refuse the savepoint" in messages(caplog)
 
 
-def test_partitions_may_be_found_until_the_savepoint_is_taken(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_offsets_of_a_partition_that_may_be_discovered_late_are_left_to_the_plan(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     readers = [[reader_element("orders", 0, 5)], []]
     source = open_snapshot(source_savepoint(tmp_path / "chk", readers, enumerator([("orders", 0, 0)])))
     offsets = "operator,topic,partition,offset\norders,orders,1,7"
@@ -224,7 +226,7 @@ KNOWN_FOLD, OWN_FOLD = Pojo({"town": TEXT}, 1, 31, ["town"]), Pojo({"town": TEXT
 
 
 def of_towns(directory: Path, key: Pojo, number: int) -> Snapshot:
-    """A snapshot with so many keys."""
+    """Return a snapshot with this number of keys."""
     groups: dict[int, list[Record]] = {}
     for town in TOWNS[:number]:
         groups.setdefault(key_group_of_hash(key.code(town), 128), []).append(Record(0, key.write(town) + b"\0", b"\0"))
@@ -249,7 +251,9 @@ def test_keys_that_may_tell_more_later_are_left_to_the_plan(tmp_path: Path, key:
     assert look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
 
 
-def test_keys_may_go_with_states_that_are_left_to_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_of_states_that_may_be_dropped_are_left_to_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
     dropped = asked([], ["1000"], surgery=parse_surgery(state_drops=[f"{UID}:total"]))
     assert look_ahead(job_of(checkpoint), dropped, checkpoint) is False
@@ -257,14 +261,14 @@ def test_keys_may_go_with_states_that_are_left_to_the_plan(tmp_path: Path, monke
     assert look_ahead(job_of(checkpoint), dropped, checkpoint) is False
 
 
-def test_keys_of_a_class_that_hides_them_are_refused(tmp_path: Path) -> None:
+def test_keys_with_a_custom_serializer_are_refused(tmp_path: Path) -> None:
     header = keyed_header(keyed_state("total"), key=CUSTOM)
     checkpoint = open_snapshot(write_savepoint(tmp_path / "chk", header, {}, 2, 128))
     with pytest.raises(UnsupportedError, match="the job was not stopped"):
         look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint)
 
 
-def test_files_that_go_while_keys_are_read_tell_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_files_that_vanish_while_keys_are_read_are_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
     for file in (tmp_path / "chk").glob("keyed-*"):
         file.unlink()
@@ -273,13 +277,13 @@ def test_files_that_go_while_keys_are_read_tell_nothing(tmp_path: Path, caplog: 
 
 
 @pytest.mark.parametrize("name", ["2-heap-checkpoint", "2-rocksdb-checkpoint", "2-changelog-over-heap"])
-def test_keys_of_every_kind_are_sampled(name: str) -> None:
+def test_keys_are_sampled_from_every_kind_of_keyed_state(name: str) -> None:
     for operator in opened(name).operators:
         assert bool(operator.managed_keyed) == (len(_sample(opened(name), operator).starts) > 0)
 
 
 @pytest.mark.parametrize("name", ["1.20-partially-finished", "2-partially-finished"])
-def test_subtasks_may_finish_until_the_savepoint_is_taken(name: str) -> None:
+def test_parallelism_of_partially_finished_operator_is_refused_unless_all_may_finish(name: str) -> None:
     snapshot, request = opened(name), asked(["short=3"])
     with pytest.raises(UnsupportedError, match=r"have finished.*the job was not stopped"):
         look_ahead(job_of(snapshot, finished=1), request, snapshot)
@@ -291,8 +295,8 @@ def test_subtasks_may_finish_until_the_savepoint_is_taken(name: str) -> None:
     assert look_ahead(chained, request, snapshot) is False
 
 
-def test_who_finished_in_part_within_a_chain_may_have_ended_with_it() -> None:
-    """As another chain has, of which Flink tells; a third one is half done still."""
+def test_partially_finished_operator_in_a_chain_may_have_ended_with_its_chain() -> None:
+    """One other chain has partially finished, and a second one has ended or runs."""
     snapshot = opened("2-partially-finished")
     others = [vertex for vertex in job_of(snapshot).vertices if vertex.name != "short"]
     half = {"RUNNING": others[0].parallelism - 1, "FINISHED": 1}
@@ -303,7 +307,7 @@ def test_who_finished_in_part_within_a_chain_may_have_ended_with_it() -> None:
             assert look_ahead(job, asked(["short=3"]), snapshot) is False
 
 
-def test_a_header_that_cannot_be_read_is_left_to_the_plan(
+def test_unreadable_header_is_left_to_the_plan(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def damaged(*_: object) -> None:
@@ -328,7 +332,7 @@ def test_a_header_that_cannot_be_read_is_left_to_the_plan(
         (asked(["2"], surgery=parse_surgery(renames=["clicks=clacks"])), False),
     ],
 )
-def test_every_operator_may_have_the_shape_already(request_: Request, has: bool) -> None:
+def test_request_for_the_present_shape_is_recognised(request_: Request, has: bool) -> None:
     """Operators that are chained behind the first operator of a vertex count, too."""
     snapshot = opened("2-rocksdb-checkpoint")
     job = job_of(snapshot)
@@ -336,7 +340,7 @@ def test_every_operator_may_have_the_shape_already(request_: Request, has: bool)
     assert look_ahead(alone, request_, snapshot) is has
 
 
-def test_a_checkpoint_that_is_not_of_what_runs_now_tells_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_checkpoint_of_another_job_graph_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
     snapshot = opened("2-rocksdb-checkpoint")
     job = job_of(snapshot)
     for changed in ({"parallelism": 4}, {"max_parallelism": 32}, {"operator_id": "0" * 32}):
@@ -347,7 +351,7 @@ def test_a_checkpoint_that_is_not_of_what_runs_now_tells_nothing(caplog: pytest.
         caplog.clear()
 
 
-def test_without_a_checkpoint_the_plan_alone_decides(caplog: pytest.LogCaptureFixture) -> None:
+def test_request_is_accepted_without_a_checkpoint(caplog: pytest.LogCaptureFixture) -> None:
     unread = UnreadableCheckpoint("the latest checkpoint cannot be read: there is no snapshot", "/state/chk-7")
     assert look_ahead(job_of(opened("2-clicks")), NOBODY["drop"], unread) is False
     assert "there is no snapshot (/state/chk-7)" in caplog.text
@@ -363,7 +367,7 @@ def test_different_max_parallelisms_need_an_approval_before_the_job_is_stopped()
     assert look_ahead(job_of(snapshot), asked([], ["64"]), snapshot, is_approved=False) is False
 
 
-def test_ids_that_may_change_are_warned_of_before_the_job_is_stopped(caplog: pytest.LogCaptureFixture) -> None:
+def test_generated_ids_that_may_change_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     elements = (synthetic.element_stream(0, {"numbers": (DistributionMode.UNION, 2)}, b"head"),)
     alone = synthetic.snapshot(synthetic.operator("generated", 1, elements=elements, label="map"))
     with caplog.at_level("INFO"):

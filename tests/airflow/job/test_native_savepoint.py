@@ -29,7 +29,7 @@ JOB = Job("1" * 32, "clicks", "RUNNING", (Vertex("0" * 32, "visits", 2, 128, {"R
 def flink(
     backend: str | None, checkpoint: str | None = None, *, changelog: bool = False, asynchronous: bool = False
 ) -> Flink:
-    """One whose job has this state backend and latest checkpoint, and state that is `asynchronous` or is not."""
+    """Return a Flink whose job has this state backend, latest checkpoint, and kind of state."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/checkpoints/config"):
@@ -58,7 +58,7 @@ ROCKSDB = "EmbeddedRocksDBStateBackend"
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
 @pytest.mark.parametrize("backend", [ROCKSDB, "RocksDBStateBackend"])
-def test_timers_in_rocksdb_are_named(backend: str, line: str) -> None:
+def test_timers_in_rocksdb_are_accepted(backend: str, line: str) -> None:
     place = directory(f"{line}-rocksdb-checkpoint")
     clause = why(flink(backend, place), "256")
     assert clause.startswith(f"{backend} has no timers on the heap, those of ")
@@ -73,7 +73,7 @@ def test_timers_on_the_heap_are_refused(line: str) -> None:
     assert caught.value.advice == 'choose "canonical" under "Format of the savepoint": it holds all timers'
 
 
-def test_timers_of_what_is_dropped_are_nobodys() -> None:
+def test_timers_of_a_dropped_operator_are_ignored() -> None:
     place = directory("2-rocksdb-heap-timers")
     with_timers = [operator.label for operator in open_snapshot(place).operators if operator.raw_keyed]
     request = make_request("/a", "/b", ["3"], surgery=parse_surgery(drops=with_timers))
@@ -83,13 +83,13 @@ def test_timers_of_what_is_dropped_are_nobodys() -> None:
         why_native(flink(ROCKSDB, place), misspelt)
 
 
-def test_raw_keyed_state_that_is_not_known_may_be_timers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_raw_keyed_state_is_refused_as_possible_timers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.snapshot.reading.stream_reader.read_services", lambda _: None)
     with pytest.raises(RequestError, match="which keeps them on the heap, outside RocksDB"):
         why(flink(ROCKSDB, directory("2-rocksdb-heap-timers")))
 
 
-def test_an_operator_that_asked_for_no_timers_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_raw_keyed_state_without_timer_services_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.snapshot.reading.stream_reader.read_services", lambda _: ())
     assert "no operator has any" in why(flink(ROCKSDB, directory("2-rocksdb-heap-timers")))
 
@@ -97,28 +97,28 @@ def test_an_operator_that_asked_for_no_timers_loses_none(monkeypatch: pytest.Mon
 HEAP = "HashMapStateBackend"
 RECORDS: dict[str, Callable[[Flink], str]] = {
     "another max parallelism": lambda cluster: why(cluster, "256"),
-    "perhaps another one": lambda cluster: why(cluster, "states=128"),
+    "perhaps another max parallelism": lambda cluster: why(cluster, "states=128"),
     "canonical": lambda cluster: why(cluster, wanted=Format.CANONICAL),
     "RocksDB": lambda cluster: why(cluster, wanted=Format.ROCKSDB),
 }
-"""Cases that need a look at records, or may: Flink tells no max parallelism of operators further on in a chain."""
+"""Requests that need the records, or may need them: Flink gives no max parallelism of later operators in a chain."""
 
 
 @pytest.mark.parametrize("maximum", [(), ("128",)])
-def test_the_hashmap_backend_needs_no_checkpoint_where_key_groups_stay(maximum: tuple[str, ...]) -> None:
+def test_hashmap_backend_needs_no_checkpoint_if_key_groups_stay(maximum: tuple[str, ...]) -> None:
     assert why(flink(HEAP), *maximum) == f"{HEAP} writes timers like all other state"
 
 
 @pytest.mark.parametrize("asked", RECORDS)
-def test_of_the_hashmap_backend_a_checkpoint_shows_that_records_can_be_read(asked: str) -> None:
+def test_hashmap_backend_needs_a_checkpoint_that_shows_that_records_can_be_read(asked: str) -> None:
     place = directory("2-heap-checkpoint")
     assert RECORDS[asked](flink(HEAP, place)).endswith(f"other state, and its records can be read, as {place} shows")
     with pytest.raises(RequestError, match="it is unknown"):
         RECORDS[asked](flink(HEAP))
 
 
-@pytest.mark.parametrize("asked", [name for name in RECORDS if name != "perhaps another one"])
-def test_records_of_the_hashmap_backend_that_nothing_tells_apart_are_refused(asked: str) -> None:
+@pytest.mark.parametrize("asked", [name for name in RECORDS if name != "perhaps another max parallelism"])
+def test_records_of_the_hashmap_backend_that_cannot_be_told_apart_are_refused(asked: str) -> None:
     place = directory("2-heap-checkpoint")
     with without_longs(), pytest.raises(RequestError, match="the request needs every record of the state") as caught:
         RECORDS[asked](flink(HEAP, place))
@@ -139,7 +139,7 @@ def test_records_of_the_hashmap_backend_that_nothing_tells_apart_are_refused(ask
     ],
     ids=["timers on the heap", "hashmap", "ForSt", "no checkpoint"],
 )
-def test_no_canonical_one_is_advised_where_flink_takes_none(cluster: Flink) -> None:
+def test_canonical_savepoint_is_not_advised_if_flink_cannot_take_one(cluster: Flink) -> None:
     with pytest.raises(RequestError) as caught:
         why(cluster, "256")
     advice = str(caught.value.advice)
@@ -151,7 +151,7 @@ def test_no_canonical_one_is_advised_where_flink_takes_none(cluster: Flink) -> N
     ("backend", "changelog"),
     [("ForStStateBackend", False), ("", False), (ROCKSDB, True), ("HashMapStateBackend", True)],
 )
-def test_another_state_backend_is_refused(backend: str, changelog: bool) -> None:
+def test_other_state_backends_are_refused(backend: str, changelog: bool) -> None:
     with pytest.raises(RequestError, match="native savepoints of this state backend are not supported") as caught:
         why(flink(backend, changelog=changelog))
     assert caught.value.found == f"{backend or 'an unknown backend'}{' with a changelog' if changelog else ''}"
@@ -169,20 +169,20 @@ def test_another_state_backend_is_refused(backend: str, changelog: bool) -> None
     ],
     ids=["off", "none yet", "in memory", "elsewhere", "gone", "a savepoint"],
 )
-def test_where_nobody_can_tell_it_is_refused(cluster: Flink, reason: str) -> None:
+def test_native_savepoint_is_refused_without_a_usable_checkpoint(cluster: Flink, reason: str) -> None:
     with pytest.raises(RequestError, match="it is unknown whether") as caught:
         why(cluster)
     assert str(caught.value.found).startswith(reason)
     assert str(caught.value.advice).startswith('choose "canonical"')
 
 
-def test_files_of_the_checkpoint_that_lie_elsewhere_are_not_guessed(tmp_path: Path) -> None:
+def test_checkpoint_with_files_elsewhere_is_refused(tmp_path: Path) -> None:
     alone = shutil.copytree(directory("2-rocksdb-incremental"), tmp_path / JOB.job_id / "chk-9")
     with pytest.raises(RequestError, match="it is unknown whether"):
         why(flink(ROCKSDB, str(alone)))
 
 
-def test_a_checkpoint_that_went_is_looked_for_in_the_directory_of_the_job(tmp_path: Path) -> None:
+def test_newest_checkpoint_of_the_job_replaces_one_that_is_gone(tmp_path: Path) -> None:
     newest = tmp_path / JOB.job_id / "chk-9"
     shutil.copytree(directory("2-rocksdb-checkpoint"), newest)
     assert str(newest) in why(flink(ROCKSDB, str(newest.with_name("chk-7"))))
@@ -191,7 +191,7 @@ def test_a_checkpoint_that_went_is_looked_for_in_the_directory_of_the_job(tmp_pa
         why(flink(ROCKSDB, str(tmp_path / "of others" / "chk-7")))
 
 
-def test_a_store_that_has_trouble_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_error_is_raised_if_the_checkpoint_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise StoreError("S3 cannot be reached")
 
@@ -201,7 +201,7 @@ def test_a_store_that_has_trouble_is_asked_again(monkeypatch: pytest.MonkeyPatch
     assert why(flink(HEAP, "/state/chk-7")) == f"{HEAP} writes timers like all other state"
 
 
-def test_a_checkpoint_that_lacks_files_tells_nothing(tmp_path: Path) -> None:
+def test_checkpoint_with_missing_files_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "chk-9"
     shutil.copytree(directory("2-rocksdb-checkpoint"), place)
     next(file for file in place.iterdir() if file.name != "_metadata").unlink()
@@ -212,7 +212,7 @@ def test_a_checkpoint_that_lacks_files_tells_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("wanted", "said"), [("canonical", "CANONICAL"), ("native", "NATIVE")])
 @pytest.mark.parametrize("taking", ["run on", "stop", "cancel"])
-def test_flink_is_asked_for_the_format(wanted: str, said: str, taking: str) -> None:
+def test_savepoint_is_triggered_in_the_format_asked_for(wanted: str, said: str, taking: str) -> None:
     seen: list[dict[str, Any]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""A job that has the shape already that is asked for is left alone, and one that it cannot have is refused early."""
+"""A job that already has the shape asked for is left alone, and an impossible shape is refused early."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ JOB = Job(
 )
 
 
-def test_a_job_that_does_not_say_its_parallelism_has_that_of_most_vertices() -> None:
+def test_parallelism_of_a_job_is_that_of_most_vertices_by_default() -> None:
     """Vertices that always run with one subtask do not count."""
     another = Vertex("2" * 32, "prices", 4, 128, {"RUNNING": 4})
     assert replace(JOB, vertices=(*JOB.vertices, another)).parallelism == 4
@@ -50,7 +50,7 @@ def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: S
 @pytest.mark.parametrize(
     ("request_", "has"),
     [
-        (asked(), False),  # no shape: a copy is asked for
+        (asked(), False),  # no shape: the request is for a copy
         (asked(["4", "visits=8"]), True),
         (asked(["4", f"{VISITS}=8"]), True),
         (asked(["4", "the visits=8"], names=[f"{VISITS} the visits"]), True),
@@ -65,11 +65,11 @@ def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: S
         (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(renames=["visits=visitors"])), False),
         (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(drops=["visits"])), False),
         (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(state_drops=["visits:count"])), False),
-        (asked(["4", "visits=8", "sink=8"]), False),  # chained: nobody can tell
+        (asked(["4", "visits=8", "sink=8"]), False),  # chained, so its shape is unknown
     ],
     ids=lambda value: f"{value.parallelism}{value.max_parallelism}" if isinstance(value, Request) else None,
 )
-def test_a_shape_is_compared_with_every_vertex(request_: Request, has: bool) -> None:
+def test_shape_is_compared_with_every_vertex(request_: Request, has: bool) -> None:
     assert has_shape(JOB, request_) is has
     check_shape(JOB, request_)
 
@@ -83,17 +83,17 @@ def test_a_shape_is_compared_with_every_vertex(request_: Request, has: bool) -> 
         (asked(["200", "visits=8", "source=4"], ["visits=4"]), "visits -> sink", 4),
     ],
 )
-def test_a_parallelism_above_the_maximum_is_refused(request_: Request, operator: str, most: int) -> None:
+def test_parallelism_above_the_max_parallelism_is_refused(request_: Request, operator: str, most: int) -> None:
     with pytest.raises(RequestError, match="above the job's max parallelism") as caught:
         check_shape(JOB, request_)
     assert (caught.value.operator, caught.value.expected) == (operator, f"at most {most}")
 
 
-def test_a_parallelism_above_the_maximum_is_none_with_another_maximum() -> None:
+def test_parallelism_above_the_old_max_parallelism_is_accepted_with_a_larger_one() -> None:
     check_shape(JOB, asked(["200"], ["1000"]))
 
 
-def test_where_some_subtasks_have_finished_the_parallelism_stays() -> None:
+def test_parallelism_of_a_partially_finished_operator_cannot_change() -> None:
     source = JOB.vertices[0]
     job = replace(JOB, vertices=(replace(source, tasks={"RUNNING": 1, "FINISHED": 3}), *JOB.vertices[1:]))
     check_shape(job, asked(["visits=4"]))
@@ -103,7 +103,7 @@ def test_where_some_subtasks_have_finished_the_parallelism_stays() -> None:
     check_shape(replace(JOB, vertices=(replace(source, tasks={"FINISHED": 4}),)), asked(["8"]))
 
 
-def test_who_is_chained_with_one_that_has_finished_in_part_keeps_its_parallelism_too() -> None:
+def test_parallelism_of_operators_chained_with_a_partially_finished_one_stays() -> None:
     visits = JOB.vertices[1]
     job = replace(JOB, vertices=(JOB.vertices[0], replace(visits, tasks={"RUNNING": 7, "FINISHED": 1})))
     for allowed in (asked(["source=6"]), asked(["8"]), asked(["6", "visits=8", "sink=8"])):
@@ -131,7 +131,7 @@ CANONICAL, NATIVE = SavepointFormat.CANONICAL, SavepointFormat.NATIVE
         (CANONICAL, (IN_S3[0], ELSEWHERE[1]), Format.KEEP, [], True),
     ],
 )
-def test_a_proof_by_files_in_vain_is_refused_before_a_job_is_stopped(
+def test_impossible_proof_by_files_is_refused_before_the_job_is_stopped(
     taken: SavepointFormat, places: tuple[str, str], wanted: Format, maximum: Sequence[str], in_vain: bool
 ) -> None:
     request = make_request(*places, ["6"], format=wanted, max_parallelism=maximum)
@@ -144,18 +144,18 @@ def test_a_proof_by_files_in_vain_is_refused_before_a_job_is_stopped(
 
 
 @pytest.mark.parametrize(("taken", "places"), [(NATIVE, ELSEWHERE), (CANONICAL, IN_S3)])
-def test_files_prove_nothing_of_a_job_whose_every_max_parallelism_changes(
+def test_proof_by_files_is_refused_if_every_max_parallelism_changes(
     taken: SavepointFormat, places: tuple[str, str]
 ) -> None:
     job = replace(JOB, vertices=JOB.vertices[:2])
     with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
         check_proof(job, make_request(*places, max_parallelism=["256"]), Proof.FILES, of_files=taken is NATIVE)
-    further_on = make_request(*places, max_parallelism=["256", "sink=128"])  # nobody can tell which one that is
+    further_on = make_request(*places, max_parallelism=["256", "sink=128"])  # it is unknown which operator that is
     check_proof(job, further_on, Proof.FILES, of_files=taken is NATIVE)
 
 
-def test_a_target_that_a_run_has_claimed_is_refused_before_the_job_is_stopped(tmp_path: Path) -> None:
-    """Nothing lies in it yet; the plan of a new savepoint is another one than that which has claimed it."""
+def test_claimed_target_is_refused_before_the_job_is_stopped(tmp_path: Path) -> None:
+    """The target is empty, but the plan of a new savepoint differs from the one that has claimed it."""
     target = str(tmp_path / "rescaled")
     free = make_request(str(tmp_path / "savepoint"), target, ["3"])
     _check_places(free)
@@ -167,7 +167,7 @@ def test_a_target_that_a_run_has_claimed_is_refused_before_the_job_is_stopped(tm
 
 
 def _advice_on(request: Request) -> str:
-    """Advice to the user of a form about the places of a request that is refused."""
+    """Return the advice to the user of a form whose target is refused."""
     with pytest.raises(RequestError, match="the target is occupied") as refused:
         _check_places(request)
     word_for_form(refused.value)

@@ -1,4 +1,4 @@
-"""When the last round is made: before the cancel, unless the job makes checkpoints faster than rounds."""
+"""The last round is made before the cancel, unless the job makes checkpoints faster than rounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROUND: Any = SimpleNamespace(bytes_read=10)
 
 
 class Job:
-    """A job that makes a checkpoint when it is asked for one, and `more` while each last round is made."""
+    """A job that makes a checkpoint when it is asked for one, and `more` checkpoints during each last round."""
 
     def __init__(self, more: int = 0, size: int = 0, error: Exception | None = None) -> None:
         self.checkpoint, self.more, self.size, self.error, self.made = 0, more, size, error, 0
@@ -53,24 +53,24 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Any:
     return of
 
 
-def test_a_last_round_from_the_newest_checkpoint_is_made_before_the_cancel(cut: Any) -> None:
+def test_last_round_is_made_before_the_cancel(cut: Any) -> None:
     job = Job()
     assert cut(job).prepare(ROUND)
     assert job.made == 1
 
 
 @pytest.mark.parametrize("error", [None, SnapshotError("gone")])
-def test_a_job_that_goes_on_making_checkpoints_is_cancelled_before_its_last_round(
+def test_job_that_keeps_making_checkpoints_is_cancelled_before_its_last_round(
     cut: Any, error: Exception | None
 ) -> None:
-    """Flink may have deleted the checkpoint of the round on the way."""
+    """Flink may have deleted the checkpoint of the round meanwhile."""
     job = Job(more=1, error=error)
     cutting = cut(job)
     assert [cutting.prepare(ROUND) for _ in range(5)] == [False] * 4 + [True]
     assert job.made == 4
 
 
-def test_a_checkpoint_that_vanishes_while_the_last_round_is_planned_is_no_full_run(cut: Any) -> None:
+def test_checkpoint_that_vanishes_during_planning_is_replaced_by_the_next(cut: Any) -> None:
     class Vanishing(Job):
         def plan_last(self) -> Any:
             planned = super().plan_last()
@@ -85,13 +85,13 @@ def test_a_checkpoint_that_vanishes_while_the_last_round_is_planned_is_no_full_r
     assert job.made == 1
 
 
-def test_an_error_that_no_checkpoint_explains_is_one(cut: Any) -> None:
+def test_error_of_a_checkpoint_that_is_still_the_newest_is_raised(cut: Any) -> None:
     with pytest.raises(SnapshotError, match="gone"):
         cut(Job(error=SnapshotError("gone"))).prepare(ROUND)
 
 
-def test_a_last_round_that_would_be_long_is_not_made(cut: Any) -> None:
+def test_long_last_round_is_not_made(cut: Any) -> None:
     job = Job(size=LIGHT_BYTES + 1)
     assert not cut(job).prepare(ROUND)
     assert not job.made
-    assert cut(job).prepare(None), "without rounds there is nothing to compare it with"
+    assert cut(job).prepare(None), "a last round without earlier rounds was refused"

@@ -1,4 +1,4 @@
-"""The question of the cut-over: when it is asked, what it shows, and what becomes of the answers."""
+"""The question of the cut-over: when it is asked, what it shows, and what its answers do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROUNDS = {
 
 
 class Asked(Exception):  # noqa: N818
-    """The task is parked, as Airflow does it."""
+    """Raised instead of deferring the task, as Airflow does to wait for an answer."""
 
 
 def context(target: Path, follow: str = "running", rounds: dict[str, Any] | None = None, **params: Any) -> Any:
@@ -68,7 +68,7 @@ def _parked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answered(asked: AskToCutOver, given: Any, option: str, user: str | None = "grace") -> Any:
-    """Let the task resume with an answer; `user` is None if the time is over."""
+    """Resume the task with an answer; `user` is None if the time is over."""
     by = None if user is None else {"id": user, "name": user}
     answer = {"chosen_options": [option], "responded_by_user": by, "responded_at": datetime.now(UTC)}
     with patch.object(HITLOperator, "execute_complete", return_value=answer):
@@ -83,20 +83,20 @@ def answered(asked: AskToCutOver, given: Any, option: str, user: str | None = "g
         {"rounds": {**ROUNDS, "asks": False}},
     ],
 )
-def test_nobody_is_asked_for_nothing(given: dict[str, Any], tmp_path: Path) -> None:
+def test_question_without_a_cut_over_is_skipped(given: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(AirflowSkipException):
         AskToCutOver().execute(context(tmp_path, **given))
 
 
 @pytest.mark.parametrize("rounds", [None, {**ROUNDS, "is_short": False}])
-def test_nobody_is_asked_before_the_last_round_is_short(rounds: dict[str, Any] | None, tmp_path: Path) -> None:
+def test_question_waits_until_the_last_round_is_short(rounds: dict[str, Any] | None, tmp_path: Path) -> None:
     with pytest.raises(TaskDeferred) as caught:
         AskToCutOver().execute(context(tmp_path, rounds=rounds))
     assert caught.value.method_name == "look_again"
 
 
 @pytest.mark.parametrize(("option", "approved"), [(CUT_OVER, True), (GIVE_UP, False)])
-def test_an_answer_is_the_decision(option: str, approved: bool, tmp_path: Path) -> None:
+def test_answer_is_stored_as_the_decision(option: str, approved: bool, tmp_path: Path) -> None:
     asked, target = AskToCutOver(), tmp_path / "target"
     given = context(target, rounds=ROUNDS)
     with pytest.raises(Asked):
@@ -109,7 +109,7 @@ def test_an_answer_is_the_decision(option: str, approved: bool, tmp_path: Path) 
     assert "grace" in decision.answer
 
 
-def test_not_yet_asks_again_later_and_no_answer_at_once(tmp_path: Path) -> None:
+def test_not_yet_defers_the_question_and_a_timeout_repeats_it_at_once(tmp_path: Path) -> None:
     asked, target = AskToCutOver(), tmp_path / "target"
     given = context(target, rounds=ROUNDS)
     with pytest.raises(Asked):
@@ -123,7 +123,7 @@ def test_not_yet_asks_again_later_and_no_answer_at_once(tmp_path: Path) -> None:
     assert cut_over_decision(str(target)) is None
 
 
-def test_with_four_eyes_another_user_must_approve(tmp_path: Path) -> None:
+def test_four_eyes_rule_needs_an_answer_of_another_user(tmp_path: Path) -> None:
     asked, target = AskToCutOver(), tmp_path / "target"
     given = context(target, rounds=ROUNDS)
     settings = Settings(approval=ApprovalRules(four_eyes=True))
@@ -136,7 +136,7 @@ def test_with_four_eyes_another_user_must_approve(tmp_path: Path) -> None:
         assert answered(asked, given, CUT_OVER, user="grace")["approved"]
 
 
-def test_the_question_shows_the_newest_figures() -> None:
+def test_question_shows_the_newest_figures() -> None:
     text = question_about(ROUNDS)
     assert "1,200 came, 1,100 left" in text
     assert "2 MB/s" in text

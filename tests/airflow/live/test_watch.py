@@ -1,4 +1,4 @@
-"""A cut-over waits for a short round, a time and an approval, and does not begin when its window is closed."""
+"""A cut-over waits for a short round, a time and an approval, and does not begin after its window has closed."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def made(seconds: float | None, kind: RoundKind = RoundKind.ROUND) -> Round:
 @pytest.mark.parametrize(
     ("before", "most", "last", "short"),
     [
-        (None, None, 20.0, False),  # nothing to compare it with
-        (100.0, None, 20.0, False),  # the next one may be shorter still
+        (None, None, 20.0, False),  # no round before to compare with
+        (100.0, None, 20.0, False),  # the next round may be shorter still
         (21.0, None, 20.0, True),
         (10.0, None, 20.0, True),
         (None, None, 5.0, True),
@@ -46,14 +46,16 @@ def made(seconds: float | None, kind: RoundKind = RoundKind.ROUND) -> Round:
         (2.0, 5.0, None, False),
     ],
 )
-def test_a_round_is_short_enough(before: float | None, most: float | None, last: float | None, short: bool) -> None:
+def test_last_round_is_short_by_its_limit_or_if_it_no_longer_shrinks(
+    before: float | None, most: float | None, last: float | None, short: bool
+) -> None:
     watching = watch(seconds_before=before, most_downtime=most)
     assert watching.is_short(made(last)) is short
     assert (watching.waits_for(made(last)) is None) is short
     assert not watching.is_short(made(last, RoundKind.BASE))
 
 
-def test_it_waits_for_a_time() -> None:
+def test_cut_over_waits_for_its_time() -> None:
     later, earlier = NOW + HOUR, NOW - HOUR
     assert watch(most_downtime=5, not_before=earlier).waits_for(ROUND) is None
     assert watch(most_downtime=5, not_before=later).waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
@@ -62,12 +64,12 @@ def test_it_waits_for_a_time() -> None:
     assert watching.waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
 
 
-def test_it_waits_for_an_approval_which_may_be_refused(tmp_path: Any) -> None:
+def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any) -> None:
     for approved in (True, False):
         target = tmp_path / str(approved)
         watching = watch(target, most_downtime=5, rule=CutOverRule.APPROVED)
         assert watching.waits_for(ROUND) == "an approval"
-        assert watching.waits_for(None) == "an approval", "without rounds, too"
+        assert watching.waits_for(None) == "an approval", "no approval is needed without rounds"
         decide_cut_over(str(target), {"run": "a"}, "said so", approved=approved)
         if approved:
             assert watching.waits_for(ROUND) is None
@@ -77,14 +79,14 @@ def test_it_waits_for_an_approval_which_may_be_refused(tmp_path: Any) -> None:
         assert "said so" in str(caught.value.found)
 
 
-def test_no_cut_over_begins_when_the_window_is_closed() -> None:
+def test_cut_over_is_refused_after_its_window_has_closed() -> None:
     watching = watch(most_downtime=5)
     watching.closes = NOW - HOUR
     with pytest.raises(RequestError, match="the window closed"):
         watching.waits_for(ROUND)
 
 
-def test_the_first_decision_counts(tmp_path: Any) -> None:
+def test_first_decision_counts(tmp_path: Any) -> None:
     target = str(tmp_path / "target")
     first = decide_cut_over(target, {"run": "a"}, "no", approved=False)
     assert decide_cut_over(target, {"run": "b"}, "yes", approved=True) == first

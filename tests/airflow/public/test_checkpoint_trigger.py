@@ -20,7 +20,7 @@ def checkpoint(number: int) -> dict[str, Any]:
 
 
 def fired(trigger: CheckpointTrigger, answers: list[Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the numbers of the checkpoints for which the trigger fires, if Flink answers like this."""
+    """Return the numbers of the checkpoints for which the trigger fires if Flink gives these answers."""
     left = iter(answers)
 
     def newest(*_: str) -> Any:
@@ -50,17 +50,17 @@ def fired(trigger: CheckpointTrigger, answers: list[Any], monkeypatch: pytest.Mo
         (None, [StoreError("Flink cannot be reached"), checkpoint(4), checkpoint(5)], [5]),
         (None, [checkpoint(4), StoreError("Flink cannot be reached"), checkpoint(5)], [5]),
         ("/checkpoints/chk-4", [checkpoint(4), checkpoint(5)], [5]),
-        ("/checkpoints/chk-4", [checkpoint(5)], [5]),  # completed before the triggerer began
+        ("/checkpoints/chk-4", [checkpoint(5)], [5]),  # completed before the triggerer started
         ("", [checkpoint(1)], [1]),
     ],
 )
-def test_it_fires_once_for_each_new_checkpoint(
+def test_trigger_fires_once_for_each_new_checkpoint(
     after: str | None, answers: list[Any], expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fired(CheckpointTrigger(**PLACE, period=0, after=after), answers, monkeypatch) == expected
 
 
-def test_it_waits_for_a_flink_that_is_not_there() -> None:
+def test_trigger_waits_for_an_unreachable_flink() -> None:
     async def wait() -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(CheckpointTrigger(**PLACE, period=0.1).run()), 2)
@@ -68,7 +68,7 @@ def test_it_waits_for_a_flink_that_is_not_there() -> None:
     asyncio.run(wait())
 
 
-def test_an_asset_can_watch_it() -> None:
+def test_asset_can_watch_the_trigger() -> None:
     trigger = CheckpointTrigger(**PLACE)
     with DAG("a-dag", schedule=[Asset("checkpoints", watchers=[AssetWatcher(name="flink", trigger=trigger)])]) as dag:
         pass

@@ -1,4 +1,4 @@
-"""The examples of DAGs run as they are, with local snapshots; `scale_out.py` is run with a real Flink elsewhere."""
+"""Example DAGs run unchanged on local snapshots; `scale_out.py` runs with a real Flink in another test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[3] / "dags" / "examples"
 
 
-def test_a_savepoint_is_rescaled_and_the_job_started(dags: DagRunner, tmp_path: Path) -> None:
+def test_example_rescales_a_savepoint_and_starts_the_job(dags: DagRunner, tmp_path: Path) -> None:
     target = str(tmp_path / "rescaled")
     file = EXAMPLES / "rescale_then_start.py"
     run = dags.run(file, "example_rescale_then_start", source=directory("2-clicks"), target=target)
@@ -25,7 +25,7 @@ def test_a_savepoint_is_rescaled_and_the_job_started(dags: DagRunner, tmp_path: 
     )
 
 
-def test_a_savepoint_is_copied_and_a_dag_that_is_scheduled_on_results_runs(dags: DagRunner, tmp_path: Path) -> None:
+def test_example_copies_a_savepoint_and_a_dag_scheduled_on_results_runs(dags: DagRunner, tmp_path: Path) -> None:
     file = EXAMPLES / "nightly_copy.py"
     run = dags.run(file, "example_nightly_copy", source=directory("2-source"), copies=str(tmp_path))
     assert run.state == "success", run.log
@@ -33,4 +33,4 @@ def test_a_savepoint_is_copied_and_a_dag_that_is_scheduled_on_results_runs(dags:
     assert run.outputs["copy"]["target"] == str(night)
     assert (night / "_metadata").is_file()
     by_hand = dags.run(EXAMPLES / "after_a_rescale.py", "example_after_a_rescale")
-    assert by_hand.outputs == {"results": []}, "triggered by hand, not by an event"
+    assert by_hand.outputs == {"results": []}, "a DAG triggered by hand got results"

@@ -1,4 +1,4 @@
-"""A rescale as one operator: what it publishes, a second run, an approval, a pod."""
+"""A rescale as one operator: its output, a second run, an approval, a pod."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ DAGS = Path(__file__).parent / "dags" / "groups.py"
 
 
 @pytest.mark.slow
-def test_a_published_result_is_described_and_a_second_run_gives_no_second_event(
-    dags: DagRunner, tmp_path: Path
-) -> None:
+def test_published_result_is_described_and_a_second_run_emits_no_second_event(dags: DagRunner, tmp_path: Path) -> None:
     target = str(tmp_path / "rescaled")
     run = dags.run(DAGS, "one_operator", source=directory("2-clicks"), target=target)
     assert run.state == "success", run.log
@@ -38,7 +36,7 @@ def test_a_published_result_is_described_and_a_second_run_gives_no_second_event(
     assert again.events == run.events
 
 
-def test_a_plan_that_needs_an_approval_is_not_carried_out(
+def test_plan_that_needs_an_approval_is_not_executed(
     dags: DagRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = tmp_path / "settings.yaml"
@@ -53,7 +51,7 @@ def test_a_plan_that_needs_an_approval_is_not_carried_out(
 
 
 class NoEvents:
-    """The events of an asset that has none."""
+    """Events of an asset that has none."""
 
     def ascending(self, _: bool) -> NoEvents:
         return self
@@ -62,7 +60,7 @@ class NoEvents:
         return []
 
 
-def test_where_steps_are_pods_the_task_waits_for_its_pod_without_a_worker(
+def test_operator_is_deferred_while_its_pod_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     template = tmp_path / "driver.yaml"

@@ -15,7 +15,9 @@ DAG = Path(__file__).parents[3] / "dags" / "rescale_savepoint.py"
 
 
 @pytest.mark.slow
-def test_a_store_that_refuses_path_style(dags: DagRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_that_refuses_path_style_is_reached_by_the_connection(
+    dags: DagRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with hosted_buckets(monkeypatch) as server:
         bucket = server.new_bucket("hosted")
         for path in Path(directory("2-clicks")).iterdir():

@@ -1,4 +1,4 @@
-"""A rescale as a task group: several in one DAG, with values of other tasks, and what comes after them."""
+"""A rescale as a task group: several in one DAG, with values of other tasks, and tasks after them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from support.snapshots import directory
 DAGS = Path(__file__).parent / "dags" / "groups.py"
 
 FOR_AN_APPROVAL = {"require_approval", "approval_minutes", "drops", "state_drops"}
-"""Fields that an operator cannot have, because nobody can approve its plan."""
+"""Fields that the operator lacks, because its plan cannot be approved."""
 
 
-def test_every_field_of_the_form_is_an_argument_and_documented() -> None:
+def test_every_field_of_the_form_is_a_documented_argument() -> None:
     fields = rescale_form().keys()
     arguments = signature(rescale_task_group).parameters.keys() - {"group_id", "tooltip"}
     assert arguments == fields
@@ -32,7 +32,7 @@ def test_every_field_of_the_form_is_an_argument_and_documented() -> None:
 
 
 @pytest.mark.slow
-def test_groups_of_one_dag_have_tasks_of_their_own(dags: DagRunner, tmp_path: Path) -> None:
+def test_groups_of_one_dag_have_separate_tasks(dags: DagRunner, tmp_path: Path) -> None:
     run = dags.run(DAGS, "two_groups", source=directory("2-clicks"), folder=str(tmp_path))
     done = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish", "end")
     for group in ("outer.first", "second"):
@@ -48,7 +48,7 @@ def test_groups_of_one_dag_have_tasks_of_their_own(dags: DagRunner, tmp_path: Pa
     assert run.state == "success"
 
 
-def test_a_group_without_work_skips_what_comes_after_it_and_a_wrong_one_fails(dags: DagRunner, tmp_path: Path) -> None:
+def test_group_without_work_skips_later_tasks_and_a_failed_one_fails_them(dags: DagRunner, tmp_path: Path) -> None:
     run = dags.run(DAGS, "groups_that_end_early", source=directory("2-clicks"), folder=str(tmp_path))
 
     def ends(group: str) -> tuple[Any, ...]:
@@ -60,7 +60,7 @@ def test_a_group_without_work_skips_what_comes_after_it_and_a_wrong_one_fails(da
     assert ends("nothing_to_do") == ("success", "skipped", "skipped", "skipped"), run.log
     assert ends("wrong") == ("failed", "upstream_failed", "failed", "upstream_failed"), run.log
     assert "the argument 'parallelism' has a wrong value" in run.log
-    assert "failed: wrong.inspect" in run.log, "and not those of others"
+    assert "failed: wrong.inspect" in run.log, "failed tasks of other groups are listed"
     assert run.states["nothing"] == "skipped"
     assert run.outputs["discard"] == {"target": str(tmp_path / "free"), "removed": 0, "left": 0}
     assert run.state == "failed"

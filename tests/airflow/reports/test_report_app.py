@@ -1,6 +1,6 @@
-"""Pages of a run on the api-server, and who may see them; a whole Airflow shows them in `tests/whole_airflow`.
+"""Report pages of a run on the api-server, and their permissions; `tests/whole_airflow` shows them in a whole Airflow.
 
-Airflow's simple users may all see every run: that somebody may not is what a manager of permissions says here.
+Airflow's simple users may see every run, so a manager of permissions that refuses is put in its place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PATH = "/report/rescale_savepoint/manual__2026-01-01T00:00:00+00:00"
 
 @dataclass
 class Manager:
-    """Manager of permissions: it records each question, and gives the prepared answer."""
+    """Manager of permissions that records each question and gives the prepared answer."""
 
     allows: bool = True
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Manager:
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    """It has claimed its target, and its report lies there."""
+    """Return a plan that has claimed its target and stored its report."""
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), ["3"])
     claim(plan)
     from rescale.snapshot.kafka.offsets import kafka_offsets
@@ -71,7 +71,7 @@ def manager(monkeypatch: pytest.MonkeyPatch) -> Manager:
 
 @pytest.fixture
 def ask(manager: Manager) -> Callable[[Any], Response]:  # noqa: ARG001
-    """Asks for the report of a run that has left this XCom."""
+    """Return a function that requests the report of a run which has left this XCom."""
 
     def get(value: Any) -> Response:
         app = report_app()
@@ -87,7 +87,7 @@ def place_of(plan: Plan, **other: Any) -> dict[str, Any]:
     return {"target": plan.target, "digest": plan.digest, "connection": None, **other}
 
 
-def test_the_page_is_shown_as_it_lies_there_and_may_do_nothing(plan: Plan, ask: Callable[[Any], Response]) -> None:
+def test_stored_page_is_shown_with_a_policy_that_forbids_scripts(plan: Plan, ask: Callable[[Any], Response]) -> None:
     answer = ask(place_of(plan))
     assert answer.status_code == 200
     assert answer.content == Path(places_of(plan).report).read_bytes()
@@ -99,7 +99,9 @@ def test_the_page_is_shown_as_it_lies_there_and_may_do_nothing(plan: Plan, ask: 
     assert answer.headers["cache-control"] == "private, no-store"
 
 
-def test_who_may_not_see_the_run_is_refused(plan: Plan, manager: Manager, ask: Callable[[Any], Response]) -> None:
+def test_user_without_permission_for_the_run_is_refused(
+    plan: Plan, manager: Manager, ask: Callable[[Any], Response]
+) -> None:
     manager.allows = False
     answer = ask(place_of(plan))
     assert (answer.status_code, answer.text) == (403, "Forbidden\n")
@@ -107,12 +109,12 @@ def test_who_may_not_see_the_run_is_refused(plan: Plan, manager: Manager, ask: C
 
 
 @pytest.mark.parametrize("value", [None, "s3://bucket/x", {"target": "/etc"}, {"report": "/etc/passwd"}, 7])
-def test_a_run_that_has_said_nothing_has_no_report(value: Any, ask: Callable[[Any], Response]) -> None:
+def test_run_without_a_plan_has_no_report(value: Any, ask: Callable[[Any], Response]) -> None:
     answer = ask(value)
     assert (answer.status_code, answer.text) == (404, "there is no report of this run\n")
 
 
-def test_only_the_report_of_the_run_s_own_plan_is_shown(
+def test_only_the_report_of_the_plan_of_the_run_is_shown(
     plan: Plan, ask: Callable[[Any], Response], tmp_path: Path
 ) -> None:
     for other in (place_of(plan, digest="0" * 64), place_of(plan, target=str(tmp_path))):
@@ -123,13 +125,13 @@ def test_only_the_report_of_the_run_s_own_plan_is_shown(
     assert f"{places_of(plan).report} no longer exists" in ask(place_of(plan)).text
 
 
-def test_a_store_that_cannot_be_reached_is_named(plan: Plan, ask: Callable[[Any], Response]) -> None:
+def test_unreachable_store_is_reported(plan: Plan, ask: Callable[[Any], Response]) -> None:
     answer = ask(place_of(plan, target="s3://bucket/target", connection="nobody"))
     assert answer.status_code == 502
     assert answer.text.startswith("the api-server cannot read the report: there is no connection 'nobody'")
 
 
-def test_somebody_who_has_not_logged_in_is_shown_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_who_is_not_logged_in_is_redirected_to_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team/")
     client = TestClient(report_app(), follow_redirects=False)
     assert client.get(PATH, headers={"accept": "application/json"}).status_code == 401
@@ -138,7 +140,7 @@ def test_somebody_who_has_not_logged_in_is_shown_the_way(monkeypatch: pytest.Mon
     assert answer.headers["location"].startswith("https://airflow.example/team/api/v2/auth/login?next=%2Freport%2F")
 
 
-def test_a_link_names_the_run_and_the_task_that_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_url_names_the_run_and_the_planning_task(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example/team/")
     run = "https://airflow.example/team/rescale/report/a/manual__1%2B1%2F2"
     assert report_url("a", "manual__1+1/2", "g.plan") == f"{run}?task=g.plan"
@@ -146,19 +148,19 @@ def test_a_link_names_the_run_and_the_task_that_planned(monkeypatch: pytest.Monk
     assert airflow_url("/x") == "/x"
 
 
-def test_the_plugin_brings_one_application() -> None:
+def test_plugin_brings_one_application() -> None:
     (app,) = RescalePlugin().fastapi_apps
     assert app["url_prefix"] == "/rescale"
     assert [route.path for route in app["app"].routes] == ["/report/{dag_id}/{run_id:path}"]
 
 
-def test_the_report_is_a_tab_of_the_run() -> None:
+def test_report_is_a_tab_of_the_run() -> None:
     (view,) = RescalePlugin.external_views
     assert view["destination"] == "dag_run"
     assert view["href"] == f"{PREFIX}/report/{{DAG_ID}}/{{RUN_ID}}"
 
 
-def test_the_page_of_a_run_that_only_planned_is_what_the_run_has_said(ask: Callable[[Any], Response]) -> None:
+def test_page_of_a_run_that_only_planned_is_read_from_its_xcom(ask: Callable[[Any], Response]) -> None:
     html = b"<html><style>p {}</style></html>"
     answer = ask(msgspec.to_builtins(ReportPage.of(html)))
     assert (answer.status_code, answer.content) == (200, html)
@@ -166,11 +168,11 @@ def test_the_page_of_a_run_that_only_planned_is_what_the_run_has_said(ask: Calla
 
 
 @pytest.mark.parametrize("page", ["", "?", "AAAA", 7, None])
-def test_what_is_no_page_is_no_report(page: Any, ask: Callable[[Any], Response]) -> None:
+def test_invalid_page_in_the_xcom_is_not_shown(page: Any, ask: Callable[[Any], Response]) -> None:
     answer = ask({"page": page})
     assert (answer.status_code, answer.content) in ((404, b"there is no report of this run\n"), (200, b""))
 
 
-def test_a_page_is_shown_only_as_far_as_ours_are_long(ask: Callable[[Any], Response]) -> None:
+def test_page_in_the_xcom_is_shown_up_to_a_maximum_length(ask: Callable[[Any], Response]) -> None:
     answer = ask(msgspec.to_builtins(ReportPage.of(bytes(5 << 20))))
     assert len(answer.content) == 4 << 20

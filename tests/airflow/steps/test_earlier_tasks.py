@@ -1,4 +1,4 @@
-"""A task that somebody has marked as successful told nothing: whatever comes after it misses that, and says so."""
+"""If a task was marked as successful by hand it has no output, and every task that needs it says so."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def planned(plan: Plan) -> dict[str, Any]:
 
 
 def instance(xcoms: Xcoms) -> Any:
-    """A task instance of a run whose tasks have told just this, by task and key."""
+    """Return a task instance of a run with these XComs, by task and key."""
 
     def xcom_pull(task_ids: str, key: str = "return_value") -> Any:
         return xcoms.get((task_ids, key))
@@ -91,7 +91,7 @@ START = {"snapshot": "/rescaled", "parallelism": 3, "max_parallelism": None}
 MISSED: dict[str, tuple[str, Callable[[], Any]]] = {
     "plan": (PLAN, lambda: called(publish_result, None)),
     "plan, by a step": (PLAN, lambda: called(reshuffle, None)),
-    "plan, by who tells of it": (PLAN, lambda: announce.function(None, params=form())),
+    "plan, by the announcement": (PLAN, lambda: announce.function(None, params=form())),
     "plan, by the question": (
         PLAN,
         lambda: executed(PlanApproval(task_id=ASK, plan=PLAN, closes=None)),
@@ -108,7 +108,7 @@ MISSED: dict[str, tuple[str, Callable[[], Any]]] = {
 
 
 @pytest.mark.parametrize("name", MISSED)
-def test_what_was_not_told_is_missed_at_once(name: str) -> None:
+def test_missing_output_of_an_earlier_task_is_a_final_error(name: str) -> None:
     task_id, call = MISSED[name]
     with pytest.raises(TaskEnded) as ended:
         call()
@@ -118,8 +118,8 @@ def test_what_was_not_told_is_missed_at_once(name: str) -> None:
 
 @pytest.mark.parametrize("task", [reshuffle, redistribute, validate, publish_result])
 @pytest.mark.parametrize("rejected", [False, True])
-def test_a_plan_that_nobody_has_approved_is_not_carried_out(task: Any, rejected: bool, plan: Plan) -> None:
-    """Where `approve` is marked as successful, or somebody has written an answer of their own into its XCom."""
+def test_plan_without_a_stored_approval_is_not_executed(task: Any, rejected: bool, plan: Plan) -> None:
+    """The task `approve` was marked as successful, or somebody wrote an answer into its XCom."""
     claim(plan)
     if rejected:
         decide(plan, {"run": "a-run"}, "rejected by ada", approved=False)
@@ -130,8 +130,8 @@ def test_a_plan_that_nobody_has_approved_is_not_carried_out(task: Any, rejected:
     assert not Path(plan.target).exists()
 
 
-def test_what_is_not_published_is_told_to_nobody_and_no_window_remembers_it(plan: Plan) -> None:
-    """Where somebody marks `publish` as successful."""
+def test_unpublished_result_is_neither_announced_nor_remembered_by_a_window(plan: Plan) -> None:
+    """The task `publish` was marked as successful."""
     window, remembered = Asset("a-window"), Mock()
     close = close_window(window).operator.python_callable
     opened = {"target": plan.target, "written": datetime.now(UTC).isoformat(), "closes": "later"}
@@ -147,8 +147,10 @@ def test_what_is_not_published_is_told_to_nobody_and_no_window_remembers_it(plan
 
 
 @pytest.mark.parametrize("written", ["2026-11-02T02:00:00+00:00", "2026-11-03T02:00:00+00:00"])
-def test_a_window_does_not_forget_what_is_newer(written: str, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a task of an older run is cleared."""
+def test_window_keeps_the_newest_savepoint_it_has_rescaled(
+    written: str, plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task of an older run may be cleared."""
     monkeypatch.setattr(savepoint_work, "published_plan", lambda _: plan)
     monkeypatch.setattr(savepoint_work, "asset_extra", lambda _: {})
     window = Asset("a-window")
@@ -166,10 +168,10 @@ JOB = {"job_id": "3" * 32, "taking": "stop", "name": "clicks"}
 
 
 @pytest.mark.parametrize(("in_place_of", "goes_back"), [("1" * 32, True), ("3" * 32, False)])
-def test_a_hand_over_of_an_earlier_pass_is_none_of_this_one(
+def test_hand_over_before_the_run_was_cleared_is_ignored(
     in_place_of: str, goes_back: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the whole run is cleared, and the job that runs by now is stopped, too."""
+    """The whole run was cleared, and the job that runs now is stopped as well."""
     went = Mock(return_value={})
     monkeypatch.setattr(GoBack, "execute", went)
     monkeypatch.setattr(job_tasks, "skip_task", Mock(side_effect=AirflowSkipException))

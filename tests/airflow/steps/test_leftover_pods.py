@@ -19,7 +19,7 @@ from rescale.airflow.steps.step_task import delete_pods_of_run
 RUN = "manual__2026-01-01T00:00:00+00:00"
 LABELS = {
     "dag_id": "rescale_savepoint",
-    "run_id": "manual__2026-01-01T0000000000-daff4c10d",  # as a label may be
+    "run_id": "manual__2026-01-01T0000000000-daff4c10d",  # shortened to a valid label
     "kubernetes_pod_operator": "True",
     "app.kubernetes.io/instance": "ours",
 }
@@ -29,7 +29,7 @@ metadata: {namespace: state, labels: {app.kubernetes.io/instance: ours}}
 
 
 class Cluster(ThreadingHTTPServer):
-    """The two requests of a Kubernetes API server that matter here, and what it answers to deletes."""
+    """The two requests of a Kubernetes API server that the code sends, with its answers to lists and deletes."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -64,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(document).encode())
 
     def log_message(self, *_: Any) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.name.endswith("leftover_pods")]
 
 
-def test_pods_of_the_run_are_deleted_and_no_others(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+def test_only_pods_of_the_run_are_deleted(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
     others = {
         "of another run": {**LABELS, "run_id": "manual__2"},
         "of another DAG": {**LABELS, "dag_id": "rescale_yearly"},
@@ -106,27 +106,27 @@ def test_pods_of_the_run_are_deleted_and_no_others(cluster: Cluster, caplog: pyt
     ]
 
 
-def test_a_task_group_deletes_only_pods_of_its_own_tasks(cluster: Cluster) -> None:
-    """Others of the run belong to somebody else's DAG."""
+def test_task_group_deletes_only_pods_of_its_own_tasks(cluster: Cluster) -> None:
+    """Other pods of the run belong to the DAG that uses the group."""
     cluster.pods = {name: {**LABELS, "task_id": name} for name in ("a.validate", "b.validate", "validate")}
     delete_pods_of_run("rescale_savepoint", RUN, ["a.reshuffle_keyed_state", "a.validate"])
     assert [*cluster.pods] == ["b.validate", "validate"]
 
 
-def test_a_run_that_leaves_none_has_nothing_told(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+def test_run_without_leftover_pods_logs_nothing(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
     cluster.pods.clear()
     delete_pods_of_run("rescale_savepoint", RUN)
     assert warnings_of(caplog) == []
 
 
-def test_a_pod_that_has_just_gone_is_no_fault(cluster: Cluster) -> None:
+def test_pod_that_has_just_gone_is_ignored(cluster: Cluster) -> None:
     cluster.to_delete = 404
     delete_pods_of_run("rescale_savepoint", RUN)
     assert cluster.pods == {}
 
 
 @pytest.mark.parametrize("of", ["to_list", "to_delete"])
-def test_a_cluster_that_refuses_is_told_of_and_changes_no_end(
+def test_refusal_of_the_cluster_is_warned_of_and_does_not_fail_the_task(
     cluster: Cluster, caplog: pytest.LogCaptureFixture, of: str
 ) -> None:
     setattr(cluster, of, 403)
@@ -137,7 +137,7 @@ def test_a_cluster_that_refuses_is_told_of_and_changes_no_end(
     assert warning.endswith("Kubernetes says Forbidden")
 
 
-def test_where_steps_are_processes_no_cluster_is_asked(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_is_not_asked_if_steps_are_processes(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(DRIVER_POD)
     delete_pods_of_run("rescale_savepoint", RUN)
     assert set(cluster.pods) == {"left", "left-too"}

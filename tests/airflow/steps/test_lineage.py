@@ -1,4 +1,4 @@
-"""Lineage of a rescale in the provider's own classes of OpenLineage; without a listener nothing is computed."""
+"""Lineage of a rescale in OpenLineage's own classes; without a listener nothing is computed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.snapshots import directory
 
 
 def run_event(lineage: Any) -> dict[str, Any]:
-    """The event of a task that put this down, as it is sent."""
+    """Return the event, as it is sent, of a task with this lineage."""
     with DAG("rescale_savepoint", schedule=None):
         task = rescale_task(lambda params: {}, "publish", "Publish")().operator  # noqa: ARG005
     task.lineage = lineage
@@ -42,7 +42,7 @@ def run_event(lineage: Any) -> dict[str, Any]:
     return document
 
 
-def test_a_result_comes_of_its_source_with_shape_and_certificate(tmp_path: Path) -> None:
+def test_lineage_of_a_result_names_source_shapes_and_certificate(tmp_path: Path) -> None:
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), ["3"])
     execute_without_spark(plan)
     certificate = read_certificate(plan.target)
@@ -68,13 +68,13 @@ def test_a_result_comes_of_its_source_with_shape_and_certificate(tmp_path: Path)
     assert (statistics["size"], statistics["fileCount"]) == (plan.bytes_moved, len([*Path(plan.target).iterdir()]))
 
 
-def test_a_plan_has_a_source_and_no_result() -> None:
+def test_lineage_of_a_plan_has_a_source_and_no_result() -> None:
     event = run_event(planned_lineage(plan_rescale(directory("2-clicks"), "s3://bucket/a/target", ["3"])))
     assert [dataset["name"] for dataset in event["inputs"]] == [directory("2-clicks")]
     assert event["outputs"] == []
 
 
-def test_places_in_s3_have_openlineage_s_names(tmp_path: Path) -> None:
+def test_places_in_s3_are_named_as_openlineage_names_them(tmp_path: Path) -> None:
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), ["3"])
     lineage = planned_lineage(plan)
     moved = lineage._replace(source=lineage.source._replace(uri="s3://bucket/a/savepoint"))
@@ -82,13 +82,13 @@ def test_places_in_s3_have_openlineage_s_names(tmp_path: Path) -> None:
     assert (source["namespace"], source["name"]) == ("s3://bucket", "a/savepoint")
 
 
-def test_other_tasks_have_nothing_to_tell() -> None:
+def test_other_tasks_have_no_lineage() -> None:
     event = run_event(None)
     assert (event["inputs"], event["outputs"]) == ([], [])
 
 
 @pytest.mark.slow
-def test_nothing_of_openlineage_is_imported_unless_it_asks() -> None:
+def test_openlineage_is_not_imported_without_a_listener() -> None:
     module = "rescale.airflow.steps.rescale_task"
     program = f"import sys, {module}; print([m for m in sys.modules if 'openlineage.client' in m])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Steps as pods: what the DAG is made of where a pod is described, and what becomes of a pod that failed."""
+"""Steps as pods: the DAG if a pod template is given, and the error of a pod that failed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ print(json.dumps({name: [type(task).__name__, sorted(task.upstream_task_ids)] fo
 
 
 @pytest.mark.slow
-def test_where_a_pod_is_described_the_steps_are_pods_and_all_else_is_as_before(tmp_path: Path) -> None:
+def test_only_steps_become_pods_if_a_pod_template_is_given(tmp_path: Path) -> None:
     home = {"AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
 
     def tasks(**environment: str) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def test_where_a_pod_is_described_the_steps_are_pods_and_all_else_is_as_before(t
 
 
 def pod(code: int | None) -> V1Pod:
-    """A pod whose container ended with a code, or is not known to have ended."""
+    """Return a pod whose container ended with an exit code, or whose end is unknown."""
     state = V1ContainerState(terminated=None if code is None else V1ContainerStateTerminated(exit_code=code))
     sidecar = V1ContainerState(terminated=V1ContainerStateTerminated(exit_code=3))
     statuses = [
@@ -82,11 +82,11 @@ def pod(code: int | None) -> V1Pod:
 
 
 @pytest.mark.parametrize("code", [0, 1, 4, 137, None])
-def test_the_exit_code_is_that_of_the_driver(code: int | None) -> None:
+def test_exit_code_is_that_of_the_driver_container(code: int | None) -> None:
     assert exit_code(pod(code)) == code
 
 
-def test_a_pod_that_is_gone_has_no_exit_code() -> None:
+def test_exit_code_of_a_missing_pod_is_unknown() -> None:
     assert exit_code(None) is None
     assert exit_code(V1Pod()) is None
     assert exit_code(V1Pod(status=V1PodStatus())) is None
@@ -101,7 +101,7 @@ def error_of_pod(tmp_path: Path, document: dict[str, Any] | None, code: int | No
     return error_of(Step.VALIDATE, code, str(result), "Pod validate-x returned a failure.\nremote_pod: ...")
 
 
-def test_a_pod_that_says_what_is_wrong_is_believed(tmp_path: Path) -> None:
+def test_error_in_the_result_document_of_a_pod_is_raised(tmp_path: Path) -> None:
     error = error_of_pod(
         tmp_path, {"status": "failed", **IntegrityError("a record is missing", state="s").to_json()}, 4
     )
@@ -119,7 +119,7 @@ def test_a_pod_that_says_what_is_wrong_is_believed(tmp_path: Path) -> None:
         ({"status": "done"}, None, "Pod validate-x returned a failure."),
     ],
 )
-def test_a_pod_that_was_lost_is_worth_another_try(
+def test_lost_pod_raises_store_error(
     tmp_path: Path, document: dict[str, Any] | None, code: int | None, seen: str
 ) -> None:
     error = error_of_pod(tmp_path, document, code)
@@ -127,17 +127,15 @@ def test_a_pod_that_was_lost_is_worth_another_try(
     assert (error.final, error.found) == (False, seen)
 
 
-def test_a_pod_whose_words_cannot_be_read_is_worth_another_try(tmp_path: Path) -> None:
+def test_unreadable_result_document_of_a_pod_raises_store_error(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text('{"status": "fai')
     error = error_of_pod(tmp_path, None, 4)
     assert isinstance(error, StoreError)
     assert error.found == "exit code 4"
 
 
-def test_what_a_step_gives_is_the_same_from_a_pod_and_from_a_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Numbers of the process stay in its document: what goes from task to task is small."""
+def test_output_of_a_step_is_the_same_from_a_pod_and_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds and metrics stay in the result document, because outputs of tasks are small."""
     plan = plan_rescale(directory("2-finished"), str(tmp_path / "target"), ["3"])
     claim(plan)
     result = Path(places_of(plan).result(Step.RESHUFFLE))
@@ -167,7 +165,7 @@ def a_step() -> StepPod:
     )
 
 
-def test_the_driver_s_lines_arrive_at_their_levels(caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_of_the_driver_are_logged_at_their_levels(caplog: pytest.LogCaptureFixture) -> None:
     lines = ("validate: 45 KB to read", "warning: something is odd", "ERROR Spark: Executor: lost", "error: it is torn")
     api = Mock()
     api.read_namespaced_pod_log.return_value = io.BytesIO("\n".join(lines).encode())
@@ -183,7 +181,7 @@ def test_the_driver_s_lines_arrive_at_their_levels(caplog: pytest.LogCaptureFixt
     assert 90 <= asked["since_seconds"] <= (datetime.now(UTC) - started).total_seconds() + 1
 
 
-def test_the_driver_s_lines_arrive_from_a_node_whose_clock_is_ahead(caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_of_the_driver_are_read_from_a_node_whose_clock_is_ahead(caplog: pytest.LogCaptureFixture) -> None:
     api = Mock()
     api.read_namespaced_pod_log.return_value = io.BytesIO(b"validate: 45 KB to read")
     step = a_step()
@@ -192,10 +190,10 @@ def test_the_driver_s_lines_arrive_from_a_node_whose_clock_is_ahead(caplog: pyte
     ahead = datetime.now(UTC) + timedelta(hours=1)
     step._write_logs(V1Pod(metadata=V1ObjectMeta(name="driver-1", namespace="here")), since_time=ahead)
     assert [record.message for record in caplog.records] == ["validate: 45 KB to read"]
-    assert api.read_namespaced_pod_log.call_args.kwargs["since_seconds"] == 1, "Kubernetes refuses less"
+    assert api.read_namespaced_pod_log.call_args.kwargs["since_seconds"] == 1, "Kubernetes refuses less than one second"
 
 
-def test_what_the_form_says_of_a_step_arrives_in_its_pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_form_fields_and_trace_reach_the_pod_of_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from rescale.airflow.forms.filled_form import proof_of
     from rescale.airflow.steps import step_task
 

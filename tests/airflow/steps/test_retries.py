@@ -1,4 +1,4 @@
-"""How our errors look to Airflow: which fail at once, which are tried again, with what reason and what pauses."""
+"""How Airflow treats Rescale's errors: which fail at once, which are retried, with what reason and pauses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FINAL = (RequestError, SnapshotError, UnsupportedError, IntegrityError, Internal
 
 
 @pytest.mark.parametrize("kind", [*FINAL, StoreError])
-def test_an_error_of_ours_ends_the_task_with_its_sentence_and_its_exit_code(
+def test_rescale_error_ends_the_task_with_its_message_and_exit_code(
     kind: type[RescaleError], caplog: pytest.LogCaptureFixture
 ) -> None:
     error = kind("the file ends too early", path="/save/_metadata", advice="take another savepoint")
@@ -34,21 +34,21 @@ def test_an_error_of_ours_ends_the_task_with_its_sentence_and_its_exit_code(
         raise error
     assert ended.value.code == error.exit_code
     assert caplog.messages == [str(error)]
-    assert all(record.exc_info is None for record in caplog.records), "no traceback"
+    assert all(record.exc_info is None for record in caplog.records), "a traceback is logged"
 
 
 @pytest.mark.parametrize("kind", FINAL)
-def test_a_final_error_fails_at_once(kind: type[RescaleError]) -> None:
+def test_final_error_fails_at_once(kind: type[RescaleError]) -> None:
     decision = RetryByError().evaluate(TaskEnded(kind("it is so")), 1, 4)
     assert (decision.action, decision.reason) == (RetryAction.FAIL, "it is so")
 
 
-def test_a_transient_error_is_tried_again() -> None:
+def test_store_error_is_retried() -> None:
     decision = RetryByError().evaluate(TaskEnded(StoreError("no answer")), 1, 4)
     assert (decision.action, decision.reason) == (RetryAction.RETRY, "no answer")
 
 
-def test_a_fault_of_ours_fails_at_once_and_its_traceback_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_unexpected_error_fails_at_once_with_its_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR), pytest.raises(TaskEnded) as ended, task_errors():
         raise ValueError("no such thing")
     assert ended.value.code == 5
@@ -59,19 +59,19 @@ def test_a_fault_of_ours_fails_at_once_and_its_traceback_is_in_the_log(caplog: p
 
 
 @pytest.mark.parametrize("fault", [MemoryError(), OSError(errno.ENOSPC, "no space left"), ConnectionResetError()])
-def test_a_machine_that_has_no_more_to_give_may_have_another_time(fault: Exception) -> None:
+def test_lack_of_memory_disk_or_connection_is_retried(fault: Exception) -> None:
     with pytest.raises(TaskEnded) as ended, task_errors():
         raise fault
     assert RetryByError().evaluate(ended.value, 1, 4).action is RetryAction.RETRY
 
 
 @pytest.mark.parametrize("fault", [AirflowException("of Airflow's own"), ApiException(500), SystemExit(1)])
-def test_anything_else_goes_as_the_task_says(fault: BaseException) -> None:
+def test_errors_of_airflow_follow_the_settings_of_the_task(fault: BaseException) -> None:
     assert RetryByError().evaluate(fault, 1, 4).action is RetryAction.DEFAULT
     with pytest.raises(type(fault)), task_errors():
         raise fault
 
 
-def test_there_are_four_more_tries_with_growing_pauses() -> None:
+def test_tasks_have_four_retries_with_growing_pauses() -> None:
     assert (RETRIES["retries"], RETRIES["retry_delay"]) == (4, timedelta(seconds=10))
     assert RETRIES["retry_exponential_backoff"] > 1

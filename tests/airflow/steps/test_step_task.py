@@ -1,4 +1,4 @@
-"""Steps as processes of the worker: on the Spark that the platform's settings choose."""
+"""Steps as processes of the worker, on the Spark that the platform's settings choose."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.standalone_spark import standalone_spark
 
 @pytest.fixture
 def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield the path of the settings file; settings are read once in a process."""
+    """Yield the path of the settings file; a process reads it once."""
     settings.cache_clear()
     file = tmp_path / "settings.yaml"
     monkeypatch.setenv(VARIABLE, str(file))
@@ -50,7 +50,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, target: Path) -> tuple[list[str], dic
     return arguments, environment
 
 
-def test_the_master_of_the_settings_is_that_of_a_step(
+def test_master_of_the_settings_is_passed_to_a_step(
     platform: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     platform.write_text("spark: {connection: cluster}")
@@ -63,7 +63,7 @@ def test_the_master_of_the_settings_is_that_of_a_step(
     assert [name for name in environment if name.startswith("AIRFLOW")] == []
 
 
-def test_without_a_setting_a_step_has_the_cores_of_its_worker(
+def test_step_uses_the_cores_of_its_worker_by_default(
     platform: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     platform.touch()
@@ -73,7 +73,7 @@ def test_without_a_setting_a_step_has_the_cores_of_its_worker(
     assert "PYSPARK_SUBMIT_ARGS" not in environment
 
 
-def test_where_steps_are_pods_the_settings_choose_no_spark(platform: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_in_the_settings_is_refused_if_steps_are_pods(platform: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     platform.write_text("spark: {master: yarn}")
     monkeypatch.setenv(DRIVER_POD, "/driver.yaml")
     with pytest.raises(RequestError, match=DRIVER_POD):
@@ -82,7 +82,7 @@ def test_where_steps_are_pods_the_settings_choose_no_spark(platform: Path, monke
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_executors_of_a_standalone_cluster_read_and_write_all_keyed_state(
+def test_executors_of_a_standalone_cluster_move_all_keyed_state(
     platform: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "target"
@@ -98,6 +98,6 @@ def test_executors_of_a_standalone_cluster_read_and_write_all_keyed_state(
             run = in_a_process(step, lambda *_: plan, lambda _, document: document, lambda _: [])
             run(planned)
             before, done = done, cluster.tasks()
-            assert (done > before) == (step is not Step.REDISTRIBUTE), step  # a little takes no Spark
+            assert (done > before) == (step is not Step.REDISTRIBUTE), step  # a little state needs no Spark
     publish(plan)
     assert_right(str(target), directory("2-clicks"))

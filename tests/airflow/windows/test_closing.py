@@ -1,4 +1,4 @@
-"""When a window closes, on nights when clocks are put forward or back too, and when Airflow opens it."""
+"""When a window closes, even in nights when clocks change, and when Airflow opens it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def utc(text: str) -> datetime:
         ("2026-01-10 05:00", "07:30", "2026-01-10 06:30"),  # an ordinary morning, UTC+1
         ("2026-07-10 04:00", "07:30", "2026-07-10 05:30"),  # UTC+2
         ("2026-01-10 21:00", "02:00", "2026-01-11 01:00"),  # over midnight
-        ("2026-01-10 06:30", "07:30", "2026-01-11 06:30"),  # opened when it closes: a whole day
+        ("2026-01-10 06:30", "07:30", "2026-01-11 06:30"),  # opened at its closing time: a whole day
         ("2026-03-29 00:00", "04:00", "2026-03-29 02:00"),  # from 2 to 3 o'clock no time passes
-        ("2026-03-29 00:00", "02:30", "2026-03-29 01:30"),  # never shown: as far after 2 as it says
-        ("2026-10-24 23:00", "04:00", "2026-10-25 03:00"),  # from 2 to 3 o'clock twice
-        ("2026-10-24 23:00", "02:30", "2026-10-25 00:30"),  # the first of two
-        ("2026-10-25 00:45", "02:30", "2026-10-25 01:30"),  # the second, after the first
+        ("2026-03-29 00:00", "02:30", "2026-03-29 01:30"),  # a time that is skipped: half an hour after 2
+        ("2026-10-24 23:00", "04:00", "2026-10-25 03:00"),  # the hour from 2 to 3 passes twice
+        ("2026-10-24 23:00", "02:30", "2026-10-25 00:30"),  # the first of two times
+        ("2026-10-25 00:45", "02:30", "2026-10-25 01:30"),  # the second, if opened after the first
     ],
 )
-def test_a_window_closes_when_the_clock_shows_it_next(opened: str, closes: str, closed: str) -> None:
+def test_window_closes_at_the_next_closing_time_on_the_clock(opened: str, closes: str, closed: str) -> None:
     closing_time = closing(utc(opened), time.fromisoformat(closes), BERLIN)
     assert closing_time.astimezone(UTC) == utc(closed)
     assert closing_time.tzinfo is BERLIN
@@ -45,11 +45,11 @@ def test_a_window_closes_when_the_clock_shows_it_next(opened: str, closes: str, 
         ("0 6 * * *", "2026-03-28", "2026-03-28 05:00"),
         ("0 6 * * *", "2026-03-29", "2026-03-29 04:00"),
         ("0 6 * * *", "2026-10-25", "2026-10-25 05:00"),
-        ("30 2 * * *", "2026-03-29", "2026-03-29 01:30"),  # never shown: it opens nevertheless, once
-        ("30 2 * * *", "2026-10-25", "2026-10-25 01:30"),  # shown twice: it opens once, at the second
+        ("30 2 * * *", "2026-03-29", "2026-03-29 01:30"),  # a time that is skipped: opens once nevertheless
+        ("30 2 * * *", "2026-10-25", "2026-10-25 01:30"),  # a time that passes twice: opens once, at the second
     ],
 )
-def test_airflow_opens_it_by_the_clock_on_the_wall(schedule: str, day: str, opened: str) -> None:
+def test_airflow_opens_a_window_by_local_time(schedule: str, day: str, opened: str) -> None:
     timetable = CronTriggerTimetable(schedule, timezone="Europe/Berlin")
     midnight = pendulum.instance(datetime.fromisoformat(day).replace(tzinfo=BERLIN).astimezone(UTC))
     before = DataInterval.exact(midnight - timedelta(minutes=1))

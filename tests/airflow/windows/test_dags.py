@@ -29,8 +29,10 @@ OF_A_JOB = {
     [(OF_SAVEPOINTS, {"publish"}), (OF_A_JOB, {"hand_over", "follow_and_cut_over"})],
     ids=["savepoints", "job"],
 )
-def test_only_what_hands_a_result_over_lets_a_window_remember_it(places: dict[str, Any], published: set[str]) -> None:
-    """The closing task needs a success before it, and the first task of a run with nothing to do is one."""
+def test_window_remembers_a_result_only_after_the_task_that_hands_it_over(
+    places: dict[str, Any], published: set[str]
+) -> None:
+    """The closing task needs a successful task before it, which the first task of a run with nothing to do would be."""
     window, wrong = read_entry("clicks", {**HOURS, **places})
     assert window is not None, wrong
     assert window_dag(window).get_task(CLOSE).upstream_task_ids == published

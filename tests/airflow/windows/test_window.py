@@ -1,4 +1,4 @@
-"""An entry of the file of windows is taken whole, or refused with the name of the field that is wrong."""
+"""An entry of the file of windows is accepted as a whole, or refused with the name of the wrong field."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENTRY = {
 
 
 def make_window(name: Any, entry: Any) -> Window:
-    """The window of an entry that has nothing wrong."""
+    """Return the window of a valid entry."""
     window, wrong = read_entry(name, entry)
     assert window is not None, wrong
     assert wrong == []
@@ -35,13 +35,13 @@ def make_window(name: Any, entry: Any) -> Window:
 
 
 def fault(name: Any, entry: Any) -> RequestError:
-    """Return the only error of a wrong entry."""
+    """Return the only error of an invalid entry."""
     window, (wrong,) = read_entry(name, entry)
     assert window is None
     return wrong
 
 
-def test_an_entry_becomes_a_window() -> None:
+def test_valid_entry_becomes_a_window() -> None:
     window = make_window("clicks-out", ENTRY)
     assert window.dag_id == "rescale_clicks-out"
     assert (window.schedule, window.timezone, window.closes) == ("0 6 * * MON-FRI", "Europe/Berlin", time(7, 30))
@@ -49,7 +49,7 @@ def test_an_entry_becomes_a_window() -> None:
     assert window.zone.key == "Europe/Berlin"
 
 
-def test_its_values_are_in_its_form_and_what_is_found_goes_before_them() -> None:
+def test_form_of_a_window_has_its_values_and_the_found_savepoint_overrides_them() -> None:
     form = make_window("clicks-out", {**ENTRY, "require_approval": True}).form()
     assert form.keys() == {*rescale_form(), OUTSIDE_HOURS}
     assert {name: form[name].value for name in ("parallelism", "require_approval", "approval_minutes")} == {
@@ -63,7 +63,7 @@ def test_its_values_are_in_its_form_and_what_is_found_goes_before_them() -> None
     assert request.parallelism == {"": 8}
 
 
-def test_the_target_says_which_window_and_when_it_opened() -> None:
+def test_target_names_the_window_and_its_opening_time() -> None:
     opened = datetime(2026, 3, 29, 3, 5)
     assert target_of("/a/{window}/{date}-{time}", "night", opened) == "/a/night/2026-03-29-0305"
 
@@ -79,7 +79,7 @@ JOB = {
 }
 
 
-def test_a_window_may_name_a_running_job_in_the_place_of_savepoints() -> None:
+def test_window_may_name_a_running_job_instead_of_savepoints() -> None:
     window = make_window("clicks-out", JOB)
     assert (window.has_job, make_window("clicks-out", ENTRY).has_job) == (True, False)
     assert window.form()["job"].value == "clicks"
@@ -87,12 +87,12 @@ def test_a_window_may_name_a_running_job_in_the_place_of_savepoints() -> None:
 
 
 @pytest.mark.parametrize("field", ["flink", "savepoints", "target"])
-def test_a_job_needs_all_that_its_form_needs(field: str) -> None:
+def test_missing_field_of_a_job_is_named(field: str) -> None:
     wrong = fault("night", {name: value for name, value in JOB.items() if name != field})
     assert wrong.what == f"the window 'night' is not valid: {field}"
 
 
-def test_a_job_s_savepoint_may_be_native_and_savepoints_that_are_there_are_as_they_are() -> None:
+def test_format_of_the_savepoint_is_a_field_of_jobs_only() -> None:
     assert make_window("night", {**JOB, "savepoint_format": "native"}).form()["savepoint_format"].value == "native"
     assert "'fast' is not one of ['canonical', 'native']" in str(
         fault("night", {**JOB, "savepoint_format": "fast"}).found
@@ -110,13 +110,13 @@ def test_a_job_s_savepoint_may_be_native_and_savepoints_that_are_there_are_as_th
         ({"hand_over": "print"}, "the run would stop the job, but could not start it again"),
     ],
 )
-def test_a_job_that_would_not_run_again_is_refused_before_its_window_opens(wrong: dict[str, str], reason: str) -> None:
+def test_job_that_would_not_run_again_is_refused_before_its_window_opens(wrong: dict[str, str], reason: str) -> None:
     refused = fault("night", {**JOB, **wrong})
     assert refused.what == "the window 'night' is not valid: its hand-over"
     assert str(refused.found).startswith(reason)
 
 
-def test_what_a_job_lacks_the_platform_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_field_of_a_job_may_come_from_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "settings.yaml").write_text("form: {hand_over: jar, jar: clicks.jar}")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "settings.yaml"))
     monkeypatch.setattr("rescale.airflow.windows.window.settings", settings.__wrapped__)
@@ -124,7 +124,7 @@ def test_what_a_job_lacks_the_platform_may_have(tmp_path: Path, monkeypatch: pyt
     assert make_window("night", given).form()["jar"].value == "clicks.jar"
 
 
-def test_a_job_has_no_source() -> None:
+def test_source_of_a_job_is_refused() -> None:
     assert fault("night", {**JOB, "source": "/save"}).what == "the window 'night' is not valid: source"
 
 
@@ -163,7 +163,7 @@ def test_a_job_has_no_source() -> None:
         ("paralelism", 8, "paralelism"),
     ],
 )
-def test_a_wrong_field_is_named(field: str, value: Any, reason: str) -> None:
+def test_invalid_field_is_named(field: str, value: Any, reason: str) -> None:
     wrong = fault("night", {**ENTRY, field: value})
     named = "target" if reason == ENTRY["target"] else field
     named = "its shape" if reason.startswith("the form asks") else named
@@ -172,12 +172,12 @@ def test_a_wrong_field_is_named(field: str, value: Any, reason: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["schedule", "timezone", "closes", "source", "target"])
-def test_a_field_that_is_missing_is_named(field: str) -> None:
+def test_missing_field_is_named(field: str) -> None:
     wrong = fault("night", {name: value for name, value in ENTRY.items() if name != field})
     assert wrong.what == f"the window 'night' is not valid: {field}"
 
 
-def test_all_that_is_wrong_with_an_entry_is_told_at_once() -> None:
+def test_all_faults_of_an_entry_are_reported_together() -> None:
     entry = {**ENTRY, "schedule": "at noon", "timezone": "Mars", "closes": 7, "target": 7, "parallelism": 0, "x": 1}
     del entry["source"]
     window, wrong = read_entry("night", entry)
@@ -198,31 +198,31 @@ def test_all_that_is_wrong_with_an_entry_is_told_at_once() -> None:
         ("@quarterly", "/rescaled/{date:%Y-%m}"),
     ],
 )
-def test_a_target_that_tells_the_runs_of_a_schedule_apart_is_taken(schedule: str, target: str) -> None:
+def test_target_that_differs_for_each_run_of_the_schedule_is_accepted(schedule: str, target: str) -> None:
     assert make_window("night", {**ENTRY, "schedule": schedule, "target": target}).values["target"] == target
 
 
-def test_a_date_has_the_format_that_its_placeholder_says() -> None:
+def test_date_and_time_of_a_target_have_the_given_format() -> None:
     opened = datetime(2026, 3, 29, 3, 5)
     assert target_of("/{date:%Y%m%d}/{time:%H-%M}", "night", opened) == "/20260329/03-05"
 
 
 @pytest.mark.parametrize("name", ["a b", "", 5, "ü", ".a"])
-def test_a_name_that_no_dag_can_have_is_refused(name: Any) -> None:
+def test_name_that_no_dag_can_have_is_refused(name: Any) -> None:
     assert "its name" in fault(name, ENTRY).what
 
 
-def test_the_names_of_all_of_our_dags_are_reserved() -> None:
+def test_names_of_all_dags_of_rescale_are_reserved() -> None:
     ours = {path.stem.removeprefix("rescale_") for path in dag_folder().glob("rescale_*.py")}
     assert {name for name in ours if not name.startswith("windows")} == set(RESERVED)
 
 
 @pytest.mark.parametrize("name", [*RESERVED, "Savepoint", "JOB"])
-def test_a_name_of_one_of_our_own_dags_is_refused(name: str) -> None:
+def test_reserved_name_is_refused(name: str) -> None:
     wrong = fault(name, ENTRY)
     assert wrong.what == f"the window {name!r} is not valid: its name"
     assert "which other DAGs have" in str(wrong.expected)
 
 
-def test_an_entry_without_fields_is_refused() -> None:
+def test_entry_without_fields_is_refused() -> None:
     assert "the entry" in fault("night", "0 6 * * *").what

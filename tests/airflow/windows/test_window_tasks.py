@@ -1,4 +1,4 @@
-"""Hours of a window: a run by hand outside of them is skipped, unless its form asks for it."""
+"""Hours of a window: a manual run outside of them is skipped, unless its form asks for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def _no_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip a task without the tasks after it, which only a context knows."""
+    """Skip only the task itself, because the tasks after it are known only with a context."""
 
     def skip(why: str) -> NoReturn:
         raise AirflowSkipException(why)
@@ -31,7 +31,7 @@ def _no_context(monkeypatch: pytest.MonkeyPatch) -> None:
 def opened(
     opens: datetime, closes: datetime, run_type: str, cut_over_from: datetime | None = None, **form: Any
 ) -> dict[str, Any]:
-    """Return what the first task of a run that starts now hands on; the window opens and closes every day."""
+    """Return the output of the first task of a run that starts now; the window opens and closes every day."""
     params = {"target": "/rescaled/{date}-{time}", OUTSIDE_HOURS: False, **form}
     dag = SimpleNamespace(params={name: Param(value) for name, value in params.items()})
     run = SimpleNamespace(run_after=NOW, run_type=run_type)
@@ -41,7 +41,7 @@ def opened(
 
 
 @pytest.mark.parametrize("run_type", ["manual", "scheduled"])
-def test_a_run_within_the_hours_has_their_end(run_type: str) -> None:
+def test_run_within_the_hours_gets_their_end(run_type: str) -> None:
     closes = (NOW + HOUR).replace(second=0, microsecond=0)
     document = opened(NOW - HOUR, closes, run_type)
     assert document["closes"] == closes.isoformat()
@@ -49,25 +49,25 @@ def test_a_run_within_the_hours_has_their_end(run_type: str) -> None:
 
 
 @pytest.mark.parametrize(("run_type", "outside"), [("manual", False), ("scheduled", False), ("manual", True)])
-def test_a_job_is_cut_over_in_a_part_of_the_hours(run_type: str, outside: bool) -> None:
+def test_job_is_cut_over_in_a_part_of_the_hours(run_type: str, outside: bool) -> None:
     cut_over_from, closes = NOW + HOUR, (NOW + 2 * HOUR)
     document = opened(NOW - HOUR, closes, run_type, cut_over_from, **{OUTSIDE_HOURS: outside})
     earliest = None if outside else cut_over_from.replace(second=0, microsecond=0).isoformat()
     assert document.get("cut_over_from") == earliest
 
 
-def test_by_hand_a_run_outside_the_hours_is_skipped() -> None:
+def test_manual_run_outside_the_hours_is_skipped() -> None:
     with pytest.raises(AirflowSkipException) as caught:
         opened(NOW - 3 * HOUR, NOW - HOUR, "manual")
     assert OUTSIDE_HOURS in str(caught.value)
 
 
-def test_by_hand_a_run_outside_the_hours_goes_through_if_its_form_asks_for_it() -> None:
+def test_manual_run_outside_the_hours_is_executed_if_its_form_asks_for_it() -> None:
     document = opened(NOW - 3 * HOUR, NOW - HOUR, "manual", **{OUTSIDE_HOURS: True})
     assert datetime.fromisoformat(document["closes"]) > NOW + 22 * HOUR
 
 
-def test_a_window_that_never_opens_is_closed() -> None:
+def test_window_that_never_opens_is_closed() -> None:
     form = {"target": "/rescaled/{date}", OUTSIDE_HOURS: False}
     dag = SimpleNamespace(params={name: Param(value) for name, value in form.items()})
     run = SimpleNamespace(run_after=NOW, run_type="manual")

@@ -1,4 +1,4 @@
-"""A wrong entry does not take the others along, and what is wrong is all told."""
+"""A wrong entry leaves the other entries in force, and all faults are reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_the_others_stay(tmp_path: Path) -> None:
+def test_wrong_entries_are_refused_and_valid_ones_kept(tmp_path: Path) -> None:
     path = written(tmp_path, f"good:{ENTRY}bad:{ENTRY}  max_parallelism: 0\nworse: 7\n")
     windows, refused = read_windows(path)
     assert [window.name for window in windows] == ["good"]
@@ -39,7 +39,7 @@ def test_the_others_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n"])
-def test_a_file_may_be_empty(tmp_path: Path, text: str) -> None:
+def test_file_may_be_empty(tmp_path: Path, text: str) -> None:
     windows, refused = read_windows(written(tmp_path, text))
     assert (windows, refused) == ((), ())
     refuse(refused)
@@ -57,13 +57,13 @@ def test_a_file_may_be_empty(tmp_path: Path, text: str) -> None:
         ("a: !!python/object/apply:os.system ['true']", "cannot be read"),
     ],
 )
-def test_a_file_that_makes_no_sense_has_one_error(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_file_has_one_error(tmp_path: Path, text: str, message: str) -> None:
     windows, (refused,) = read_windows(written(tmp_path, text))
     assert windows == ()
     assert message in str(refused)
 
 
-def test_a_file_that_is_named_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     beside = windows_path(str(tmp_path / "rescale_windows.py"))
     assert (beside, read_windows(beside).refused) == (tmp_path / "windows.yaml", ())
@@ -73,7 +73,7 @@ def test_a_file_that_is_named_must_be_there(tmp_path: Path, monkeypatch: pytest.
     assert "No such file" in str(read_windows(named).refused[0])
 
 
-def test_the_example_is_a_pair_and_one_that_does_not_stop_its_job_first() -> None:
+def test_example_has_a_pair_of_windows_and_a_live_one() -> None:
     windows, refused = read_windows(dag_folder() / "windows.example.yaml")
     assert refused == ()
     assert [(window.name, window.has_job, window.values.get("parallelism")) for window in windows] == [

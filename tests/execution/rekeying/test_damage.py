@@ -1,4 +1,4 @@
-"""Damaged state under another max parallelism: an error of ours, or a result that holds the damage as faithfully."""
+"""Damaged state under another max parallelism ends in a Rescale error or is moved with its damage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ places = pytest.mark.parametrize("places", [4, slow(12)])
 
 @pytest.fixture(params=slow_but(lambda name: name in QUICK, SNAPSHOTS))
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of a snapshot to damage."""
+    """Return a copy of a snapshot to damage."""
     return shutil.copytree(snapshots.directory(request.param), tmp_path / "source")
 
 
@@ -41,7 +41,7 @@ def keyed_files(source: Path) -> list[Path]:
 
 
 def outcome(source: Path, maximum: str) -> Plan | RescaleError:
-    """The plan that was executed, or the error of ours that stood against it. Nothing is published then."""
+    """Return the plan that was executed, or the error that stopped it. Nothing is published after an error."""
     target = source.parent / "target"
     for directory in (target, Path(f"{target}.rescale")):
         shutil.rmtree(directory, ignore_errors=True)
@@ -56,8 +56,8 @@ def outcome(source: Path, maximum: str) -> Plan | RescaleError:
 
 @places
 @pytest.mark.parametrize("maximum", ["1000", slow("8")])
-def test_a_flipped_bit_is_an_error_or_moved_as_it_is(source: Path, maximum: str, places: int) -> None:
-    """Published is only what passes its own validation against the damaged source."""
+def test_flipped_bit_raises_an_error_or_is_moved_as_it_is(source: Path, maximum: str, places: int) -> None:
+    """A result is published only if it passes validation against the damaged source."""
     errors = []
     for file in keyed_files(source):
         data = file.read_bytes()
@@ -74,7 +74,7 @@ def test_a_flipped_bit_is_an_error_or_moved_as_it_is(source: Path, maximum: str,
 
 @places
 @pytest.mark.parametrize("value", [0x7FFFFFFF, slow(0x10000000)])
-def test_a_wrong_length_anywhere_takes_no_memory(source: Path, value: int, places: int) -> None:
+def test_wrong_length_at_any_place_takes_little_memory(source: Path, value: int, places: int) -> None:
     planted = value.to_bytes(4, "big", signed=True)
     tracemalloc.start()
     try:
@@ -91,8 +91,7 @@ def test_a_wrong_length_anywhere_takes_no_memory(source: Path, value: int, place
     assert peak < LIMIT
 
 
-def test_every_length_of_a_record_is_looked_at(tmp_path: Path) -> None:
-    """The first record of a key group, with lengths that cannot be; the error has the place."""
+def test_impossible_record_length_is_refused_with_its_place(tmp_path: Path) -> None:
     source = shutil.copytree(snapshots.directory("2-clicks"), tmp_path / "source")
     snapshot = open_snapshot(str(source))
     stream = max((s for o in snapshot.operators for s in o.keyed), key=lambda s: s.extent.length)
@@ -107,8 +106,8 @@ def test_every_length_of_a_record_is_looked_at(tmp_path: Path) -> None:
         assert (error.exit_code, error.path, error.offset) == (3, str(file), group.start)
 
 
-def test_a_cut_file_is_an_error(source: Path) -> None:
-    """The plan sees it."""
+def test_cut_file_is_refused(source: Path) -> None:
+    """The plan refuses it."""
     for file in keyed_files(source):
         data = file.read_bytes()
         for size in (0, 1, len(data) // 2, len(data) - 1):

@@ -1,4 +1,4 @@
-"""Raw keyed timers without a database beside them: old full checkpoints, and operators with timers and no state."""
+"""Raw keyed timers without a RocksDB directory: old full checkpoints, and operators with timers and no keyed state."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def placed(target: str) -> Placed:
 
 
 def block(subtask: int, key_group: int) -> bytes:
-    """The service `late` is there in the second subtask only, and in front of the other."""
+    """Return the timers of a key group. Only the second subtask has the service `late`, and writes it first."""
     timers = [
         (number, TEXT.write(name)) for number, name in enumerate(NAMES) if group_of(name, MAX_PARALLELISM) == key_group
     ]
@@ -94,7 +94,7 @@ def states(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def source(states: bool, tmp_path: Path) -> Path:
-    """A full checkpoint of RocksDB as Flink took them before 1.16."""
+    """Return a full checkpoint of RocksDB as Flink wrote them before 1.16."""
     groups: dict[int, list[Record]] = {}
     for name in NAMES:
         groups.setdefault(group_of(name, MAX_PARALLELISM), []).append(Record(0, TEXT.write(name) + b"\0", bytes(8)))
@@ -124,10 +124,10 @@ def source(states: bool, tmp_path: Path) -> Path:
     ("parallelism", "maximum", "wanted"),
     [(3, 40, "canonical"), (2, 20, "keep"), (5, 200, "keep"), (2, 200, "canonical"), (3, 300, "keep")],
 )
-def test_every_timer_is_there(
+def test_every_timer_is_in_the_result(
     parallelism: int, maximum: int, wanted: str, states: bool, source: Path, tmp_path: Path
 ) -> None:
-    """In canonical state, and beside what stays so, as a state; beside nothing, as what it is."""
+    """Timers become states in canonical state and beside kept keyed state; without keyed state they stay raw."""
     target = str(tmp_path / "target")
     plan = plan_rescale(str(source), target, [str(parallelism)], max_parallelism=[str(maximum)], format=wanted)
     execute_without_spark(plan)
@@ -139,8 +139,8 @@ def test_every_timer_is_there(
     assert validate_published(str(source), target, Loop()).verdict == "complete"
 
 
-def test_timers_stay_what_they_are_where_key_groups_move_as_they_are(source: Path, tmp_path: Path) -> None:
-    """Streams of subtasks that had registered other services are then one, which is as far as they go."""
+def test_raw_timers_stay_unchanged_if_key_groups_move_whole(source: Path, tmp_path: Path) -> None:
+    """Subtasks with different services then share a stream, which cannot be rescaled to another max parallelism."""
     plan = plan_rescale(str(source), str(tmp_path / "moved"), ["3"])
     execute_without_spark(plan)
     moved = open_snapshot(str(tmp_path / "moved"))

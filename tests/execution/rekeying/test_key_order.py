@@ -1,4 +1,4 @@
-"""A writer that wants the records of a key group and state by their keys gets them so, whatever memory there is."""
+"""Records of a key group and state come in the order of their keys, however little memory there is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ batches = st.builds(
     ),
     st.integers(1, 20),
 )
-"""A state holds a key once."""
+"""Batches of records in which a state holds each key once."""
 
 
 def batched(moving: list[Moving], size: int) -> Iterator[list[Moving]]:
@@ -82,7 +82,7 @@ def rows_as_written(blocks: SortedBlocks) -> list[tuple[bytes, bytes]]:
     st.sampled_from([1, 50, 1 << 16]),
     st.sampled_from([0, 100, 1 << 16]),
 )
-def test_every_state_is_in_the_order_of_its_keys(
+def test_records_of_every_state_are_in_the_order_of_their_keys(
     batches: list[list[Moving]], data: st.DataObject, memory: int, window: int, buffered: int
 ) -> None:
     expected: dict[int, list[tuple[bytes, bytes]]] = {state: [] for state in range(STATES)}
@@ -106,8 +106,8 @@ def test_every_state_is_in_the_order_of_its_keys(
 
 
 @pytest.mark.parametrize("window", [30, 45, 48, 50, 51, 57, 60, 75, 100])
-def test_what_is_loaded_of_a_run_may_end_with_a_record(window: int) -> None:
-    """Though there is more of the run, whose next record comes before those of others."""
+def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> None:
+    """The run goes on, and its next record precedes those of the other runs."""
     runs = [[b"", b"\0", b"\0\0", b"\1", b"\2", b"\3", b"\4"], [b"\5"]]
     batches = [[Moving(0, Record(0, key, bytes(4) if key == b"\0\0" else b"")) for key in run] for run in runs]
     with (
@@ -121,6 +121,6 @@ def test_what_is_loaded_of_a_run_may_end_with_a_record(window: int) -> None:
     assert keys == sorted(prefix(0, GROUPS) + key for run in runs for key in run)
 
 
-def test_no_blocks_have_an_order() -> None:
+def test_no_blocks_are_in_order() -> None:
     with BlockBuffer() as buffer:
         assert len(in_key_order(take_in([], buffer).of_range(WHOLE, STATES))) == 0

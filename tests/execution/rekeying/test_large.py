@@ -1,4 +1,6 @@
-"""Much state, on files and on S3: parts and staged ranges make the same bytes, nothing is left, all is read once."""
+"""Large state, in files and in S3: parts and staged ranges give the same bytes, nothing is left over, and all is read
+once.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,13 @@ from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header
 
 MIB = 1 << 20
 PART_SIZE = 5 * MIB
-"""S3 takes no part below 5 MiB, but the last."""
+"""S3 takes no part below 5 MiB, except the last."""
 
 LONG_KEY = HASHABLE_LEAVES["Long"]
 
 
 def skewed(directory: Path) -> str:
-    """A map with 9 MiB of entries under one key, and a few under each of three hundred others."""
+    """Write a map with 9 MiB of entries under one key, and a few entries under each of 300 others."""
     noise = random.Random(7)
     groups: dict[int, list[Record]] = {}
     for number, entries in [(0, 900), *((number, 3) for number in range(1, 301))]:
@@ -58,7 +60,7 @@ def skewed(directory: Path) -> str:
 
 @pytest.fixture(scope="module", params=[slow("even"), "skewed"])
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A savepoint of 11 or 12 MiB in four files."""
+    """Return a savepoint of 11 or 12 MiB in four files."""
     directory = tmp_path_factory.mktemp("large") / "savepoint"
     if request.param == "skewed":
         return skewed(directory)
@@ -79,7 +81,7 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Faults:
-    """The log of all calls to stores that this process makes from now on."""
+    """Return the log of all calls to stores that this process makes from now on."""
     log = Faults(str(tmp_path / "calls"))
     for kind, make in (("_local", stores._local), ("_s3", stores._s3)):
         monkeypatch.setattr(stores, kind, lambda make=make: FaultyStore(make(), log))
@@ -87,13 +89,13 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Faults:
 
 
 def streams_of(target: str) -> list[bytes]:
-    """The content of the keyed files, in order of subtasks."""
+    """Return the content of the keyed files in the order of their subtasks."""
     store, result = open_store(target), open_snapshot(target)
     return [store.read_all(result.files[s.extent.file][0], 1 << 30)[0] for o in result.operators for s in o.keyed]
 
 
 @pytest.mark.slow
-def test_s3_gets_the_same_bytes_in_parts_and_staged(
+def test_s3_gets_the_same_bytes_in_parts_and_staged_ranges(
     source: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: Faults
 ) -> None:
     local = plan_rescale(source, str(tmp_path / "target"), ["1"], max_parallelism=["1000"])
@@ -117,7 +119,7 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged(
 
 
 @pytest.mark.slow
-def test_spark_and_s3_too(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_leaves_no_staged_ranges_in_s3(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_ranges, "RANGE_SIZE", MIB)
     source = skewed(tmp_path / "savepoint")
     plan = plan_rescale(
@@ -138,9 +140,9 @@ def test_every_byte_of_the_source_is_read_once(source: str, maximum: str, tmp_pa
     unread = dict(groups)
     for uri, start, length in reads(calls):
         if start < groups[uri].start:
-            assert start + length <= groups[uri].start, "a header"
+            assert start + length <= groups[uri].start, "read of a header and more"
         else:
-            assert start == unread[uri].start, "end to end"
+            assert start == unread[uri].start, "reads are not contiguous"
             unread[uri] = range(start + length, groups[uri].stop)
     assert not any(map(len, unread.values()))
 
@@ -159,6 +161,6 @@ def sources_of(plan: Plan) -> list[StreamPlace[Any]]:
 
 
 def groups_of(source: StreamPlace[Any]) -> range:
-    """Where the key groups lie in the file."""
+    """Return the byte range of the key groups in the file."""
     groups = [group for group in source.groups if group is not None]
     return range(groups[0][0], sum(groups[-1]))

@@ -33,12 +33,12 @@ NAME, MAX_PARALLELISM = "2-clicks", 128
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A copy of a snapshot to spoil."""
+    """Return a copy of a snapshot to spoil."""
     return shutil.copytree(snapshots.directory(NAME), tmp_path / "source")
 
 
 class Spoiled:
-    """The largest keyed stream of a snapshot, and one of its key groups to change; sizes stay."""
+    """The largest keyed stream of a snapshot, and one of its key groups, whose content may change but not its size."""
 
     def __init__(self, source: Path) -> None:
         self.snapshot: Snapshot = open_snapshot(str(source))
@@ -74,7 +74,9 @@ class Spoiled:
 
 
 def refused(plan: Plan, run: Callable[[Plan], object] = execute_without_spark) -> RescaleError:
-    """The error that the run ends with; nothing is in the target, not even a file."""
+    """Return the error that the run ends with, after checking that it wrote nothing to the target and left nothing
+    staged.
+    """
     with pytest.raises(RescaleError) as caught:
         run(plan)
     assert not Path(plan.target).exists()
@@ -94,7 +96,7 @@ def assert_names(error: RescaleError, spoiled: Spoiled, record: Record) -> None:
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
 @pytest.mark.parametrize("run", [execute, execute_without_spark])
-def test_a_flipped_bit_of_a_key(maximum: str, run: Callable[[Plan], object], source: Path) -> None:
+def test_flipped_bit_of_a_key_is_refused(maximum: str, run: Callable[[Plan], object], source: Path) -> None:
     spoiled = Spoiled(source)
     records = spoiled.records()
     at = next(i for i, record in enumerate(records) if record.key[0] > 3)
@@ -110,8 +112,8 @@ def test_a_flipped_bit_of_a_key(maximum: str, run: Callable[[Plan], object], sou
 
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
-def test_a_damaged_length_of_a_key(maximum: str, source: Path) -> None:
-    """The key of a text with one character more than there are: it ends inside what follows."""
+def test_damaged_length_of_a_key_is_refused(maximum: str, source: Path) -> None:
+    """The text claims one character more than it has, so the key ends inside of what follows."""
     spoiled = Spoiled(source)
     first, *rest = spoiled.records()
     changed = first._replace(key=bytes([first.key[0] + 1]) + first.key[1:])
@@ -120,8 +122,8 @@ def test_a_damaged_length_of_a_key(maximum: str, source: Path) -> None:
 
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
-def test_a_group_under_the_number_of_another(maximum: str, source: Path) -> None:
-    """Framing is the first to notice."""
+def test_key_group_with_the_number_of_another_is_refused(maximum: str, source: Path) -> None:
+    """The check of the framing is the first to notice."""
     spoiled = Spoiled(source)
     spoiled.write(write_group(spoiled.key_group ^ 1, spoiled.records(), MAX_PARALLELISM))
     error = refused(planned(source, maximum))
@@ -133,8 +135,8 @@ def test_a_group_under_the_number_of_another(maximum: str, source: Path) -> None
 
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
-def test_a_record_in_a_foreign_group(maximum: str, source: Path) -> None:
-    """It changes places with one as long, each with the number of the group that it is in."""
+def test_record_in_a_foreign_key_group_is_refused(maximum: str, source: Path) -> None:
+    """Two records of the same length change places; each has the number of the key group that it lies in."""
     spoiled = Spoiled(source)
     here = spoiled.records()
     other = Spoiled(source)
@@ -166,7 +168,9 @@ def test_a_record_in_a_foreign_group(maximum: str, source: Path) -> None:
 
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
-def test_a_function_that_hashes_otherwise(maximum: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_function_with_other_hashes_is_refused(
+    maximum: str, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (source.parent / "hashes_of_mine.py").write_text("def size(key):\n    return len(key)\n")
     monkeypatch.syspath_prepend(str(source.parent))
     error = refused(planned(source, maximum, "clicks-per-user=hashes_of_mine:size"))
@@ -175,7 +179,7 @@ def test_a_function_that_hashes_otherwise(maximum: str, source: Path, monkeypatc
     assert "--key-hash" in str(error.advice)
 
 
-def test_a_function_that_fails_is_its_users_fault(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_user_function_is_a_request_error(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (source.parent / "hashes_that_fail.py").write_text("def none(key):\n    raise KeyError(key)\n")
     monkeypatch.syspath_prepend(str(source.parent))
     error = refused(planned(source, "1000", "clicks-per-user=hashes_that_fail:none"))
@@ -184,8 +188,10 @@ def test_a_function_that_fails_is_its_users_fault(source: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
-def test_a_rule_that_is_wrong_for_one_key_alone(maximum: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were Java's rule for texts another one for a single text, the first record with it would tell."""
+def test_hash_rule_that_is_wrong_for_a_single_key_is_refused(
+    maximum: str, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If Java's hash of a single text were different, the first record with that key would show it."""
     spoiled = Spoiled(source)
     key = spoiled.records()[0].key
     rule = composite_key.walk_keys
@@ -209,7 +215,7 @@ ORDER = Pojo({"id": HASHABLE_LEAVES["Int"], "town": HASHABLE_LEAVES["String"]}, 
 
 @pytest.fixture
 def orders(tmp_path: Path) -> Path:
-    """A savepoint keyed by orders, of so many kinds that they tell how they hash."""
+    """Return a savepoint keyed by orders that differ enough to tell how they hash."""
     groups: dict[int, list[Record]] = {}
     for number in range(200):
         order = (number // 7, tuple(f"town {number % 7}".encode()))
@@ -221,8 +227,8 @@ def orders(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
 @pytest.mark.parametrize("formula", ["objects-hash(town,id)", "objects-hash(id)", "lombok(id,town)", "3x31(id,town)"])
-def test_a_formula_that_is_not_the_right_one(formula: str, maximum: str, orders: Path) -> None:
-    """Named, it is not doubted by the plan; the first record that it is wrong for stops the run."""
+def test_wrong_hash_formula_is_refused(formula: str, maximum: str, orders: Path) -> None:
+    """The plan believes a formula that the user names; the first record with another key group stops the run."""
     error = refused(planned(orders, maximum, formula))
     assert isinstance(error, IntegrityError)
     assert (error.operator, error.state) == (operator_id_of_uid(UID), "total")
@@ -232,8 +238,8 @@ def test_a_formula_that_is_not_the_right_one(formula: str, maximum: str, orders:
 
 
 @pytest.mark.parametrize("run", [execute, execute_without_spark])
-def test_more_states_than_can_be_told_apart(run: Callable[[Plan], object], tmp_path: Path) -> None:
-    """The serializer of the first hides how many follow; their number alone is no damage."""
+def test_more_states_than_can_be_told_apart_are_refused(run: Callable[[Plan], object], tmp_path: Path) -> None:
+    """The serializer of the first state hides how many follow; their number alone is no damage."""
     for number, states in enumerate((64, 65)):
         header = keyed_header(*(keyed_state(f"state {i}", HIDING) for i in range(states)))
         records = [Record(i, b"\2k\0", bytes(8)) for i in range(states)]
@@ -248,7 +254,7 @@ def test_more_states_than_can_be_told_apart(run: Callable[[Plan], object], tmp_p
         assert "keep the max parallelism" in str(error.advice)
 
 
-def test_the_right_formula_is_found_and_said_to_be_tested(orders: Path) -> None:
+def test_hash_formula_that_fits_is_certified_as_tested(orders: Path) -> None:
     plan = planned(orders, "1000")
     assert set(plan.key_hashes.values()) == {"objects-hash(id,town)"}
     execute_without_spark(plan)
@@ -258,10 +264,8 @@ def test_the_right_formula_is_found_and_said_to_be_tested(orders: Path) -> None:
     assert (records["compared"], records["distinct_keys_at_least"]) == (200, 200)
 
 
-def test_validation_takes_the_formula_of_keys_from_the_certificate(
-    orders: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No formula is tried: the run was told it."""
+def test_validation_takes_the_hash_formula_from_the_certificate(orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No formulas are tried, because the run was given this one."""
     plan = planned(orders, "1000", "objects-hash(id,town)")
     execute_without_spark(plan)
     monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
@@ -275,10 +279,10 @@ def test_validation_takes_the_formula_of_keys_from_the_certificate(
         validate_published(plan.source, plan.target, Loop())
 
 
-def test_validation_calls_no_function_that_only_the_certificate_names(
+def test_validation_does_not_call_a_function_that_only_the_certificate_names(
     orders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others may have written it; it is named, for a user who trusts it."""
+    """Anybody may have written the certificate. The error names the function, for a user who trusts it."""
     (tmp_path / "orders_hash.py").write_text(
         "def code(key):\n"
         "    code = 31 * (31 + int.from_bytes(key[2:6], 'big', signed=True))\n"

@@ -1,6 +1,6 @@
-"""A run to another max parallelism, stopped at every single storage call: what is there is right, and the rest comes.
+"""A run to another max parallelism, stopped at every storage call, leaves right files and is completed by a resume.
 
-Small streams are written by several tasks each: on S3, which wants larger parts, what they write is staged and joined.
+Small streams are written by several tasks each. On S3, whose parts must be larger, their parts are staged and joined.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from support.s3 import S3Server
 from support.slow import Share, in_shares, slow
 
 SHAPE = ("--max-parallelism", "40")
-"""From 16, by the hashes of keys."""
+"""Rescales from max parallelism 16, by the hashes of keys."""
 
 on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
-"""For a test that always runs on S3 too; the others do where all that is slow runs."""
+"""Runs a test on S3 always; other tests run on S3 only as slow tests."""
 
 
 @pytest.fixture(params=["local", slow("s3")])
@@ -40,15 +40,15 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
 
 
 def assert_whole(target: str) -> None:
-    """The result is right to the byte, and nothing is left of how it came about."""
+    """Check that the result is right to the byte, and that nothing is left staged."""
     assert_right(target)
     assert_rekeyed(snapshots.directory(SNAPSHOT), target)
     assert open_store(target).list(f"{target}.rescale/staging") == []
 
 
 @on_both
-def test_the_work_is_dealt_and_joined(case: Case) -> None:
-    """The plan under test shares out the work and joins it, as the other tests need."""
+def test_work_is_divided_among_tasks_and_joined(case: Case) -> None:
+    """The plan under test divides the work and joins it, as the other tests need."""
     target, faults = case.target(), case.faults()
     assert case.run(target, faults) == 0, warm.output(faults)
     assert_whole(target)
@@ -64,7 +64,9 @@ def test_the_work_is_dealt_and_joined(case: Case) -> None:
 
 
 def writes_of_records(case: Case) -> list[int]:
-    """The numbers of the writes between the claim and the handles: the others are those of every run."""
+    """Return the numbers of the writes from the first keyed stream to the handles; the other writes are those of any
+    run.
+    """
     target, faults = case.target(), case.faults()
     assert case.run(target, faults) == 0, warm.output(faults)
     calls = faults.calls()
@@ -74,7 +76,7 @@ def writes_of_records(case: Case) -> list[int]:
 
 
 @in_shares
-def test_killed_before_any_write_it_is_resumed(case: Case, share: Share[int]) -> None:
+def test_run_killed_before_any_write_is_resumed(case: Case, share: Share[int]) -> None:
     for k in share(writes_of_records(case)):
         target = case.target()
         assert case.run(target, case.faults(Kind.KILL, k)) == KILLED, f"at write {k}"
@@ -85,8 +87,8 @@ def test_killed_before_any_write_it_is_resumed(case: Case, share: Share[int]) ->
 
 
 @in_shares
-def test_killed_before_any_call_at_all_it_is_resumed(tmp_path: Path, share: Share[int]) -> None:
-    """Reads too; once locally is enough, because reads leave nothing behind."""
+def test_run_killed_before_any_read_is_resumed(tmp_path: Path, share: Share[int]) -> None:
+    """Local files are enough, because reads leave nothing behind."""
     case = Case(str(tmp_path / "home"), tmp_path, 1000, SHAPE)
     counted = case.faults(writes_only=False)
     assert case.run(case.target(), counted) == 0
@@ -102,7 +104,7 @@ def test_killed_before_any_call_at_all_it_is_resumed(tmp_path: Path, share: Shar
 
 
 @in_shares
-def test_an_answer_that_was_lost_costs_another_try(case: Case, share: Share[int]) -> None:
+def test_lost_answer_to_a_write_ends_with_exit_code_1_and_is_resumed(case: Case, share: Share[int]) -> None:
     for k in share(writes_of_records(case)[1::2]):
         target, faults = case.target(), case.faults(Kind.LOST_ANSWER, k)
         assert case.run(target, faults) == 1, f"at write {k}: {warm.output(faults)}"
@@ -112,7 +114,7 @@ def test_an_answer_that_was_lost_costs_another_try(case: Case, share: Share[int]
         assert_whole(target)
 
 
-def test_only_what_is_missing_is_written_again(case: Case) -> None:
+def test_only_missing_files_are_written_again(case: Case) -> None:
     target = case.target()
     assert case.run(target, case.faults()) == 0
     store = open_store(target)
@@ -128,7 +130,7 @@ def test_only_what_is_missing_is_written_again(case: Case) -> None:
     assert_whole(target)
 
 
-def test_killed_on_the_way_it_can_be_discarded(case: Case) -> None:
+def test_killed_run_can_be_discarded(case: Case) -> None:
     store = open_store(case.home)
     for k in writes_of_records(case)[2::5]:
         target = case.target()

@@ -1,4 +1,4 @@
-"""Whole runs: every record in its place byte for byte, and the same bytes however the work is cut and dealt."""
+"""Whole runs: every record is in its place byte by byte, and the bytes do not depend on how the work is divided."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ KNOBS = {
     "INLINE_LIMIT": "rescale.planning.streams.inline.INLINE_LIMIT",
 }
 WORK = sorted(KNOBS.keys() - {"INLINE_LIMIT"})
-"""Settings that do not change the result."""
+"""Names of the settings that do not change the result."""
 
 SOME_INLINE = 6000
-"""Some streams of the snapshots are larger under another max parallelism, some are not."""
+"""Limit of inline streams that some streams exceed under another max parallelism and some do not."""
 
 
 @contextmanager
 def knobs(**values: int) -> Iterator[None]:
-    """How much is done at once, and what lies inline."""
+    """Patch how much is done at once, and which streams lie inline."""
     with ExitStack() as stack:
         for knob, value in values.items():
             stack.enter_context(patch(KNOBS[knob], value))
@@ -57,7 +57,7 @@ def knobs(**values: int) -> Iterator[None]:
     ("snapshot", "shape"), pairs_in_turn(NAMES, [("3", "1000"), ("2", "8"), ("7", "129"), ("1", "32768")])
 )
 @pytest.mark.parametrize("inline", [True, slow(False)])
-def test_every_record_gets_its_place(
+def test_every_record_lies_in_the_key_group_of_its_key(
     snapshot: str, shape: tuple[str, str], inline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not inline:
@@ -71,14 +71,14 @@ def test_every_record_gets_its_place(
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A savepoint of 12 MiB in four files."""
+    """Return a savepoint of 12 MiB in four files."""
     directory = tmp_path_factory.mktemp("large") / "savepoint"
     write_savepoint(directory, 12 * MIB, value_size=10_000)
     return str(directory)
 
 
 @pytest.mark.parametrize("maximum", [slow("64"), "1000"])
-def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Path) -> None:
+def test_spark_and_the_in_process_loop_write_the_same_bytes(maximum: str, large: str, tmp_path: Path) -> None:
     plan = plan_rescale(large, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
     execute(plan)
     assert_rekeyed(large, plan.target)
@@ -92,7 +92,7 @@ def test_spark_and_a_loop_write_the_same(maximum: str, large: str, tmp_path: Pat
 
 @st.composite
 def ways(draw: st.DrawFn, scale: int) -> dict[str, int]:
-    """Values of some knobs; the smallest would only take long."""
+    """Draw values of some settings, except the smallest, which would only take long."""
     few = {
         "RECORDS_AT_ONCE": st.integers(1, 1000),
         "BUFFER_SIZE": st.integers(scale // 1000, scale),
@@ -109,7 +109,7 @@ def ways(draw: st.DrawFn, scale: int) -> dict[str, int]:
     cores=st.integers(1, 9),
     seed=st.integers(0, 1 << 30),
 )
-def test_the_bytes_depend_on_the_plan_alone(
+def test_bytes_depend_on_the_plan_alone(
     snapshot: str,
     values: dict[str, int],
     cores: int,
@@ -125,7 +125,7 @@ def test_the_bytes_depend_on_the_plan_alone(
 
 @pytest.fixture(scope="module")
 def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Plan, dict[str, bytes]]]:
-    """Gives a plan for a snapshot and what comes of it with nothing changed."""
+    """Return a function that gives a plan for a snapshot and the files it makes with default settings."""
     known: dict[str, tuple[Plan, dict[str, bytes]]] = {}
 
     def make(snapshot: str) -> tuple[Plan, dict[str, bytes]]:
@@ -149,7 +149,7 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
     ],
 )
 @pytest.mark.parametrize("cores", [slow(1), 5])
-def test_much_state_comes_out_the_same_too(
+def test_large_state_has_the_same_records_with_any_settings(
     values: dict[str, int], cores: int, large: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rescale.planning.planner.PART_SIZE", MIB)

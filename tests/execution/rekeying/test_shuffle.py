@@ -53,14 +53,16 @@ def plan(source: str, tmp_path: Path) -> Plan:
 
 @pytest.fixture
 def tries(tmp_path: Path) -> Path:
-    """A file that grows by a byte with every failure."""
+    """Return a file that grows by a byte with every failure."""
     path = tmp_path / "tries"
     path.touch()
     return path
 
 
 def failing(tries: Path, times: int) -> Callable[[], None]:
-    """Fails a number of times, over all processes, of which several may ask at once."""
+    """Return a function that fails a number of times, counted over all processes, several of which may call it at
+    once.
+    """
 
     def fail() -> None:
         with tries.open("a") as file:
@@ -118,7 +120,7 @@ FAILURES = {"MapTask": fail_while_reading, "ReduceTask": fail_while_writing}
         ("ReduceTask", 3, shared_spark),
     ],
 )
-def test_a_lost_task_is_done_again(
+def test_failed_task_is_repeated(
     side: str, times: int, through: Callable[[], Tasks], plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rekeying_run, side, FAILURES[side](failing(tries, times)))
@@ -141,7 +143,9 @@ def spilled_by_tasks() -> list[Path]:
 
 
 @pytest.mark.slow
-def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_task_that_always_fails_ends_the_run_in_a_resumable_error(
+    plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(rekeying_run, "ReduceTask", fail_while_writing(failing(tries, 1000)))
         with pytest.raises(StoreError, match="planted: throttled") as caught:
@@ -153,7 +157,7 @@ def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeyp
     assert_rekeyed(plan.source, plan.target)
 
 
-def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_integrity_error_of_a_writer_arrives_unchanged(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer of the last range expects one byte more than it gets."""
 
     def make(plan: Plan, writer: Any, works: dict[int, bytes], *more: Any) -> Any:
@@ -171,9 +175,8 @@ def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: 
 
 @pytest.fixture(scope="module")
 def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, list[str], list[dict[str, Any]]]:
-    """The process of the step over a plan: the plan, the calls to stores, and Spark's event log, event by event.
-
-    The step keeps it where it was told to.
+    """Run the step in a process of its own; return the plan, the calls to stores, and the events of Spark's event
+    log.
     """
     need("java", "Spark runs on a JVM")
     home = tmp_path_factory.mktemp("metrics")
@@ -194,7 +197,7 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
     environment = {**os.environ, **log.environment(hook), **settings, **SECRETS}
     subprocess.run([sys.executable, "-m", "reshuffle_keyed_state", *arguments], env=environment, check=True)
     (file,) = events.iterdir()
-    assert file.suffix == ".zstd", "by which Spark's history server knows how it is packed"
+    assert file.suffix == ".zstd", "Spark's history server tells the compression by the suffix"
     return plan, log.calls(), [*map(json.loads, bytes(cramjam.zstd.decompress(file.read_bytes())).splitlines())]
 
 
@@ -204,7 +207,7 @@ SECRETS = {
     "AWS_SESSION_TOKEN": "planted-token",
     "AWS_ENDPOINT_URL": "http://me:planted-password@127.0.0.1:9",
 }
-"""Which Spark reads for Hadoop, and Hadoop's settings are in its event log and on its pages."""
+"""Credentials that Spark reads for Hadoop, whose settings stand in its event log and on its pages."""
 
 Run = tuple[Plan, list[str], list[dict[str, Any]]]
 
@@ -214,14 +217,16 @@ def record_bytes(plan: Plan) -> int:
 
 
 @pytest.mark.slow
-def test_what_spark_logs_of_itself_has_no_secret(run: Run) -> None:
+def test_event_log_of_spark_has_no_secret(run: Run) -> None:
     (environment,) = [event for event in run[2] if event["Event"] == "SparkListenerEnvironmentUpdate"]
-    assert any(name.startswith("fs.s3a.") for name in environment["Hadoop Properties"]), "it has read them"
+    assert any(name.startswith("fs.s3a.") for name in environment["Hadoop Properties"]), (
+        "Spark has not read the credentials"
+    )
     assert "planted" not in json.dumps(run[2])
 
 
 @pytest.mark.slow
-def test_little_more_than_the_records_goes_through_the_shuffle(run: Run) -> None:
+def test_bytes_through_spark_shuffle_exceed_the_records_by_at_most_a_fifth(run: Run) -> None:
     plan, _, events = run
     tasks = [event["Task Metrics"] for event in events if event["Event"] == "SparkListenerTaskEnd"]
     written = [task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks]
@@ -231,10 +236,12 @@ def test_little_more_than_the_records_goes_through_the_shuffle(run: Run) -> None
         sum(task["Shuffle Read Metrics"][f"{where} Bytes Read"] for where in ("Local", "Remote")) for task in tasks
     ]
     assert sum(fetched) == sum(written)
-    assert sum(size > record_bytes(plan) // 20 for size in fetched) >= 2, "nor written by one"
+    assert sum(size > record_bytes(plan) // 20 for size in fetched) >= 2, "all is written by one task"
 
 
-def test_little_more_than_the_records_goes_through_files(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_through_spill_files_exceed_the_records_by_at_most_a_fifth(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     taken: list[list[SpillFile]] = []
     remove = file_shuffle._remove
 
@@ -252,7 +259,7 @@ def test_little_more_than_the_records_goes_through_files(plan: Plan, monkeypatch
 
 
 @pytest.mark.slow
-def test_the_workers_read_every_key_group_once(run: Run) -> None:
+def test_workers_read_every_key_group_once(run: Run) -> None:
     plan, calls, _ = run
     read = 0
     headers = {file.uri: min(g[0] for g in source.groups if g) for source, file in sources_of(plan)}
@@ -263,7 +270,7 @@ def test_the_workers_read_every_key_group_once(run: Run) -> None:
 
 
 def sources_of(plan: Plan) -> list[tuple[Any, Any]]:
-    """The sources of records, with their files."""
+    """Return the sources of records with their files."""
     rekeyed = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
     places: list[Any] = [source.place for rekeying in rekeyed for source in rekeying.sources]
     return [(place, plan.files[place.file]) for place in places]

@@ -1,4 +1,6 @@
-"""Records to blocks, blocks to rows, rows to key groups: against a twin that sorts and frames record by record."""
+"""Records to blocks, blocks to rows, rows to key groups: compared with a twin that sorts and frames record by
+record.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,7 @@ def sorted_blocks(sorter: BlockSorter, batch: Sequence[Moving]) -> tuple[np.ndar
 
 
 def rows_of(work: Work) -> list[tuple[int, bytes]]:
-    """(number of the range, row) of all units."""
+    """Return (number of the range, row) of all units."""
     sorter = BlockSorter(work.max_parallelism, work.states)
     borders = np.array([border * work.states for border in work.borders], np.int64)
     return [
@@ -128,7 +130,7 @@ def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> N
 
 
 @given(works(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))
-def test_key_groups_come_out_whatever_the_order(
+def test_key_groups_are_framed_whatever_the_order_of_rows(
     work: Work, data: st.DataObject, row_size: int, window: int, memory: int
 ) -> None:
     expected = regrouped(work.records(), work.max_parallelism)
@@ -147,8 +149,8 @@ def test_key_groups_come_out_whatever_the_order(
             assert len(of_range(blocks, OPERATOR + 1, 0, 1 << 40, work.states)) == 0
 
 
-def test_operators_are_kept_apart() -> None:
-    """Two of them in the same partition, with key groups of the same numbers and other states."""
+def test_blocks_of_different_operators_are_kept_apart() -> None:
+    """Two operators in the same partition have key groups of the same numbers and other states."""
     first = [Moving(2, Record(1, b"a", b"1")), Moving(0, Record(0, b"b", b"2"))]
     other = [Moving(2, Record(0, b"c", b"3"))]
     rows = [
@@ -164,15 +166,14 @@ def test_operators_are_kept_apart() -> None:
             assert written == b"".join(dict(sorted(regrouped(batch, 300).items())).values())
 
 
-def test_no_rows_are_no_key_groups() -> None:
+def test_no_rows_give_no_key_groups() -> None:
     with BlockBuffer() as buffer:
         blocks = of_range(take_in([], buffer), 0, 0, 9, 3)
         assert list(framed(blocks)) == []
         assert list(by_key_group(blocks)) == []
 
 
-def test_pieces_are_bounded() -> None:
-    """By the window, or by a single block that is larger."""
+def test_framed_pieces_are_at_most_a_window_or_one_block() -> None:
     batch = [Moving(group, Record(0, b"k", bytes(size))) for group, size in enumerate((10, 20, 500, 1, 1, 1, 30))]
     with small(1 << 16, 100, 1 << 16), BlockBuffer() as buffer:
         rows = write_rows(0, 0, 0, *sorted_blocks(BlockSorter(128, 1), batch), np.zeros(1, np.int64))
@@ -184,7 +185,9 @@ def test_pieces_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("memory", [0, 10, 100])
-def test_what_does_not_fit_goes_to_a_file(memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_that_do_not_fit_into_memory_go_to_a_scratch_file(
+    memory: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pieces = [bytes([i]) * (i % 7) for i in range(50)]
     monkeypatch.setattr(block_buffer, "MEMORY", memory)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
@@ -202,7 +205,7 @@ def test_what_does_not_fit_goes_to_a_file(memory: int, tmp_path: Path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_gone_from_the_file_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_scratch_file_raises_store_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_buffer, "MEMORY", 10)
     with BlockBuffer() as buffer:
         places = np.array([buffer.append(memoryview(bytes(20))) for _ in range(2)])
@@ -214,7 +217,7 @@ def test_what_is_gone_from_the_file_is_worth_another_try(monkeypatch: pytest.Mon
             buffer.load(places, np.array([20, 20]))
 
 
-def test_no_room_in_the_scratch_directory_is_worth_another_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scratch_directory_raises_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_buffer, "MEMORY", 10)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "absent"))
     with BlockBuffer() as buffer, pytest.raises(StoreError, match="no room for blocks"):

@@ -32,7 +32,7 @@ add = partial(add_up, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 4]), st.lists(moving, max_size=9)), max_size=6))
-def test_key_groups_are_as_long_as_they_will_be(units: list[tuple[int, list[Moving]]]) -> None:
+def test_totals_are_the_lengths_of_framed_key_groups(units: list[tuple[int, list[Moving]]]) -> None:
     totals = add(receipt(*unit) for unit in units)
     assert not isinstance(totals, RescaleError)
     assert set(totals) == {0, 4}
@@ -42,7 +42,7 @@ def test_key_groups_are_as_long_as_they_will_be(units: list[tuple[int, list[Movi
         assert framed_lengths(total).tolist() == [lengths.get(group, 0) for group in range(MAX_PARALLELISM)]
 
 
-def test_an_error_comes_before_all_else_and_always_the_same() -> None:
+def test_most_severe_error_is_reported_whatever_the_order() -> None:
     first, other = SnapshotError("broken", path="/b", offset=7), IntegrityError("another", state="s")
     for order in ([first, other], [other, first]):
         reported = add([receipt(0, []), *map(packed, order)])

@@ -1,4 +1,4 @@
-"""The validator proves itself on records with new key groups: whatever is planted in a finished result is found."""
+"""The validator finds every fault planted in a result whose records have new key groups."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ CASES = [
     ("2-lazy-compressed", "64"),
 ]
 WITHOUT_HASHES = [(name, maximum) for name, maximum in CASES if maximum == "64"]
-"""Where the new maximum divides the old one the hashes need not be known."""
+"""Cases whose new maximum divides the old one, so that the hashes need not be known."""
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Result]:
-    """Gives the result of a snapshot with another max parallelism, all of its state in files."""
+    """Return a function that rescales a snapshot to another max parallelism, with all state in files."""
 
     @cache
     def make(name: str, maximum: str) -> Result:
@@ -58,7 +58,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], R
 
 @pytest.fixture
 def result_of(finished: Callable[[str, str], Result], tmp_path: Path) -> ResultOf:
-    """Gives a copy of a finished result, to spoil."""
+    """Return a function that copies a finished result, to spoil it."""
 
     def copy(name: str, maximum: str) -> Result:
         original = finished(name, maximum)
@@ -100,7 +100,7 @@ class Stream:
         return stream_of(self.place).first_key_group
 
     def groups(self) -> Groups:
-        """The records of all key groups, none for one that is not there."""
+        """Return the records of all key groups; an absent key group has none."""
         by_key_group: Groups = {}
         for group, data in enumerate(self.result.groups(self.place), self.first):
             content = FramedDecompressor().feed(data) if data and self._compressed else data
@@ -108,7 +108,7 @@ class Stream:
         return by_key_group
 
     def write(self, groups: Groups) -> None:
-        """In framing that is as it should be."""
+        """Write key groups in correct framing."""
         out: list[bytes | None] = []
         for group, records in groups.items():
             data = write_group(group, records, self.max_parallelism)
@@ -208,7 +208,7 @@ def exchange_two_ids(groups: Groups) -> None:
 
 
 def exchange_bytes_of_key_and_value(groups: Groups) -> None:
-    """A byte goes from the end of a key to the front of its value."""
+    """Move a byte from the end of a key to the front of its value."""
     records = groups[filled(groups)[0]]
     key, value = records[0].key, records[0].value
     records[0] = records[0]._replace(key=key[:-1], value=key[-1:] + value)
@@ -232,7 +232,7 @@ RECORD_FAULTS: dict[str, Callable[[Groups], None]] = {
 
 
 @pytest.mark.parametrize(("name", "maximum"), CASES)
-def test_an_untouched_result_passes(name: str, maximum: str, result_of: ResultOf) -> None:
+def test_untouched_result_passes(name: str, maximum: str, result_of: ResultOf) -> None:
     result = result_of(name, maximum)
     rekeyed = [proof for proof in result.validate() if proof.records is not None]
     assert rekeyed
@@ -260,7 +260,7 @@ def test_a_fault_in_records_is_found(fault: str, case: tuple[str, str], result_o
 
 
 @pytest.mark.parametrize(("fault", "case"), pairs_in_turn(RECORD_FAULTS, WITHOUT_HASHES, quick=1))
-def test_it_is_found_without_hashes_too(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
+def test_fault_in_records_is_found_without_key_hashes(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
     result = replace(result_of(*case), key_hashes={})
     stream = Stream.of(result)
     groups = stream.groups()
@@ -270,7 +270,7 @@ def test_it_is_found_without_hashes_too(fault: str, case: tuple[str, str], resul
 
 
 @pytest.mark.parametrize(("name", "maximum"), [CASES[0], *(slow(*case) for case in CASES[1:])])
-def test_a_flipped_bit_anywhere_in_key_groups_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
+def test_flipped_bit_at_any_place_in_key_groups_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
     result = result_of(name, maximum)
     place = Stream.of(result).place
     stream = stream_of(place)
@@ -283,7 +283,7 @@ def test_a_flipped_bit_anywhere_in_key_groups_is_found(name: str, maximum: str, 
 
 
 def shifted(by: int) -> Callable[[KeyGroupsHandle], KeyGroupsHandle]:
-    """The table of key groups, with one offset moved."""
+    """Return a change that moves the last offset of a handle."""
 
     def change(handle: KeyGroupsHandle) -> KeyGroupsHandle:
         last = max(handle.offsets)
@@ -293,7 +293,7 @@ def shifted(by: int) -> Callable[[KeyGroupsHandle], KeyGroupsHandle]:
 
 
 def all_by_one(handle: KeyGroupsHandle) -> KeyGroupsHandle:
-    """Every group has the number of its neighbour."""
+    """Give every key group the offset of its neighbour."""
     return replace(handle, offsets=(*handle.offsets[1:], handle.offsets[0]))
 
 
@@ -323,7 +323,7 @@ def test_a_fault_in_a_handle_is_found(fault: str, case: tuple[str, str], result_
 
 
 @pytest.mark.parametrize(("case", "other"), pairs_in_turn(CASES, [1, -1, 64], quick=1))
-def test_another_max_parallelism_is_found(case: tuple[str, str], other: int, result_of: ResultOf) -> None:
+def test_other_max_parallelism_in_metadata_is_found(case: tuple[str, str], other: int, result_of: ResultOf) -> None:
     result = result_of(*case)
     number = Stream.of(result).place.operator
     result.edit_operator(number, lambda entry: replace(entry, max_parallelism=entry.max_parallelism + other))
@@ -331,7 +331,7 @@ def test_another_max_parallelism_is_found(case: tuple[str, str], other: int, res
 
 
 @pytest.mark.parametrize(("name", "maximum"), CASES)
-def test_the_sources_max_parallelism_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
+def test_max_parallelism_of_the_source_in_metadata_is_found(name: str, maximum: str, result_of: ResultOf) -> None:
     result = result_of(name, maximum)
     number = Stream.of(result).place.operator
     before = snapshots.opened(name).operators[number].max_parallelism
@@ -349,7 +349,7 @@ def test_a_flipped_bit_of_a_header_is_found(case: tuple[str, str], where: float,
 
 @pytest.mark.parametrize(("name", "maximum"), CASES)
 def test_states_in_another_order_are_found(name: str, maximum: str, result_of: ResultOf) -> None:
-    """A header of the same length, which names the first state last."""
+    """The header has the same length, and names the first state last."""
     result = result_of(name, maximum)
     place = Stream.of(result).place
     header = stream_of(place).header
@@ -361,8 +361,8 @@ def test_states_in_another_order_are_found(name: str, maximum: str, result_of: R
         assert_found(result)
 
 
-def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
-    """How keys hash is found out again."""
+def test_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
+    """The hash rule of the keys is determined again."""
     plan = plan_rescale(snapshots.directory("2-clicks"), str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
     move(plan, Loop())
     certificate = validate_coverage(plan, Loop())

@@ -1,4 +1,4 @@
-"""Division of reads and writes: every key group once, in order, whatever the sizes and the cores."""
+"""Division of reads and writes: every key group once, in order, whatever the sizes and the number of cores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHAPES = [(1, 1000), (3, 64), (7, 32768), (2, 24)]
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Planned:
-    """The plan for a snapshot, a parallelism, and a max parallelism."""
+    """Return a function that plans the rescale of a snapshot to a parallelism and a max parallelism."""
     big = tmp_path_factory.mktemp("ranges") / "big"
     write_savepoint(big, 2 << 20, value_size=1000)
 
@@ -55,7 +55,7 @@ def ranges_of(plan: Plan, cores: int) -> list[WriteRange]:
 @pytest.mark.parametrize(("parallelism", "max_parallelism"), SHAPES)
 @pytest.mark.parametrize("cores", [1, 2, 64])
 @pytest.mark.parametrize("size", [1, 5000, 1 << 40])
-def test_ranges_make_up_every_stream(
+def test_write_ranges_cover_every_stream_within_their_limits(
     name: str,
     parallelism: int,
     max_parallelism: int,
@@ -91,14 +91,14 @@ def test_ranges_make_up_every_stream(
 
 
 def is_small(plan: Plan, ranges: list[WriteRange], limit: int) -> bool:
-    """Whether they have no more than the limit, unless that is a single key group or a compressed stream."""
+    """Return whether the ranges are within the limit, or are a single key group or a compressed stream."""
     compressed = any(r.compressed for o in plan.operators if (r := o.rekeying) is not None)
     single = len(ranges) == 1 and (len(expected(plan, ranges[0])) == 1 or compressed)
     return single or sum(sum(expected(plan, write_range)) for write_range in ranges) <= limit
 
 
 def expected(plan: Plan, write_range: WriteRange) -> list[int]:
-    """The bytes of its key groups that have any."""
+    """Return the bytes of the key groups of a range that have any."""
     sizes = plan.operators[write_range.operator].expected_key_groups[write_range.first : write_range.last + 1]
     return [size for size in sizes if size]
 
@@ -128,18 +128,18 @@ def test_every_key_group_is_read_once(name: str, size: int, planned: Planned, mo
         read += placed(unit.operator, unit.source)
     sources = [(i, source) for i, rekeying in rekeyed(plan).items() for source in rekeying.sources]
     expected = [place for i, source in sources for place in placed(i, source)]
-    assert read == expected, "in order, which is that of the records in the result"
+    assert read == expected, "key groups are read in another order than that of the result"
 
 
 def placed(operator: int, source: PlannedSource) -> list[tuple[int, int, Extent]]:
-    """(operator, key group, extent) of each key group that is not absent."""
+    """Return (operator, key group, extent) of each key group that is present."""
     assert isinstance(source.place, StreamPlace)
     return [(operator, key_group, extent) for key_group, extent in source.place.extents]
 
 
 @pytest.mark.parametrize("size", [5000, 1 << 40])
-def test_where_the_cuts_lie_depends_on_the_plan_alone(size: int, planned: Planned) -> None:
-    """They are parts of files, which others than the writer of a file would put otherwise."""
+def test_cuts_between_write_ranges_depend_on_the_plan_alone(size: int, planned: Planned) -> None:
+    """Ranges are parts of files, which retries must cut in the same places."""
     plan = replace(planned("big", 3, 64), part_size=size)
     few, some, many = (
         [write_range._replace(partition=0) for write_range in ranges_of(plan, cores)] for cores in (1, 5, 64)

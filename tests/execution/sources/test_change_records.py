@@ -1,6 +1,8 @@
-"""Changes between checkpoints of databases that real Flinks' RocksDB wrote: random rows, merges, deletes, deleted
-ranges, flushes and compactions. Each round's changes are exactly the model's. Laid over the rows of before, they make a
-database that holds the model."""
+"""Changes between checkpoints of databases that the RocksDB of real Flink releases wrote.
+
+Random rows, merges, deletes, deleted ranges, flushes and compactions: each round's changes are exactly the model's, and
+laid over the earlier rows they make a database that holds the model.
+"""
 
 from __future__ import annotations
 
@@ -63,13 +65,13 @@ def library(request: pytest.FixtureRequest) -> Iterator[FlinksRocksdb]:
 
 
 def header_of(states: Sequence[str]) -> KeyedHeader:
-    """A header with values of these names."""
+    """Return a header with value states of these names."""
     header = databases("2-rocksdb-incremental")[0].header
     return replace(header, states=tuple(replace(header.states[0], name=state) for state in states))
 
 
 class Change(NamedTuple):
-    """A key, and its values before and after, None where it has none."""
+    """A key, and its values before and after, or None where it has none."""
 
     key: bytes
     before: bytes | None
@@ -77,7 +79,7 @@ class Change(NamedTuple):
 
 
 class Checkpoints:
-    """Directories with the checkpoints of one database: a file is the same in all that list its name."""
+    """Checkpoints of one database; a file is the same in all checkpoints that list its name."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
@@ -101,7 +103,7 @@ class Checkpoints:
         return change_place(self.side(before, after), self.side(after, before))
 
     def place_without_compactions(self, before: int, after: int) -> ChangePlace[KeyedHeader | None]:
-        """Leave out files that only compactions have rewritten; checkpoints in between have what passed."""
+        """Leave out files that only compactions have rewritten, and add the files of checkpoints in between."""
         earlier, *between, later = (self._paths[number] for number in range(before, after + 1))
         kept = {file.name: file for path in between for file in path.glob("*.sst")}
         sizes = {name: file.stat().st_size for name, file in kept.items()}
@@ -164,7 +166,9 @@ def rows_of(records: Records, prefix: int) -> Iterator[tuple[bytes, bytes]]:
 
 
 def tables_of(changes: Sequence[Change], sequence: int, name: str) -> list[tuple[NewTable, bytes]]:
-    """Few rows to a file, so that there are several. Of files with one `name`, RocksDB's cache would mix up blocks."""
+    """Return small tables, so that there are several. RocksDB's cache would mix up the blocks of files with the same
+    name.
+    """
     data, places, kinds = bytearray(), [], []
     for key, _, after in changes:
         at = len(data)
@@ -193,10 +197,10 @@ def lay_out(path: Path, manifest: Manifest, files: dict[str, bytes]) -> None:
 
 
 @pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 2, range(6)))
-def test_rounds_over_random_databases(
+def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
     library: FlinksRocksdb, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every other one is fetched in parts, as from S3."""
+    """Odd seeds fetch the files in parts, as from S3."""
     if seed % 2:
         monkeypatch.setattr(directory, "_is_whole_local_file", lambda _: False)
         monkeypatch.setattr(directory, "WORTH_PARTS", 0)
@@ -244,7 +248,7 @@ def test_rounds_over_random_databases(
 
 
 @pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 2, range(8)))
-def test_a_later_checkpoint_that_does_not_descend_from_the_earlier_one(
+def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_found(
     library: FlinksRocksdb, tmp_path: Path, seed: int
 ) -> None:
     """The job fell back to before the earlier one, and gave the same numbers to other files and other writes."""
@@ -275,13 +279,15 @@ def test_a_later_checkpoint_that_does_not_descend_from_the_earlier_one(
     }
     sides = (side._replace(own=tuple({*side.own, *reused})) for side in (place.before, place.after))
     manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))
-    assert rewritten_files(*manifests, STATES, {}, "MANIFEST") == Rewritten(), "no history leads from one to the other"
+    assert rewritten_files(*manifests, STATES, {}, "MANIFEST") == Rewritten(), (
+        "a history leads from the earlier checkpoint to the later"
+    )
     reader = ChangeReader(128, checkpoints.files, change_place(*sides))
     assert changes_by_state(reader, STATES) == changed(*models)
 
 
-def test_rows_that_were_flushed_and_compacted_in_between_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
-    """They are found in the checkpoint in between, and the rest of the database is not read."""
+def test_rows_flushed_and_compacted_between_two_checkpoints_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
+    """They are found in the checkpoint in between; the rest of the database is not read."""
     state, rng = STATES[0], random.Random(5)
     paths = [tmp_path / f"checkpoint-{number}" for number in range(3)]
     steps = [
@@ -308,8 +314,7 @@ def test_rows_that_were_flushed_and_compacted_in_between_are_changes(library: Fl
         changes_by_state(ChangeReader(128, checkpoints.files, misnamed), STATES)
 
 
-def test_a_state_that_appears_late_and_one_that_is_gone(library: FlinksRocksdb, tmp_path: Path) -> None:
-    """Whatever the side holds that has the state is a change; so it is of a directory that the other side lacks."""
+def test_all_rows_of_a_directory_that_one_side_lacks_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
     rng = random.Random(7)
     steps = random_steps(rng, ALL, 128, 300)
     model: Model = {state: {} for state in STATES}
@@ -329,7 +334,7 @@ def test_a_state_that_appears_late_and_one_that_is_gone(library: FlinksRocksdb, 
     assert {change.key[0] in half for some in rows.values() for change in some} == {True}
 
 
-def test_records_say_what_becomes_of_a_key(library: FlinksRocksdb, tmp_path: Path) -> None:
+def test_change_records_hold_the_new_value_or_mark_a_deletion(library: FlinksRocksdb, tmp_path: Path) -> None:
     first, second = tmp_path / "checkpoint-0", tmp_path / "checkpoint-1"
     with library.opened(tmp_path / "job", STATES, "") as database:
         database.write([("put", STATES[0], b"\5a", b"1"), ("put", STATES[0], b"\5b", b"2"), ("checkpoint", first)])
@@ -347,7 +352,7 @@ def test_records_say_what_becomes_of_a_key(library: FlinksRocksdb, tmp_path: Pat
     assert seen == [(0, 5, b"a", b"\1" + b"3"), (0, 5, b"b", b"\0"), (1, 7, b"", b"\1")]
 
 
-def test_a_damaged_block_is_an_error_and_not_an_end(library: FlinksRocksdb, tmp_path: Path) -> None:
+def test_damaged_block_raises_snapshot_error(library: FlinksRocksdb, tmp_path: Path) -> None:
     with library.opened(tmp_path / "job", STATES, "") as database:
         database.write([*random_steps(random.Random(3), ALL, 128, 400), ("checkpoint", tmp_path / "checkpoint")])
     table = max((tmp_path / "checkpoint").glob("*.sst"), key=lambda file: file.stat().st_size)
@@ -367,7 +372,7 @@ ROWS = st.dictionaries(st.binary(min_size=1, max_size=3), st.binary(max_size=2))
 
 
 def batches_of(rows: dict[bytes, bytes], at_once: int) -> Iterator[Records]:
-    """The rows as records in batches; the first byte of a key is its key group."""
+    """Yield the rows as records in batches; the first byte of a key is its key group."""
     ordered = sorted(rows.items())
     for first in range(0, len(ordered), at_once):
         data, places = bytearray(), []
@@ -381,7 +386,7 @@ def batches_of(rows: dict[bytes, bytes], at_once: int) -> Iterator[Records]:
 
 
 @given(before=ROWS, after=ROWS, at_once=st.tuples(st.integers(1, 3), st.integers(1, 3)))
-def test_differences_are_those_of_the_rows(
+def test_differences_of_sorted_rows_are_the_changes(
     before: dict[bytes, bytes], after: dict[bytes, bytes], at_once: tuple[int, int]
 ) -> None:
     sides = batches_of(before, at_once[0]), batches_of(after, at_once[1])
@@ -389,10 +394,10 @@ def test_differences_are_those_of_the_rows(
     assert changes == changed({"": before}, {"": after})[""]
 
 
-def test_a_database_without_a_level_left_cannot_be_continued() -> None:
+def test_manifest_without_a_free_level_cannot_be_continued() -> None:
     manifest, rounds = manifest_of({"state": [NewTable(10, b"\1", b"\2")]}, 1), 0
     while (place := place_of_changes(manifest)) is not None:
         manifest = continued_manifest(manifest, {"state": [NewTable(10, b"\1", b"\2")]}, place, 1)
         rounds += 1
-    assert rounds == LEVELS - 2, "all levels but the last, where the base lies, and level 0"
+    assert rounds == LEVELS - 2, "other levels than all but level 0 and the last, where the base lies"
     assert [file.smallest_sequence for file in manifest.column_families[1].files] == [6, 5, 4, 3, 2, 0]

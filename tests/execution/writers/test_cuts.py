@@ -1,4 +1,4 @@
-"""Where copied streams are cut: every byte once, parts as a store wants them, and most bytes left to the store."""
+"""Copied streams are cut into parts that the store takes, with every byte once and most bytes copied by the store."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def stream_of(*pieces: tuple[int | None, int, int]) -> CopiedKeyGroups:
 
 
 def left_to_the_store(plan: Plan, stream: CopiedKeyGroups) -> int:
-    """Bytes."""
+    """Return the number of bytes that the store copies."""
     parts = split(stream.pieces, [cut.length for cut in cuts(plan, stream)])
     spans = [part_of_a_file(plan, stream, pieces) for pieces in parts]
     return sum(span.length for span in spans if span is not None)
@@ -62,7 +62,7 @@ pieces = st.tuples(
 
 @settings(max_examples=examples(50))
 @given(st.lists(pieces, min_size=1, max_size=12))
-def test_parts_are_as_s3_wants_them(given_pieces: list[tuple[int | None, int, int]]) -> None:
+def test_parts_are_within_the_limits_of_s3(given_pieces: list[tuple[int | None, int, int]]) -> None:
     plan, stream = plan_on_s3(), stream_of(*given_pieces)
     made = cuts(plan, stream)
     assert [0, *accumulate(cut.length for cut in made)] == [*(cut.start for cut in made), stream.size]
@@ -73,8 +73,8 @@ def test_parts_are_as_s3_wants_them(given_pieces: list[tuple[int | None, int, in
 
 @settings(max_examples=examples(50))
 @given(st.lists(pieces, min_size=1, max_size=12))
-def test_little_is_left_to_us(given_pieces: list[tuple[int | None, int, int]]) -> None:
-    """Pieces in the store are copied, except short ones and the bytes that a part needs beside them."""
+def test_store_copies_all_but_short_pieces(given_pieces: list[tuple[int | None, int, int]]) -> None:
+    """Tasks write only short pieces, and the bytes that a part needs beside them."""
     plan, stream = plan_on_s3(), stream_of(*given_pieces)
     worth = max(SMALLEST, -(-stream.size // (MOST // 2)))
     short = [piece for piece in stream.pieces if piece.file is None or piece.length < 2 * worth]
@@ -82,30 +82,34 @@ def test_little_is_left_to_us(given_pieces: list[tuple[int | None, int, int]]) -
     assert ours <= sum(piece.length for piece in short) + (len(short) + 1) * worth
 
 
-def test_less_than_a_hundredth_of_a_large_state_passes_us() -> None:
-    """A header of its own, then what two subtasks of the source have for it."""
+def test_less_than_a_hundredth_of_a_large_stream_is_written_by_tasks() -> None:
+    """The stream is a header of its own, and pieces of two subtasks of the source."""
     stream = stream_of((None, 0, 700), (0, 10**9, 400 * MIB), (1, 700, 200 * MIB))
     assert stream.size - left_to_the_store(plan_on_s3(), stream) < stream.size / 100
 
 
-def test_a_file_is_copied_as_a_whole() -> None:
+def test_whole_file_is_copied_by_the_store() -> None:
     plan = plan_on_s3()
     small = replace(plan, files=(SourceFile("s3://bucket/source/1.sst", Pin(60 * MIB, '"x"')),))
     assert whole_file(small, stream_of((0, 0, 60 * MIB))) is not None
-    assert whole_file(small, stream_of((0, 1, 60 * MIB - 1))) is None, "a part of it"
-    assert whole_file(replace(small, target="/target"), stream_of((0, 0, 60 * MIB))) is None, "of another store"
-    assert whole_file(plan, stream_of((0, 0, 10 * 1024 * GIB))) is None, "what may have to pass us has to be bounded"
+    assert whole_file(small, stream_of((0, 1, 60 * MIB - 1))) is None, "a part of a file was copied as a whole"
+    assert whole_file(replace(small, target="/target"), stream_of((0, 0, 60 * MIB))) is None, (
+        "a file was copied from another store"
+    )
+    assert whole_file(plan, stream_of((0, 0, 10 * 1024 * GIB))) is None, (
+        "a file was copied that is too large for a task to write instead"
+    )
 
 
-def test_there_are_never_more_parts_than_a_store_takes() -> None:
+def test_number_of_parts_of_a_large_stream_is_within_the_limit() -> None:
     stream = stream_of(*((i % 3, 0, size) for i, size in enumerate((200 * GIB, 7 * MIB, 900 * GIB, 1, 6 * MIB, 9))))
     made = cuts(plan_on_s3(), stream)
     assert len(made) <= MOST
     assert max(cut.length for cut in made) <= LARGEST
 
 
-def test_nor_of_many_pieces_that_would_be_worth_a_copy_each() -> None:
-    """As of 11,000 old subtasks, of each of which a file has some."""
+def test_number_of_parts_of_a_stream_with_thousands_of_pieces_is_within_the_limit() -> None:
+    """Such a stream has a piece from each of 11,000 subtasks, each worth a copy."""
     pieces = [(i % 3, 0, 6 * MIB) for i in range(11_000)]
     made = cuts(plan_on_s3(), stream_of(*pieces))
     assert len(made) <= MOST
@@ -113,7 +117,7 @@ def test_nor_of_many_pieces_that_would_be_worth_a_copy_each() -> None:
     assert sum(cut.length for cut in made) == 11_000 * 6 * MIB
 
 
-def test_what_is_translated_is_not_copied() -> None:
+def test_translated_key_groups_are_not_copied_by_the_store() -> None:
     stream = TranslatedKeyGroups(
         subtask=0,
         pieces=(Piece(0, 0, 100 * MIB, ids=0),),

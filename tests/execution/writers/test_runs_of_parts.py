@@ -1,4 +1,4 @@
-"""Files of very many parts: a unit is several of them."""
+"""Files of very many parts are written in units of several parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PART = 10_000
 
 
 def noted_units(monkeypatch: pytest.MonkeyPatch) -> list[StreamUnit]:
-    """Filled with the units that are worked on from now on."""
+    """Return a list that gets the units that are worked on from now on."""
     worked: list[StreamUnit] = []
     write = UnitWriter.__call__
 
@@ -27,7 +27,7 @@ def noted_units(monkeypatch: pytest.MonkeyPatch) -> list[StreamUnit]:
 
 
 @pytest.mark.parametrize("units", [3, 20, 1000])
-def test_however_many_a_unit_has_the_files_are_the_same(
+def test_files_are_the_same_with_any_number_of_units(
     units: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
@@ -43,7 +43,7 @@ def test_however_many_a_unit_has_the_files_are_the_same(
     assert (target / "_metadata").exists()
 
 
-def test_threads_write_to_some_files_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_of_a_few_files_at_once_are_written_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     write_savepoint(source, 800_000, parallelism=2)
     monkeypatch.setattr("rescale.planning.planner.PART_SIZE", PART)

@@ -1,4 +1,4 @@
-"""Timers that RocksDB keeps on the heap, at another max parallelism: all of them, as raw keyed state.
+"""Timers that RocksDB keeps on the heap stay raw keyed state, with none missing, at another max parallelism.
 
 The twin of every result is the canonical savepoint that Flink took at the same moment.
 """
@@ -47,9 +47,7 @@ def planned(name: str, target: Path, parallelism: int, maximum: int, wanted: str
 
 @pytest.mark.parametrize("name", FIXTURES)
 @pytest.mark.parametrize("shape", slow_but(lambda shape: shape in QUICK, SHAPES))
-def test_the_result_is_equal_to_the_savepoint_that_flink_took(
-    name: str, shape: tuple[int, int], tmp_path: Path
-) -> None:
+def test_result_is_equal_to_the_savepoint_that_flink_took(name: str, shape: tuple[int, int], tmp_path: Path) -> None:
     parallelism, maximum = shape
     plan = planned(name, tmp_path / "target", parallelism, maximum)
     execute_without_spark(plan)
@@ -63,8 +61,8 @@ def test_the_result_is_equal_to_the_savepoint_that_flink_took(
     assert [stream.key_groups for stream in operator.raw_timers] == ranges
 
 
-def test_every_key_group_is_there_and_lists_the_services(tmp_path: Path) -> None:
-    """So Flink writes them, and learns of services that have no timers."""
+def test_every_key_group_is_present_and_lists_the_services(tmp_path: Path) -> None:
+    """Flink writes them so, and learns from them of services that have no timers."""
     plan = planned(FIXTURES[1], tmp_path / "target", 3, 1000)
     execute_without_spark(plan)
     result = open_snapshot(plan.target)
@@ -76,8 +74,8 @@ def test_every_key_group_is_there_and_lists_the_services(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name == FIXTURES[1], FIXTURES))
-def test_the_bytes_depend_on_the_plan_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not on who comes when, how many work, or what fits into memory at once."""
+def test_bytes_depend_on_the_plan_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not depend on the order of tasks, their number, or the memory."""
     plan = planned(name, tmp_path / "target", 3, 256)
     execute_without_spark(plan)
     first = files_of(plan)
@@ -90,7 +88,7 @@ def test_the_bytes_depend_on_the_plan_alone(name: str, tmp_path: Path, monkeypat
     assert files_of(plan) == first
 
 
-def test_a_stream_may_have_many_parts(tmp_path: Path) -> None:
+def test_stream_may_have_many_parts(tmp_path: Path) -> None:
     plan = planned(FIXTURES[1], tmp_path / "target", 2, 256)
     small = replace(plan, part_size=1000, target=str(tmp_path / "small"))
     for each_plan in (plan, small):
@@ -117,7 +115,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Result
 
 @pytest.fixture
 def result_of(finished: Callable[[str], Result], tmp_path: Path) -> Callable[[str], Result]:
-    """Gives a copy of the finished result with that max parallelism, to spoil."""
+    """Return a function that copies the finished result with a max parallelism, to spoil it."""
 
     def copy(maximum: str) -> Result:
         original = finished(maximum)
@@ -169,7 +167,7 @@ def shift_the_stream(result: Result, place: Place) -> None:
 def change_a_time(result: Result, place: Place) -> None:
     extent = place.stream.groups[filled(result.groups(place))[0]]  # type: ignore[union-attr]
     assert extent is not None
-    place.flip(extent.start + extent.length - 5)  # behind the last timer there is a number of others, at most
+    place.flip(extent.start + extent.length - 5)  # at most a number of further timers follows the last timer
 
 
 FAULTS = {
@@ -189,8 +187,8 @@ def test_a_fault_in_timers_is_found(fault: str, maximum: str, result_of: Callabl
 
 
 @pytest.mark.parametrize("shape", [(2, 200), (3, 100), slow((5, 256))], ids=str)
-def test_timers_that_were_there_twice_are_there_once(shape: tuple[int, int], tmp_path: Path) -> None:
-    """As keyed and as raw keyed state, in a full checkpoint of RocksDB before Flink 1.16."""
+def test_doubled_timers_are_in_the_result_once(shape: tuple[int, int], tmp_path: Path) -> None:
+    """A full checkpoint of RocksDB before Flink 1.16 has them as keyed and as raw keyed state."""
     plan = planned("1.15.4-full-heap-timers", tmp_path / "target", *shape, wanted="rocksdb")
     execute_without_spark(plan)
     result = open_snapshot(plan.target)

@@ -12,7 +12,7 @@ from support.session_cluster import SessionCluster
 pytestmark = pytest.mark.slow
 
 
-def test_asynchronous_state_stops_the_run_and_not_the_job(
+def test_asynchronous_state_ends_the_run_before_the_job_is_stopped(
     airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path
 ) -> None:
     cluster.clear()

@@ -1,4 +1,4 @@
-"""Jobs of a real Flink that are stopped, rescaled and started again, by one run each: whatever fails, the job runs."""
+"""Jobs of a real Flink that are stopped, rescaled and started again by one run each: whatever fails, the job runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 DAG_ID = "rescale_job"
 
 FAILING = ("take_savepoint", "plan", "validate", "hand_over")
-"""Tasks of every sort after the stop; the first and the last fail when they have acted."""
+"""Tasks of each kind after the stop; the first and the last fail after they have acted."""
 
 TOKEN = "planted-token-of-flink"
 
@@ -39,7 +39,7 @@ Stories = dict[str, Story]
 
 @pytest.fixture(scope="module")
 def connection(airflow: AirflowServer, cluster: SessionCluster) -> str:
-    """To Flink, with a token."""
+    """Return the id of a connection to Flink with a token."""
     place = urlsplit(cluster.address)
     name = "flink_by_token"
     flink = {"connection_id": name, "conn_type": "http", "host": place.hostname, "port": place.port, "password": TOKEN}
@@ -52,7 +52,9 @@ def connection(airflow: AirflowServer, cluster: SessionCluster) -> str:
 def begin(
     airflow: AirflowServer, cluster: SessionCluster, s3: S3Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Story]:
-    """Begins a run with a job of its own. The policy `fails-T` makes the task T fail, `waits-T` has it wait."""
+    """Return a function that begins a run with a job of its own. The policy `fails-T` lets the task T fail, `waits-T`
+    wait.
+    """
     cluster.clear()
     s3.create_bucket("going-back")
     places = {
@@ -87,7 +89,7 @@ def nothing_fails(begin: Callable[..., Story], connection: str) -> Story:
 
 @pytest.fixture(scope="module")
 def stories(begin: Callable[..., Story], nothing_fails: Story) -> Stories:
-    """All at once."""
+    """Begin all runs at once."""
     refused = begin("refused", hand_over="print", jar=None)
     rejected, cancelled = (begin(name, require_approval=True) for name in ("rejected", "cancelled"))
     others = {
@@ -98,7 +100,7 @@ def stories(begin: Callable[..., Story], nothing_fails: Story) -> Stories:
 
 
 @pytest.mark.gate
-def test_what_goes_right_ends_at_the_new_shape(nothing_fails: Story, cluster: SessionCluster) -> None:
+def test_successful_run_ends_with_the_job_in_its_new_shape(nothing_fails: Story, cluster: SessionCluster) -> None:
     run, job_id, _ = nothing_fails
     assert run.end() == "success", run.states()
     assert (run.states()["go_back"], run.states()["end"]) == ("skipped", "success")
@@ -108,7 +110,7 @@ def test_what_goes_right_ends_at_the_new_shape(nothing_fails: Story, cluster: Se
     assert cluster.job(job_id).ended
 
 
-def test_a_token_of_flink_is_nowhere_to_be_seen(nothing_fails: Story) -> None:
+def test_token_of_flink_is_in_no_task_xcom_or_log(nothing_fails: Story) -> None:
     run = nothing_fails.run
     run.end()
     for task_id in ("look_at_job", "take_savepoint", "inspect", "plan", "publish", "hand_over"):
@@ -116,14 +118,14 @@ def test_a_token_of_flink_is_nowhere_to_be_seen(nothing_fails: Story) -> None:
 
 
 def is_back(story: Story, cluster: SessionCluster) -> bool:
-    """Whether the job of a story was started again from its savepoint at its old shape."""
+    """Return whether the job of a story was started again from its savepoint in its old shape."""
     back = story.run.xcom("go_back")
     job = cluster.job(back["job"])
     return (job.runs, job.parallelism) == (True, 1) and contains(story.savepoints, normalise(back["restored_from"]))
 
 
 @pytest.mark.parametrize("task_id", FAILING)
-def test_whatever_fails_the_job_runs_again_and_the_run_is_red(
+def test_job_runs_again_and_the_run_fails_whichever_task_fails(
     stories: Stories, cluster: SessionCluster, task_id: str
 ) -> None:
     story = stories[task_id]
@@ -138,7 +140,7 @@ def test_whatever_fails_the_job_runs_again_and_the_run_is_red(
     assert cluster.job(story.job_id).ended
 
 
-def test_a_rejected_plan_takes_the_job_back_and_leaves_nothing(stories: Stories, cluster: SessionCluster) -> None:
+def test_rejected_plan_takes_the_job_back_and_leaves_nothing(stories: Stories, cluster: SessionCluster) -> None:
     story = stories["rejected"]
     story.run.question()
     story.run.answer("Reject")
@@ -148,7 +150,7 @@ def test_a_rejected_plan_takes_the_job_back_and_leaves_nothing(stories: Stories,
     assert is_back(story, cluster)
 
 
-def test_a_run_that_is_cancelled_takes_the_job_back(stories: Stories, cluster: SessionCluster) -> None:
+def test_cancelled_run_takes_the_job_back(stories: Stories, cluster: SessionCluster) -> None:
     story = stories["cancelled"]
     story.run.question()
     story.run.cancel()
@@ -157,7 +159,7 @@ def test_a_run_that_is_cancelled_takes_the_job_back(stories: Stories, cluster: S
     assert is_back(story, cluster)
 
 
-def test_nothing_is_stopped_that_could_not_be_started_again(stories: Stories, cluster: SessionCluster) -> None:
+def test_job_that_could_not_be_started_again_is_not_stopped(stories: Stories, cluster: SessionCluster) -> None:
     run, job_id, _ = stories["refused"]
     assert run.end() == "failed"
     assert run.states()["look_at_job"] == "failed"
@@ -165,8 +167,8 @@ def test_nothing_is_stopped_that_could_not_be_started_again(stories: Stories, cl
     assert cluster.job(job_id).runs
 
 
-def test_of_every_job_one_runs(stories: Stories, cluster: SessionCluster) -> None:
-    """After all runs, also those that wait for an answer because their tests are in another share."""
+def test_exactly_one_job_of_each_story_runs_at_the_end(stories: Stories, cluster: SessionCluster) -> None:
+    """All runs must have ended, even those that wait for an answer because their tests are in another share."""
     for name in ("rejected", "cancelled"):
         if (run := stories[name].run).state != "failed":
             run.question()
@@ -177,7 +179,7 @@ def test_of_every_job_one_runs(stories: Stories, cluster: SessionCluster) -> Non
 
 
 @pytest.mark.slow
-def test_a_job_that_was_not_stopped_yet_runs_on_and_nothing_goes_back(
+def test_job_that_was_not_stopped_yet_runs_on_after_a_cancelled_run(
     begin: Callable[..., Story], cluster: SessionCluster
 ) -> None:
     run, job_id, _ = begin("early", policy="waits-take_savepoint")

@@ -1,4 +1,4 @@
-"""Windows of a running job, whose savepoints go to S3: back at night, out in the morning, and none for nothing."""
+"""Windows of a running job with savepoints in S3: back at night, out in the morning, and no run without need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _JOB = "clicks"
 
 @pytest.fixture(scope="module")
 def job_id(airflow: AirflowServer, cluster: SessionCluster, s3: S3Server) -> str:
-    """A job as the morning leaves it, all alone, and the connection and the bucket that the windows name."""
+    """Return the only job, in its shape of the morning, after making the connection and the bucket of the windows."""
     s3.create_bucket("windows")
     place = urlsplit(cluster.address)
     connection = {"connection_id": "session", "conn_type": "http", "host": place.hostname, "port": place.port}
@@ -30,7 +30,7 @@ def job_id(airflow: AirflowServer, cluster: SessionCluster, s3: S3Server) -> str
 
 @pytest.fixture(scope="module")
 def pair(airflow: AirflowServer, job_id: str) -> tuple[Run, Run]:  # noqa: ARG001
-    """A run of each of the two windows, the second one when the first has ended."""
+    """Return a run of each of the two windows; the second began after the first had ended."""
     back = opened(airflow, "clicks-back")
     assert back.end() == "success", back.states()
     out = opened(airflow, "clicks-out")
@@ -39,12 +39,12 @@ def pair(airflow: AirflowServer, job_id: str) -> tuple[Run, Run]:  # noqa: ARG00
 
 
 def opened(airflow: AirflowServer, window: str, **more: Any) -> Run:
-    """A run of a window, whose steps work without Spark."""
+    """Trigger a run of a window, whose steps work without Spark."""
     run_id = f"fails-nothing-{window}-{datetime.now(UTC).isoformat()}"
     return airflow.trigger_dag(f"rescale_{window}", {"outside_hours": True}, dag_run_id=run_id, **more)
 
 
-def test_a_pair_takes_the_job_back_and_out_with_its_state(
+def test_two_windows_take_the_job_back_and_out_with_its_state(
     pair: tuple[Run, Run], cluster: SessionCluster, job_id: str
 ) -> None:
     before = job_id
@@ -61,7 +61,7 @@ def test_a_pair_takes_the_job_back_and_out_with_its_state(
     wait_until(lambda: cluster.counts(before), "the job to count on")
 
 
-def test_a_job_that_has_the_shape_already_is_not_stopped(
+def test_job_that_already_has_the_shape_is_not_stopped(
     airflow: AirflowServer, pair: tuple[Run, Run], cluster: SessionCluster
 ) -> None:
     (alive,) = cluster.alive(_JOB)
@@ -73,7 +73,7 @@ def test_a_job_that_has_the_shape_already_is_not_stopped(
     assert cluster.alive(_JOB) == {alive}
 
 
-def test_after_closing_time_the_job_is_left_alone(
+def test_job_is_left_alone_after_closing_time(
     airflow: AirflowServer, pair: tuple[Run, Run], cluster: SessionCluster
 ) -> None:
     run = opened(airflow, "clicks-back", run_after=(datetime.now(UTC) - timedelta(days=2)).isoformat())

@@ -24,7 +24,7 @@ KEPT = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_
 
 
 class Story(NamedTuple):
-    """A run, and the job that it found."""
+    """A run, the job that it found, and its target."""
 
     run: Run
     job_id: str
@@ -35,7 +35,7 @@ class Story(NamedTuple):
 def begin(
     airflow: AirflowServer, cluster: SessionCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Story]]:
-    """Begins a run with a job of its own; all have ended before other tests use the cluster."""
+    """Yield a function that begins a run with a job of its own; all have ended before other tests use the cluster."""
     cluster.clear()
     targets, stories = tmp_path_factory.mktemp("targets"), []
     options = {**native_options(cluster, ROCKSDB), **KEPT}
@@ -67,7 +67,7 @@ def begin(
 
 
 def decide(run: Run, option: str) -> None:
-    """Answer the question, and again if it is asked again: Airflow loses an answer with the try that asked."""
+    """Answer the question, and repeat that if it is asked again: Airflow loses an answer with the try that asked."""
 
     def is_decided() -> bool:
         if run.task(ASK_CUT)["state"] == "awaiting_input":
@@ -89,7 +89,7 @@ def assert_handed_over(cluster: SessionCluster, story: Story, task: str) -> dict
     return started
 
 
-def test_a_job_is_cut_over_though_the_task_that_follows_it_is_killed(
+def test_job_is_cut_over_though_the_following_task_is_killed(
     begin: Callable[..., Story], cluster: SessionCluster
 ) -> None:
     story = begin("live", while_it_runs=True, cut_over="when approved")
@@ -108,7 +108,7 @@ def test_a_job_is_cut_over_though_the_task_that_follows_it_is_killed(
     assert story.run.xcom("compare_all_records")["verdict"] == "complete"
 
 
-def test_a_cut_over_that_is_given_up_leaves_the_job_alone(begin: Callable[..., Story], cluster: SessionCluster) -> None:
+def test_cut_over_that_is_given_up_leaves_the_job_alone(begin: Callable[..., Story], cluster: SessionCluster) -> None:
     story = begin("given-up", while_it_runs=True, cut_over="when approved")
     decide(story.run, GIVE_UP)
     assert story.run.end() == "failed"
@@ -117,7 +117,7 @@ def test_a_cut_over_that_is_given_up_leaves_the_job_alone(begin: Callable[..., S
     assert story.run.states()["go_back"] == "skipped"
 
 
-def test_a_job_is_rescaled_from_its_last_checkpoint(begin: Callable[..., Story], cluster: SessionCluster) -> None:
+def test_job_is_rescaled_from_its_last_checkpoint(begin: Callable[..., Story], cluster: SessionCluster) -> None:
     story = begin("checkpoint")
     assert_handed_over(cluster, story, "hand_over")
     assert contains(str(cluster.folder / "checkpoints"), story.run.xcom("take_savepoint")["savepoint"])
@@ -126,7 +126,7 @@ def test_a_job_is_rescaled_from_its_last_checkpoint(begin: Callable[..., Story],
     assert {states[task] for task in live} == {"skipped"}
 
 
-def test_a_job_whose_rounds_would_move_everything_is_left_alone(
+def test_job_whose_rounds_would_move_all_state_is_left_alone(
     begin: Callable[..., Story], cluster: SessionCluster
 ) -> None:
     story = begin("refused", while_it_runs=True, taking="stop", savepoints=str(cluster.folder))

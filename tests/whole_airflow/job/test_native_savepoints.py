@@ -1,4 +1,4 @@
-"""Jobs of a real Flink that are stopped with a native savepoint: their timers go on, or nothing is stopped."""
+"""Jobs of a real Flink that are stopped with a native savepoint: their timers are restored, or nothing is stopped."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Story(NamedTuple):
 def stories(
     airflow: AirflowServer, cluster: SessionCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Story]]:
-    """All at once; in the run `fails-publish-…` that task fails, after a proof by files.
+    """Begin all runs at once; the run `fails-publish-…` fails in that task, after a proof by files.
 
-    All have ended before other tests use the cluster, also those that no test of this share looks at.
+    All have ended before other tests use the cluster, including runs that no test of this share looks at.
     """
     cluster.clear()
     targets = tmp_path_factory.mktemp("targets")
@@ -92,7 +92,7 @@ def ended(stories: dict[str, Story]) -> Callable[[str], tuple[Story, str]]:
         ("hashmap", "HashMapStateBackend writes timers like all other state, and its records can be read"),
     ],
 )
-def test_timers_go_on_at_the_new_shape(
+def test_timers_are_restored_in_the_new_shape(
     ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster, name: str, why: str
 ) -> None:
     (run, job_id), end = ended(name)
@@ -108,7 +108,7 @@ def test_timers_go_on_at_the_new_shape(
     assert cluster.job(job_id).ended
 
 
-def test_the_way_back_is_from_the_native_savepoint(
+def test_job_goes_back_to_the_native_savepoint(
     ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster
 ) -> None:
     (run, job_id), end = ended("fails-publish")
@@ -123,7 +123,7 @@ def test_the_way_back_is_from_the_native_savepoint(
     assert cluster.job(job_id).ended
 
 
-def test_timers_on_the_heap_stop_the_run_and_not_the_job(
+def test_timers_on_the_heap_end_the_run_before_the_job_is_stopped(
     ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster
 ) -> None:
     (run, job_id), end = ended("heap")

@@ -1,4 +1,4 @@
-"""DAGs that use the task group in every way that may go wrong."""
+"""DAGs that use the task group in every way that can go wrong."""
 
 from __future__ import annotations
 

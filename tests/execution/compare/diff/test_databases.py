@@ -1,4 +1,4 @@
-"""RocksDB directories are compared row by row: with canonical savepoints, and with each other."""
+"""Row-by-row comparison of RocksDB directories with canonical savepoints and with each other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def twin_of(name: str) -> Snapshot:
 
 
 def rescaled(name: str, folder: Path, **wanted: list[str] | str) -> Result:
-    """With all its streams in files, however small."""
+    """Rescale a committed snapshot into a target whose streams are all files, however small."""
     with patch("rescale.planning.streams.inline.INLINE_LIMIT", -1):
         plan = plan_rescale(snapshots.directory(name), str(folder / "target"), **wanted)  # type: ignore[arg-type]
         execute_without_spark(plan)
@@ -46,7 +46,7 @@ def rescaled(name: str, folder: Path, **wanted: list[str] | str) -> Result:
 
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name in QUICK, NAMES))
-def test_a_database_is_equal_to_the_canonical_savepoint_of_its_moment(name: str) -> None:
+def test_directory_is_equal_to_canonical_savepoint_of_same_moment(name: str) -> None:
     difference = diff(snapshots.opened(name), twin_of(name))
     assert difference.equal, unlike(difference)
     counted = [state.counted for operator in difference.operators for state in operator.states if state.a.count]
@@ -54,7 +54,7 @@ def test_a_database_is_equal_to_the_canonical_savepoint_of_its_moment(name: str)
 
 
 @pytest.mark.parametrize("line", [slow("1.20"), "2"])
-def test_it_is_equal_to_its_copy_and_not_to_one_of_another_moment(line: str, tmp_path: Path) -> None:
+def test_directory_is_equal_to_its_copy_and_differs_from_one_of_another_moment(line: str, tmp_path: Path) -> None:
     source = snapshots.opened(f"{line}-rocksdb-3to2")
     assert diff(rescaled(f"{line}-rocksdb-3to2", tmp_path).opened(), source).equal
     other = diff(source, snapshots.opened(f"{line}-rocksdb-2to3"))
@@ -63,8 +63,8 @@ def test_it_is_equal_to_its_copy_and_not_to_one_of_another_moment(line: str, tmp
 
 
 @pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
-def test_what_differs_is_named(few: int, tmp_path: Path) -> None:
-    """A list whose elements lie in several files as what was added one by one, and a lost row."""
+def test_changed_list_and_lost_row_are_named(few: int, tmp_path: Path) -> None:
+    """In the source, the elements of the list lie in several files, as they were added."""
     result = rescaled(CHURN, tmp_path, parallelism=["2"], format="canonical")
 
     def changed(records: list[Record]) -> list[Record]:
@@ -82,7 +82,7 @@ def test_what_differs_is_named(few: int, tmp_path: Path) -> None:
     assert [(d.found, d.a, d.b) for d in other.differences] == [("only in A", f"8 bytes 0x{lost.value.hex()}", None)]
 
 
-def test_a_database_that_cannot_be_read_is_no_difference(tmp_path: Path) -> None:
+def test_damaged_database_raises_snapshot_error_instead_of_difference(tmp_path: Path) -> None:
     result = rescaled(CHURN, tmp_path)
     table = max(result.target.glob("*.sst"), key=lambda path: path.stat().st_size)
     data = bytearray(table.read_bytes())
@@ -95,7 +95,7 @@ def test_a_database_that_cannot_be_read_is_no_difference(tmp_path: Path) -> None
 
 
 def of_no_known_kind(operator: Operator) -> dict[str, Any]:
-    """The same handles, as if nobody knew what they are."""
+    """Describe the operator's handles as handles of an unknown kind."""
     states = [
         (subtask.index, subtask.state.managed_keyed) for subtask in operator.entry.subtasks if subtask.state is not None
     ]
@@ -110,7 +110,7 @@ def of_no_known_kind(operator: Operator) -> dict[str, Any]:
         (lambda operator: {"databases": tuple(replace(d, parsed=None) for d in operator.databases)}, "hides the names"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_with_a_way_round(
+def test_incomparable_databases_are_refused_with_advice(
     change: Callable[[Operator], dict[str, Any]], what: str
 ) -> None:
     snapshot = snapshots.opened("2-rocksdb-native")

@@ -24,7 +24,7 @@ CANONICAL = "2-canonical-rocksdb"
 def changed_elements(
     result: Result, mode: DistributionMode, change: Callable[[list[bytes]], list[bytes]], slot: Slot = Slot.OPERATOR
 ) -> tuple[str, Place, list[bytes]]:
-    """Changes the elements of the first state of that kind with two of them (or a copy) in a subtask."""
+    """Change the elements of the first state with this mode that has two of them (or a copy) in a subtask."""
     for place in result.places(slot):
         assert isinstance(place.stream, ElementStream)
         for state in place.stream.states:
@@ -58,7 +58,7 @@ def test_a_changed_element_is_named(result_of: Callable[[str], Result]) -> None:
     assert len({d.item["element"] for d in state.differences}) == 2
 
 
-def test_a_union_that_every_subtask_stores_is_told_as_such(result_of: Callable[[str], Result]) -> None:
+def test_union_state_stored_by_every_subtask_gets_a_remark(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     places = [place for place in result.places(Slot.OPERATOR) if "offsets" in result.elements(place)]
     everything = [element for place in places for element in result.elements(place)["offsets"]]
@@ -94,7 +94,7 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
         (((0, 1), (0, 1, 2)), (2, 3), 0, None),
     ],
 )
-def test_it_is_said_that_a_copy_may_have_come_with_the_parallelism(
+def test_copies_that_may_come_from_the_parallelism_get_a_remark(
     subtasks: tuple[tuple[int, ...], ...], parallelism: tuple[int, int], differing: int, remark: str | None
 ) -> None:
     """Which snapshot came from the other is not known: it is a difference all the same."""
@@ -104,7 +104,7 @@ def test_it_is_said_that_a_copy_may_have_come_with_the_parallelism(
     assert compared.a == compared.b
 
 
-def test_another_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> None:
+def test_changed_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     name, place, _ = changed_elements(
         result, DistributionMode.BROADCAST, lambda copies: [copies[0][:-1] + bytes([copies[0][-1] ^ 1])]
@@ -116,9 +116,7 @@ def test_another_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> 
 
 
 @pytest.mark.parametrize("name", [CANONICAL, "2-canonical-compressed"])
-def test_the_order_of_the_entries_of_a_broadcast_state_means_nothing(
-    name: str, result_of: Callable[[str], Result]
-) -> None:
+def test_order_of_entries_of_broadcast_state_is_ignored(name: str, result_of: Callable[[str], Result]) -> None:
     result = result_of(name)
     changed = 0
     for place in result.places(Slot.OPERATOR):

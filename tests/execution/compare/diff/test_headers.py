@@ -1,4 +1,4 @@
-"""States that are described in other ways, or not in one that is known."""
+"""States whose headers differ, or hold an unknown serializer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def with_operators(snapshot: Snapshot, change: Callable[[Operator], Operator]) -
     return replace(snapshot, operators=tuple(map(change, snapshot.operators)))
 
 
-def test_another_type_of_a_state_is_a_difference() -> None:
+def test_other_state_type_is_a_difference() -> None:
     a = snapshots.opened(CANONICAL)
 
     def renamed(stream: KeyedStream) -> KeyedStream:
@@ -41,8 +41,8 @@ def test_another_type_of_a_state_is_a_difference() -> None:
     assert state.differences == (Difference("other type", {}, "VALUE Long", "REDUCING Long"),)
 
 
-def described_otherwise(directory: Path, state: str, before: bytes, after: bytes) -> Snapshot:
-    """The snapshot after a change of as many bytes in what the headers of operator state say of one state."""
+def with_changed_header(directory: Path, state: str, before: bytes, after: bytes) -> Snapshot:
+    """Return the snapshot after a change, of the same length, in the headers of one operator state."""
     for operator in (snapshot := open_snapshot(str(directory))).operators:
         for stream in operator.operator:
             assert stream.parsed is not None
@@ -63,18 +63,18 @@ def described_otherwise(directory: Path, state: str, before: bytes, after: bytes
         ("rates", "BROADCAST Long, String", "BROADCAST Date, String"),
     ],
 )
-def test_another_serializer_of_operator_state_is_a_difference(tmp_path: Path, state: str, of_a: str, of_b: str) -> None:
-    """Whose elements are the same bytes, if there are any."""
-    b = described_otherwise(edited.relocated(CANONICAL, tmp_path), state, b"LongSerializer", b"DateSerializer")
+def test_other_serializer_of_operator_state_is_a_difference(tmp_path: Path, state: str, of_a: str, of_b: str) -> None:
+    """The elements are the same bytes, if there are any."""
+    b = with_changed_header(edited.relocated(CANONICAL, tmp_path), state, b"LongSerializer", b"DateSerializer")
     compared = the_only(diff(snapshots.opened(CANONICAL), b))
     assert (compared.state, compared.differing) == (state, 1)
     assert compared.differences == (Difference("other type", {}, of_a, of_b),)
     assert compared.a == compared.b
 
 
-def test_another_serializer_of_operator_state_is_a_difference_if_it_is_not_known(tmp_path: Path) -> None:
+def test_unknown_serializer_of_operator_state_is_a_difference(tmp_path: Path) -> None:
     a, b = snapshots.opened(CANONICAL), edited.relocated(CANONICAL, tmp_path)
-    other = described_otherwise(b, "numbers", b"LongSerializer", b"LangSerializer")
+    other = with_changed_header(b, "numbers", b"LongSerializer", b"LangSerializer")
     state = the_only(diff(a, other))
     assert (state.state, state.a) == ("numbers", state.b)
     (difference,) = state.differences
@@ -83,11 +83,11 @@ def test_another_serializer_of_operator_state_is_a_difference_if_it_is_not_known
     assert diff(other, open_snapshot(str(b))).equal
 
 
-def test_headers_of_operator_state_that_are_not_known_and_differ_are_a_difference(tmp_path: Path) -> None:
-    """All that can be said, but for the elements."""
+def test_unreadable_headers_of_operator_state_that_differ_are_a_difference(tmp_path: Path) -> None:
+    """The elements are compared and equal."""
     a, b = snapshots.opened(CANONICAL), edited.relocated(CANONICAL, tmp_path)
     other = with_operators(
-        described_otherwise(b, "numbers", b"LongSerializer", b"LangSerializer"), without_operator_headers
+        with_changed_header(b, "numbers", b"LongSerializer", b"LangSerializer"), without_operator_headers
     )
     compared = diff(a, other)
     assert not compared.equal
@@ -107,11 +107,11 @@ def unread(stream: KeyedStream) -> KeyedStream:
 
 
 def without_headers(snapshot: Snapshot) -> Snapshot:
-    """As if the serializers of keyed state were not known."""
+    """Describe the snapshot as if the serializers of keyed state were unknown."""
     return with_operators(snapshot, lambda operator: replace(operator, keyed=tuple(map(unread, operator.keyed))))
 
 
-def test_states_whose_serializers_are_not_known_are_compared_by_number(result_of: Callable[[str], Result]) -> None:
+def test_states_with_unknown_serializers_are_compared_by_number(result_of: Callable[[str], Result]) -> None:
     result = result_of("2-clicks")
     a = without_headers(snapshots.opened("2-clicks"))
     assert diff(a, without_headers(result.opened())).equal
@@ -129,14 +129,15 @@ def test_states_whose_serializers_are_not_known_are_compared_by_number(result_of
     assert compared.differences[0].item == {"key_bytes": f"0x{record.key.hex()}"}
 
 
-def test_with_other_headers_they_cannot_be() -> None:
+def test_states_with_unknown_serializers_in_different_headers_are_refused() -> None:
     snapshot = without_headers(snapshots.opened("2-lazy"))
     with pytest.raises(UnsupportedError, match="an unknown serializer hides how"):
         diff(snapshot, snapshot)
 
 
-def test_heap_state_in_another_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as its entries cannot be told apart."""
+def test_heap_states_in_another_order_are_refused_where_entries_cannot_be_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("rescale.execution.compare.diff.pairs.tells_entries", lambda _: False)
     a = snapshots.opened(HEAP)
 

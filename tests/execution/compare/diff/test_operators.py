@@ -15,7 +15,7 @@ from support.planting import Result
 CANONICAL = "2-canonical-rocksdb"
 
 
-def test_an_operator_that_only_one_lists_is_a_difference_if_it_has_state(result_of: Callable[[str], Result]) -> None:
+def test_operator_missing_on_one_side_is_a_difference_if_it_has_state(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     for operator in result.opened().operators:
         result.candidate.write_bytes(Path(f"{result.target}/_metadata").read_bytes())
@@ -35,7 +35,7 @@ def test_an_operator_that_only_one_lists_is_a_difference_if_it_has_state(result_
             assert all(state.b.count == 0 for state in only.states)
 
 
-def test_what_coordinators_and_the_job_manager_hold_counts(result_of: Callable[[str], Result]) -> None:
+def test_coordinator_state_and_master_state_are_compared(result_of: Callable[[str], Result]) -> None:
     result = result_of("2-source")
     number = next(i for i, operator in enumerate(result.opened().operators) if operator.entry.coordinator)
     operator_id = result.opened().operators[number].operator_id
@@ -48,8 +48,8 @@ def test_what_coordinators_and_the_job_manager_hold_counts(result_of: Callable[[
     assert [state.state for state in unlike(against_source(result, "2-source"))] == ["hook", "coordinator"]
 
 
-def test_the_name_of_the_coordinators_handle_counts(result_of: Callable[[str], Result]) -> None:
-    """It is the operator's id, which Flink gives it."""
+def test_name_of_coordinator_handle_is_compared(result_of: Callable[[str], Result]) -> None:
+    """Flink names the handle by the operator's id."""
     result = result_of("2-source")
     number = next(i for i, operator in enumerate(result.opened().operators) if operator.entry.coordinator)
     coordinator = result.opened().operators[number].entry.coordinator
@@ -60,7 +60,7 @@ def test_the_name_of_the_coordinators_handle_counts(result_of: Callable[[str], R
     assert (difference.a, difference.b) == (coordinator.name, "another")
 
 
-def test_an_operator_that_has_finished_is_another(result_of: Callable[[str], Result]) -> None:
+def test_finished_flag_of_operator_is_compared(result_of: Callable[[str], Result]) -> None:
     result = result_of("2-finished")
     number = next(i for i, operator in enumerate(result.opened().operators) if operator.entry.fully_finished)
     result.edit_operator(number, lambda entry: replace(entry, fully_finished=False))

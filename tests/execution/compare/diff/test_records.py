@@ -23,7 +23,7 @@ HEAP, RAW = "2-heap-native", "2-raw"
 
 
 def in_words(state: str, record: Record) -> dict[str, str]:
-    """The name of a record of the job `everything`, whose keys are short strings."""
+    """Return the description of a record of the job `everything`, whose keys are short strings."""
     time = record.key[:8] if state.startswith("_timer") else b""
     key = record.key[len(time) :]
     units, text = key[0] - 1, key[1:]
@@ -64,7 +64,7 @@ def test_a_changed_value_is_named(state: str, few: int, result_of: Callable[[str
     assert difference.a != difference.b
 
 
-def test_of_a_long_value_the_bytes_that_differ_are_shown(result_of: Callable[[str], Result], tmp_path: Path) -> None:
+def test_differing_bytes_of_a_long_value_are_shown(result_of: Callable[[str], Result], tmp_path: Path) -> None:
     result = result_of(CANONICAL)
     edit_records(result, "last", first(lambda record: [record._replace(value=bytes(5000))]))
     shutil.copytree(result.target, tmp_path / "other")
@@ -76,7 +76,7 @@ def test_of_a_long_value_the_bytes_that_differ_are_shown(result_of: Callable[[st
 
 
 @pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
-def test_a_lost_record_and_a_doubled_one_are_named(few: int, result_of: Callable[[str], Result]) -> None:
+def test_lost_record_and_doubled_record_are_named(few: int, result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     (lost, *_) = edit_records(result, "last", first(lambda _: []))
     (doubled, *_) = edit_records(result, "sum", first(lambda record: [record, record]))
@@ -105,7 +105,7 @@ def test_a_changed_timer_is_named(result_of: Callable[[str], Result]) -> None:
 
 
 @pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
-def test_of_many_differences_some_are_named_and_all_are_counted(few: int, result_of: Callable[[str], Result]) -> None:
+def test_first_ten_differences_are_named_and_all_are_counted(few: int, result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
 
     def all_changed(records: list[Record]) -> list[Record]:
@@ -123,7 +123,7 @@ def test_of_many_differences_some_are_named_and_all_are_counted(few: int, result
 
 
 @pytest.mark.parametrize(("name", "slot"), [(HEAP, Slot.KEYED), (RAW, Slot.RAW_KEYED)])
-def test_whole_key_groups_that_differ_are_named(
+def test_differing_whole_key_groups_are_named(
     name: str, slot: Slot, result_of: Callable[[str], Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Heap entries that cannot be told apart are compared as whole key groups."""
@@ -143,7 +143,7 @@ def test_whole_key_groups_that_differ_are_named(
     assert state.remark == (ONLY_BYTES if slot is Slot.KEYED else None)
 
 
-def test_the_document_tells_all(result_of: Callable[[str], Result]) -> None:
+def test_difference_document_has_verdict_counts_and_digests(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     edit_records(result, "last", first(lambda _: []))
     document = against_source(result, CANONICAL).document()

@@ -1,4 +1,4 @@
-"""Snapshots that cannot be compared are an error, and not a difference."""
+"""Snapshots that cannot be compared raise an error and are not reported as different."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CANONICAL = "2-canonical-rocksdb"
         ("1.20-heap-native", "1.20-heap-native-compressed", "by whole key groups"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_with_a_way_round(
+def test_incomparable_snapshots_are_refused_with_advice(
     a: str, b: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a known layout, heap state can only be compared as whole key groups."""
@@ -35,7 +35,7 @@ def test_what_cannot_be_compared_is_refused_with_a_way_round(
     assert refused.value.advice
 
 
-def test_records_in_flight_need_not_tell_their_size() -> None:
+def test_unaligned_snapshot_is_refused_though_size_of_records_in_flight_is_unknown() -> None:
     unaligned = snapshots.opened("2-unaligned")
     sizeless = replace(
         unaligned, operators=tuple(replace(operator, channel_bytes=0) for operator in unaligned.operators)
@@ -45,7 +45,9 @@ def test_records_in_flight_need_not_tell_their_size() -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone"])
-def test_a_snapshot_that_cannot_be_read_is_no_difference(damage: str, result_of: Callable[[str], Result]) -> None:
+def test_unreadable_snapshot_raises_snapshot_error_instead_of_difference(
+    damage: str, result_of: Callable[[str], Result]
+) -> None:
     result = result_of(CANONICAL)
     place = max(result.places(Slot.KEYED), key=lambda place: place.stream.extent.length)
     result.write_groups(place, [group[:-1] if group else None for group in result.groups(place)])

@@ -39,11 +39,11 @@ SHAPES = [
 
 
 OF_ITS_TIME = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
-"""States with a time to live: they hold when they were written."""
+"""States with a time to live, whose values hold the time of the last write."""
 
 
 @pytest.mark.parametrize(("name", "parallelism"), [slow(*shape) if i % 5 else shape for i, shape in enumerate(SHAPES)])
-def test_a_snapshot_is_equal_to_itself_in_another_shape(name: str, parallelism: str, tmp_path: Path) -> None:
+def test_snapshot_is_equal_to_its_rescale_to_another_parallelism(name: str, parallelism: str, tmp_path: Path) -> None:
     result = rescaled(name, tmp_path, parallelism)
     difference = against_source(result, name)
     assert difference.equal, unlike(difference)
@@ -52,7 +52,9 @@ def test_a_snapshot_is_equal_to_itself_in_another_shape(name: str, parallelism: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "max_parallelism"), [("2-clicks", "1000"), ("1.20-canonical-compressed", "16")])
-def test_it_is_equal_with_another_max_parallelism(name: str, max_parallelism: str, tmp_path: Path) -> None:
+def test_snapshot_is_equal_to_its_rescale_to_another_max_parallelism(
+    name: str, max_parallelism: str, tmp_path: Path
+) -> None:
     """To tasks in processes, too."""
     target = str(tmp_path / "target")
     rescale_snapshot(snapshots.directory(name), target, parallelism=["3"], max_parallelism=[max_parallelism])
@@ -71,8 +73,8 @@ def test_it_is_equal_with_another_max_parallelism(name: str, max_parallelism: st
         ("heap-native", "heap-native-compressed"),
     ],
 )
-def test_state_of_all_backends_is_equal(line: str, a: str, b: str) -> None:
-    """Each ran the same job; they write nulls of a map in different ways, and in different shapes."""
+def test_snapshots_of_one_job_from_different_backends_are_equal(line: str, a: str, b: str) -> None:
+    """The backends write nulls of a map in different ways, and the shapes differ."""
     difference = diff(snapshots.opened(f"{line}-{a}"), snapshots.opened(f"{line}-{b}"))
     assert {state.state for state in unlike(difference)} == OF_ITS_TIME
     assert all(d.found == "other value" for state in unlike(difference) for d in state.differences)

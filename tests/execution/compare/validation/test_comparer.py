@@ -50,21 +50,21 @@ def check(pairs: Sequence[GroupPair]) -> GroupCheck:
     return GroupCheck(3, "op", Slot.RAW_KEYED, tuple(pairs))
 
 
-def test_key_groups_end_to_end(comparer: MakeComparer) -> None:
+def test_key_groups_are_summed_up_in_one_digest(comparer: MakeComparer) -> None:
     tally = comparer(SOURCE, RESULT)(check(groups(3, 0, 5)))
     parts = zip((b"abc", b"", b"defgh"), range(5, 8), strict=True)
     expected = sum(digest([digest([data]).to_bytes(16, "little")], seed=group) for data, group in parts) % MODULUS
     assert tally == Tally(3, Slot.RAW_KEYED, True, 0, "", None, 3, 8, expected)
 
 
-def test_a_digest_tells_which_key_group_has_which_bytes(comparer: MakeComparer) -> None:
+def test_digest_depends_on_which_key_group_has_which_bytes(comparer: MakeComparer) -> None:
     tally = comparer(SOURCE, RESULT)(check(groups(3, 5)))
     others = [groups(3, 5, first=6), groups(5, 3), groups(8)]
     assert tally.digest not in [comparer(SOURCE, RESULT)(check(pairs)).digest for pairs in others]
 
 
 @pytest.mark.parametrize("at", range(8))
-def test_a_byte_of_a_key_group_that_is_another_is_found(at: int, comparer: MakeComparer) -> None:
+def test_changed_byte_of_key_group_is_found(at: int, comparer: MakeComparer) -> None:
     changed = bytearray(RESULT)
     changed[4 + at] ^= 1
     with pytest.raises(
@@ -79,7 +79,7 @@ def test_a_byte_of_a_key_group_that_is_another_is_found(at: int, comparer: MakeC
     assert "is published, run again into another target; else discard it" in str(caught.value.advice)
 
 
-def test_lengths_that_differ_are_found(comparer: MakeComparer) -> None:
+def test_different_lengths_are_found(comparer: MakeComparer) -> None:
     pairs, other = groups(3, 5)
     shorter = other._replace(result=Extent(1, 7, 4))
     with pytest.raises(IntegrityError, match="key group 6"):
@@ -88,7 +88,7 @@ def test_lengths_that_differ_are_found(comparer: MakeComparer) -> None:
         comparer(SOURCE, RESULT)(check((pairs._replace(source=Extent(1, 2, 2)),)))
 
 
-def test_a_block_without_entries_is_what_fills_a_gap(comparer: MakeComparer) -> None:
+def test_key_group_missing_in_source_is_compared_with_the_filler(comparer: MakeComparer) -> None:
     pair = GroupPair(9, None, Extent(1, 4, 3), filler=b"abc")
     tally = comparer(b"", RESULT)(check((pair,)))
     assert (tally.items, tally.size) == (1, 3)
@@ -101,7 +101,7 @@ def two_states(first: int, second: int) -> bytes:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_ids_of_states_are_translated(compressed: bool, comparer: MakeComparer) -> None:
+def test_state_ids_are_translated(compressed: bool, comparer: MakeComparer) -> None:
     def stored(data: bytes) -> bytes:
         return plain_stream(data) if compressed else data
 
@@ -128,7 +128,7 @@ def test_files_are_compared_as_a_whole(comparer: MakeComparer) -> None:
         assert str(caught.value.found).startswith("digest ")
 
 
-def elements(in_result: bool, *lengths: int) -> ElementCheck:
+def element_check(in_result: bool, *lengths: int) -> ElementCheck:
     begin, extents = (4 if in_result else 2), []
     for length in lengths:
         extents.append(Extent(1, begin, length))
@@ -138,21 +138,21 @@ def elements(in_result: bool, *lengths: int) -> ElementCheck:
 
 
 @pytest.mark.parametrize("in_result", [False, True])
-def test_elements_are_a_bag(in_result: bool, comparer: MakeComparer) -> None:
-    tally = comparer(SOURCE, RESULT)(elements(in_result, 3, 5))
+def test_digest_of_elements_does_not_depend_on_their_order(in_result: bool, comparer: MakeComparer) -> None:
+    tally = comparer(SOURCE, RESULT)(element_check(in_result, 3, 5))
     expected = (digest([b"abc"]) + digest([b"defgh"])) % MODULUS
     assert tally == Tally(3, Slot.OPERATOR, in_result, 2, "state", DistributionMode.UNION, 2, 8, expected)
-    assert comparer(SOURCE, RESULT)(elements(in_result, 4, 4)).digest != expected
-    assert tally.digest == comparer(b"..defghabc", b"....defghabc")(elements(in_result, 5, 3)).digest
+    assert comparer(SOURCE, RESULT)(element_check(in_result, 4, 4)).digest != expected
+    assert tally.digest == comparer(b"..defghabc", b"....defghabc")(element_check(in_result, 5, 3)).digest
 
 
-def test_whose_fault_it_is_that_a_file_cannot_be_read(comparer: MakeComparer) -> None:
+def test_unreadable_file_is_blamed_on_the_side_that_holds_it(comparer: MakeComparer) -> None:
     """A missing file of the result is the result's fault: it must have been written."""
     with pytest.raises(IntegrityError, match="cannot be read back") as caught:
-        comparer(SOURCE, RESULT[:6])(elements(True, 3, 5))
+        comparer(SOURCE, RESULT[:6])(element_check(True, 3, 5))
     assert (caught.value.operator, caught.value.offset) == ("op", 4)
     with pytest.raises(SnapshotError) as damaged:
-        comparer(SOURCE[:6], RESULT)(elements(False, 3, 5))
+        comparer(SOURCE[:6], RESULT)(element_check(False, 3, 5))
     assert not isinstance(damaged.value, IntegrityError)
     assert damaged.value.operator == "op"
     with pytest.raises(IntegrityError, match="cannot be read back"):
@@ -163,7 +163,7 @@ def test_whose_fault_it_is_that_a_file_cannot_be_read(comparer: MakeComparer) ->
 
 @pytest.fixture
 def misread_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool], None]:
-    """The first read of that side has a flipped bit in its first byte, or breaks off."""
+    """Return a function that spoils the first read of a side: it flips a bit in the first byte, or breaks off."""
     chunks = SnapshotFiles.chunks
 
     def plant(side: str, broken: bool) -> None:
@@ -185,14 +185,16 @@ def misread_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool], None]
 
 @pytest.mark.parametrize("side", ["source", "result"])
 @pytest.mark.parametrize("broken", [False, True])
-def test_what_was_misread_once_is_told_of_its_side(
+def test_read_that_does_not_repeat_raises_store_error_naming_its_side(
     side: str, broken: bool, comparer: MakeComparer, misread_once: Callable[[str, bool], None]
 ) -> None:
     checks: list[GroupCheck | FileCheck | ElementCheck] = [
         check(groups(3, 5)),
         FileCheck(3, "op", FilePair(0, "CURRENT", Extent(1, 2, 8), Extent(1, 4, 8))),
     ]
-    checks += [elements(side == "result", 3, 5)] if broken else []  # else their sums tell
+    checks += (
+        [element_check(side == "result", 3, 5)] if broken else []
+    )  # flipped bits in elements show only when tallies are compared
     for doubtful in checks:
         compare = comparer(SOURCE, RESULT)
         misread_once(side, broken)

@@ -1,4 +1,4 @@
-"""A result has the operators and states that it should after what was declared, and no others."""
+"""A result has the operators and states that the declared surgery leaves, and no others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPLIT = DistributionMode.SPLIT_DISTRIBUTE
 
 
 def with_states(uid: str, *names: str) -> Operator:
-    """With two elements of each."""
+    """Return an operator with two elements of each state."""
     listed = read_keyed_header(keyed_header(*map(keyed_state, names)), "").states
     header = OperatorStateHeader(6, compressed=False, list_states=listed, broadcast_states=())
     return operator(uid, elements=(element_stream(0, dict.fromkeys(names, (SPLIT, 2)), header),))
@@ -66,8 +66,8 @@ OF_OPERATORS = ("nothing", "renamed", "exchanged", "dropped", "one dropped and a
 
 @pytest.mark.parametrize("version", [FIRST_VERSION_WITH_NAMES - 1, FIRST_VERSION_WITH_NAMES])
 @pytest.mark.parametrize("what", MADE)
-def test_what_was_declared_is_found_again(what: str, version: int) -> None:
-    """And no other ids are taken for these: with uids in the metadata, or without."""
+def test_result_of_declared_surgery_passes_and_of_other_surgery_is_refused(what: str, version: int) -> None:
+    """The metadata holds uids or, in older versions, none."""
     source = replace(SOURCE, metadata=replace(SOURCE.metadata, version=version))
     check_declared(source, apply_surgery(source, MADE[what]), MADE[what])
     for other in OF_OPERATORS:
@@ -80,7 +80,7 @@ def test_what_was_declared_is_found_again(what: str, version: int) -> None:
             )
 
 
-def test_operators_that_are_others_are_named() -> None:
+def test_undeclared_operators_of_result_are_named() -> None:
     error = refused(
         apply_surgery(SOURCE, MADE["exchanged"]),
         MADE["renamed"],
@@ -110,7 +110,7 @@ def test_operators_that_are_others_are_named() -> None:
         ),
     ],
 )
-def test_who_is_none_of_the_sources_is_named(surgery: Surgery, said: str) -> None:
+def test_declared_operator_missing_in_source_is_named(surgery: Surgery, said: str) -> None:
     error = refused(SOURCE, surgery, said)
     assert error.operator == min(map(operator_id_of_uid, ("nobody", "none")))
 
@@ -123,7 +123,7 @@ def test_who_is_none_of_the_sources_is_named(surgery: Surgery, said: str) -> Non
         replace(as_dropped(ONE), bytes=as_dropped(ONE).bytes - 1, states=(NOT_READ,)),
     ],
 )
-def test_what_is_lost_is_as_it_was_declared(lost: Dropped) -> None:
+def test_dropped_operator_that_differs_from_its_declaration_is_refused(lost: Dropped) -> None:
     surgery = Surgery(dropped=(lost,))
     assert (
         refused(apply_surgery(SOURCE, surgery), surgery, "of the dropped operator: result and source differ").operator
@@ -131,8 +131,8 @@ def test_what_is_lost_is_as_it_was_declared(lost: Dropped) -> None:
     )
 
 
-def test_files_of_what_is_lost_may_go_or_come_meanwhile() -> None:
-    """Then only one side knows its states; how many bytes it has the handles say."""
+def test_files_of_dropped_operator_may_vanish_or_appear_after_planning() -> None:
+    """Then only one side knows its states; the handles still tell how many bytes it has."""
     lost, gone = as_dropped(ONE), replace(ONE, operator=(), is_whole=False)
     assert NOT_READ not in lost.states
     assert as_dropped(gone) == replace(lost, states=(NOT_READ,))
@@ -144,7 +144,7 @@ def test_files_of_what_is_lost_may_go_or_come_meanwhile() -> None:
         refused(apply_surgery(before, more), more, "of the dropped operator: result and source differ", before)
 
 
-def test_an_id_is_that_of_its_uid() -> None:
+def test_declared_id_that_is_not_the_hash_of_its_uid_is_refused() -> None:
     wrong = replace(renamed("one", "uno"), uid="due")
     surgery = Surgery((wrong,))
     error = refused(apply_surgery(SOURCE, surgery), surgery, "id of the uid 'due': result and source differ")
@@ -152,7 +152,7 @@ def test_an_id_is_that_of_its_uid() -> None:
 
 
 def named(of: Snapshot, *uids: str) -> Snapshot:
-    """With these uids in the metadata, which says so in this version."""
+    """Return the snapshot with these uids in metadata of a version that holds them."""
     entries = tuple(replace(operator, uid=uid) for operator, uid in zip(of.metadata.operators, uids, strict=True))
     operators = tuple(replace(operator, entry=entry) for operator, entry in zip(of.operators, entries, strict=True))
     metadata = replace(of.metadata, version=FIRST_VERSION_WITH_NAMES, operators=entries)
@@ -162,7 +162,7 @@ def named(of: Snapshot, *uids: str) -> Snapshot:
 @pytest.mark.parametrize(
     "uids", [("one", "two", "three"), ("uno", "zwei", "three"), ("uno", "two", ""), ("", "two", "three")]
 )
-def test_uids_are_the_new_ones_and_all_others_as_they_were(uids: Sequence[str]) -> None:
+def test_uids_in_metadata_are_the_declared_ones_and_all_others_unchanged(uids: Sequence[str]) -> None:
     surgery = Surgery((renamed("one", "uno"),))
     source = named(SOURCE, "one", "two", "three")
     result = apply_surgery(source, surgery)
@@ -175,7 +175,7 @@ def test_uids_are_the_new_ones_and_all_others_as_they_were(uids: Sequence[str]) 
 @pytest.mark.parametrize(
     "changed", [{"elements": 3}, {"bytes": 1}, {"of_bytes": 1}, {"name": "c"}, {"type": "UNION"}, {"label": "uno"}]
 )
-def test_a_state_that_is_dropped_is_the_sources(changed: dict[str, object]) -> None:
+def test_declared_dropped_state_that_differs_from_the_source_is_refused(changed: dict[str, object]) -> None:
     right = dropped(ONE, "a")
     surgery = Surgery(dropped_states=(replace(right, **changed),))  # type: ignore[arg-type]
     error = refused(SOURCE, surgery, "the source does not have a state that was declared as dropped")
@@ -183,7 +183,7 @@ def test_a_state_that_is_dropped_is_the_sources(changed: dict[str, object]) -> N
 
 
 @pytest.mark.parametrize("what", ["states dropped", "a state of one that is renamed"])
-def test_a_state_that_is_dropped_is_none_of_the_results(what: str) -> None:
+def test_dropped_state_that_is_still_in_the_result_is_refused(what: str) -> None:
     surgery = MADE[what]
     result = apply_surgery(SOURCE, replace(surgery, dropped_states=surgery.dropped_states[1:]))
     error = refused(result, surgery, "the result still has a state that was declared as dropped")

@@ -1,4 +1,4 @@
-"""Kafka offsets of a result are those that were declared, and all others the source's: of positions nobody has read."""
+"""Kafka offsets of a result are the declared ones, and all others the source's. The positions are made up."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SOURCE = source_of([at(0, 0), at(1, 10), at(2, 20)], [at(3), at(5, 50)], [0, 1, 
 
 
 class Books:
-    """Offsets by the directory of the snapshot that they are read from."""
+    """Kafka offsets by the directory of the snapshot that they are read from."""
 
     def __init__(self) -> None:
         self.read: list[str] = []
@@ -60,7 +60,7 @@ class Books:
         becomes_source: bool = False,
         renamed: Sequence[Renamed] = (),
     ) -> None:
-        """Other sources come before and after it."""
+        """Check the offsets of one source, which stands between two others."""
         others = [source_of([at(0, 9)], uid=uid) for uid in ("a", "z")]
         for side, offsets in (("source", old), ("result", new)):
             self.by_directory[side] = [others[0], *([offsets] if offsets else []), others[1]]
@@ -80,20 +80,22 @@ def changed(partition: int, now: int | StartAt | None, new: int | StartAt | None
     return ChangedPartition("orders", partition, now, new)
 
 
-def test_where_nothing_is_declared_nothing_is_read(books: Books) -> None:
+def test_no_offsets_are_read_if_none_are_declared(books: Books) -> None:
     check_offsets(snapshot(directory="source"), snapshot(directory="result"), Surgery())
     assert books.read == []
 
 
-def test_what_was_declared_is_there_and_all_else_as_it_was(books: Books) -> None:
-    """At readers, where partitions wait with an offset and without, and where one was assigned and none holds it."""
+def test_declared_offsets_are_in_the_result_and_all_others_unchanged(books: Books) -> None:
+    """At readers, in partitions that wait with an offset and without, and in one that is assigned but held by no
+    reader.
+    """
     held, waiting = [at(2, 20), at(0, 5), at(1, EARLIEST)], [at(5, 51), at(3, 30)]
     declared = (changed(0, 0, 5), changed(1, 10, EARLIEST), changed(5, 50, 51), changed(3, None, 30))
     books.check(SOURCE, source_of(held, waiting, [4, 2, 1, 0]), *declared, changed(4, None, 40))
     assert sorted(books.read) == ["result", "source"]
 
 
-def test_it_goes_by_the_new_id(books: Books) -> None:
+def test_offsets_of_renamed_operator_are_compared_by_its_new_id(books: Books) -> None:
     renamed = Renamed(operator_id_of_uid("orders"), "orders", operator_id_of_uid("bills"), "bills", "bills")
     moved = replace(SOURCE, operator=operator("bills"))
     books.check(SOURCE, moved, renamed=[renamed])
@@ -102,7 +104,7 @@ def test_it_goes_by_the_new_id(books: Books) -> None:
             books.check(SOURCE, new, renamed=[renamed])
 
 
-def test_partitions_that_are_dropped_are_in_no_book(books: Books) -> None:
+def test_dropped_partitions_are_held_waiting_and_assigned_nowhere(books: Books) -> None:
     drops = (
         ChangedPartition("orders", 1, 10, None, dropped=True),
         ChangedPartition("orders", 5, 50, None, dropped=True),
@@ -112,7 +114,7 @@ def test_partitions_that_are_dropped_are_in_no_book(books: Books) -> None:
         books.check(SOURCE, SOURCE, *drops)
 
 
-def test_without_any_partition_it_may_be_another_source_by_its_bytes(books: Books) -> None:
+def test_operator_left_without_partitions_need_not_be_recognised_as_kafka_source(books: Books) -> None:
     nothing = [ChangedPartition("orders", partition, 10 * partition, None, dropped=True) for partition in range(2)]
     books.check(source_of([at(0, 0), at(1, 10)], [], [0, 1]), None, *nothing)
     books.check(None, None)
@@ -136,8 +138,8 @@ def test_without_any_partition_it_may_be_another_source_by_its_bytes(books: Book
         ("assigned", source_of(SOURCE.held, SOURCE.enumerator.unassigned, [0, 1, 2, 4, 4])),
     ],
 )
-def test_other_positions_are_found(what: str, new: KafkaOffsets, books: Books) -> None:
-    """However often each of them is there."""
+def test_undeclared_positions_are_found(what: str, new: KafkaOffsets, books: Books) -> None:
+    """A position that is there twice counts as another one."""
     with pytest.raises(IntegrityError, match=f"the {what} Kafka partitions are not the declared ones") as caught:
         books.check(SOURCE, new)
     assert caught.value.operator == "orders"
@@ -159,15 +161,19 @@ def test_other_positions_are_found(what: str, new: KafkaOffsets, books: Books) -
         (ChangedPartition("bills", 0, None, 5), "none"),
     ],
 )
-def test_what_changes_was_the_sources(position: ChangedPartition, actual: str, books: Books) -> None:
+def test_declared_present_offset_that_is_not_the_sources_is_refused(
+    position: ChangedPartition, actual: str, books: Books
+) -> None:
     with pytest.raises(IntegrityError, match="does not have a Kafka offset that was declared as changed") as caught:
         books.check(SOURCE, SOURCE, changed(1, 10), position)
     expected = f"{position.topic}-{position.partition} from {position.next}"
     assert (caught.value.operator, caught.value.expected, caught.value.found) == ("orders", expected, actual)
 
 
-def test_without_an_offset_is_declared_what_has_none(books: Books) -> None:
-    """Waiting for the job's starting offsets, or assigned to a reader that does not hold it; not what has one, too."""
+def test_partition_without_offset_may_be_declared_as_having_none(books: Books) -> None:
+    """It waits for the job's starting offsets, or is assigned to a reader that does not hold it. A partition that also
+    has an offset elsewhere may not.
+    """
     books.check(SOURCE, SOURCE, changed(3, None), changed(4, None))
     books.check(SOURCE, SOURCE, changed(3, UNSET))
     for twice in (source_of([at(0), at(0, 7)]), source_of([at(0)], [at(0, 7)])):
@@ -176,7 +182,7 @@ def test_without_an_offset_is_declared_what_has_none(books: Books) -> None:
             books.check(twice, twice, changed(0, None))
 
 
-def test_a_consumer_that_becomes_a_source_has_assigned_what_it_holds(books: Books) -> None:
+def test_consumer_that_becomes_a_source_has_assigned_the_partitions_it_holds(books: Books) -> None:
     """A partition of the union may be stored more than once."""
     old = consumer_of(at(0, 0), at(1, 10), at(0, 0), at(2, 20))
     after = [at(0, 5), at(1, 10)]
@@ -190,7 +196,7 @@ def test_a_consumer_that_becomes_a_source_has_assigned_what_it_holds(books: Book
     books.check(old, consumer_of(at(0, 5), at(1, 10), at(0, 5)), *declared)
 
 
-def test_some_are_named_in_order(books: Books) -> None:
+def test_first_five_differing_partitions_are_named_in_order(books: Books) -> None:
     old, new = (source_of([at(partition, 10 * partition + more) for partition in range(9, 2, -1)]) for more in (0, 1))
     with pytest.raises(IntegrityError) as caught:
         books.check(old, new)

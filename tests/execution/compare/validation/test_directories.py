@@ -1,4 +1,4 @@
-"""Directories of a few small files each: which of them are whole files of the source."""
+"""Directories of a few small files each: which of their files are whole files of the source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.small_directories import (
 )
 
 
-def test_directories_of_whole_files_are_told_by_what_is_left_to_compare(source: Side, result: Side) -> None:
+def test_directories_made_of_whole_files_list_the_files_left_to_compare(source: Side, result: Side) -> None:
     old = source.of(*HALVES)
     new = result.of(*thirds(old))
     directories = compared(old, new)
@@ -42,15 +42,14 @@ def test_directories_of_whole_files_are_told_by_what_is_left_to_compare(source: 
             assert contents(old, pair.source) == contents(new, pair.result)
 
 
-def test_options_are_those_of_the_first_key_groups(source: Side, result: Side) -> None:
-    """Wherever their directory stands."""
+def test_options_file_is_compared_with_the_source_of_the_first_key_groups(source: Side, result: Side) -> None:
     turned = HALVES[::-1]
     old = source.of(*turned)
     directories = compared(old, result.of((0, 15, assembled(turned, old, 0, 15))))
     assert contents(old, directories[0].small[0].source) == b"# of the first\n"
 
 
-def test_options_that_no_source_has_are_found(source: Side, result: Side) -> None:
+def test_options_file_that_no_source_has_is_refused(source: Side, result: Side) -> None:
     old = source.of((0, 15, directory(rows(4, 0, 15))))
     made = [
         (first, first + 7, assembled([(0, 15, directory(rows(4, 0, 15)))], old, first, first + 7)) for first in (0, 8)
@@ -60,8 +59,8 @@ def test_options_that_no_source_has_are_found(source: Side, result: Side) -> Non
     refused(old, result.of(*made), "a database has an OPTIONS file, but no source has any")
 
 
-def test_files_where_they_lie_are_the_sources_own(source: Side, result: Side) -> None:
-    """And others are copies, side by side in one directory."""
+def test_files_referred_to_in_the_source_are_not_compared(source: Side, result: Side) -> None:
+    """Copies and files of the source may stand side by side in one directory."""
     parts = [(0, 15, directory(rows(4, 0, 7), rows(5, 8, 15, size=102), rows(6, 1, 2, size=104)))]
     old = source.of(*parts)
     (theirs,) = old.operators[0].databases
@@ -82,7 +81,7 @@ def test_files_where_they_lie_are_the_sources_own(source: Side, result: Side) ->
 
 
 @pytest.mark.parametrize("level", [0, 2])
-def test_files_that_look_the_same_are_told_apart_by_level_and_age(level: int, source: Side, result: Side) -> None:
+def test_files_with_equal_key_ranges_are_told_apart_by_level_and_age(level: int, source: Side, result: Side) -> None:
     """The older one has the higher number, where it lies deeper."""
     older, other = (rows(number, 0, 15, 1) for number in (4, 5))
     parts = [(0, 15, directory(older, replace(other, level=level)))]
@@ -95,7 +94,7 @@ def test_files_that_look_the_same_are_told_apart_by_level_and_age(level: int, so
             assert contents(old, pair.source) == contents(new, pair.result)
 
 
-def test_a_directory_may_speak_for_more_key_groups_than_its_source(source: Side, result: Side) -> None:
+def test_directory_may_cover_more_key_groups_than_its_source(source: Side, result: Side) -> None:
     """Rows of the source's file in these key groups are dead and hidden; finding that out needs no read of rows."""
     parts = [(0, 3, directory(rows(4, 0, 5)))]
     old = source.of(*parts)
@@ -103,7 +102,7 @@ def test_a_directory_may_speak_for_more_key_groups_than_its_source(source: Side,
     assert (len(directory_pair.copies), directory_pair.deleted_ranges) == (1, 1)
 
 
-def test_deleted_ranges_of_the_source_are_files_like_others(source: Side, result: Side) -> None:
+def test_deleted_ranges_of_the_source_count_as_copied_files(source: Side, result: Side) -> None:
     deleted, data = deletion(5, 1, 3, 4)
     parts = [(0, 15, directory(rows(4, 0, 7), deleted, rows(6, 8, 15, 5), _000005=data))]
     old = source.of(*parts)

@@ -1,4 +1,4 @@
-"""The validator proves itself on RocksDB directories: faults in what `_metadata` says of them, to either depth."""
+"""The validator finds faults planted in what `_metadata` says of RocksDB directories, by records and by files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARALLELISM = {"as they were": (), "of whole files": ("3",)}
 
 @dataclass(frozen=True)
 class Spoilt(Result):
-    """A result that is compared to a given depth."""
+    """A result that is compared by a given proof."""
 
     def compare(self, proof: Proof) -> None:
         result = open_result(str(self.candidate), str(self.target))
@@ -40,7 +40,7 @@ class Spoilt(Result):
         return [handle for subtask in subtasks if (handle := handle_of(subtask))]
 
     def in_directories(self, change: Callable[[list[Subtask]], list[Subtask]]) -> None:
-        """Changes the subtasks of the first operator whose state lies in directories."""
+        """Change the subtasks of the first operator whose state lies in directories."""
 
         def changed(metadata: Metadata) -> Metadata:
             operators = list(metadata.operators)
@@ -86,7 +86,7 @@ def exchanged(subtasks: list[Subtask]) -> list[Subtask]:
 
 
 def doubled(subtasks: list[Subtask]) -> list[Subtask]:
-    """With the files of another directory, under its own key groups."""
+    """Give the second subtask the files of the first under its own key groups."""
     first, other, *rest = subtasks
     source, own = handle_of(first), handle_of(other)
     assert source is not None
@@ -96,10 +96,10 @@ def doubled(subtasks: list[Subtask]) -> list[Subtask]:
 
 
 HANDLES: dict[str, Callable[[list[Subtask]], list[Subtask]]] = {
-    "two exchanged": exchanged,
-    "one in the place of another": doubled,
-    "one lost": first_handle(lambda _: None),
-    "key groups from another": first_handle(lambda handle: replace(handle, first_key_group=handle.first_key_group + 1)),
+    "two handles exchanged": exchanged,
+    "another directory's files under its own key groups": doubled,
+    "a handle lost": first_handle(lambda _: None),
+    "another first key group": first_handle(lambda handle: replace(handle, first_key_group=handle.first_key_group + 1)),
     "fewer key groups": first_handle(lambda handle: replace(handle, key_groups=handle.key_groups - 1)),
     "more key groups": first_handle(lambda handle: replace(handle, key_groups=handle.key_groups + 1)),
     "no SST files": first_handle(
@@ -127,7 +127,7 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spoilt]:
-    """Whose small files lie in files, too."""
+    """Rescale with small files written as files, too."""
     made = {}
     for kind, parallelism in PARALLELISM.items():
         target = tmp_path_factory.mktemp("finished") / "target"
@@ -157,7 +157,7 @@ def assert_found(spoilt: Spoilt) -> None:
         assert caught.value.exit_code == 4
 
 
-def test_what_is_sound_passes(spoilt: Spoilt) -> None:
+def test_sound_directories_pass(spoilt: Spoilt) -> None:
     for proof in (Proof.RECORDS, Proof.FILES):
         spoilt.compare(proof)
 
@@ -169,13 +169,13 @@ def test_a_fault_in_handles_is_found(fault: str, spoilt: Spoilt) -> None:
 
 
 @pytest.mark.parametrize("fault", SHAPES)
-def test_a_stored_shape_that_is_another_is_found(fault: str, spoilt: Spoilt) -> None:
+def test_changed_shape_in_metadata_is_found(fault: str, spoilt: Spoilt) -> None:
     spoilt.shape(**SHAPES[fault])
     assert_found(spoilt)
 
 
 @pytest.mark.parametrize("where", [0.0, 0.5, 1.0])
-def test_a_flipped_byte_of_what_describes_the_states_is_found(where: float, spoilt: Spoilt) -> None:
+def test_flipped_byte_in_description_of_states_is_found(where: float, spoilt: Spoilt) -> None:
     handles = spoilt.handles()
     meta = handles[0].meta
     assert isinstance(meta, RelativeFileStream)
@@ -187,7 +187,7 @@ def test_a_flipped_byte_of_what_describes_the_states_is_found(where: float, spoi
 
 
 @pytest.mark.parametrize("kind", ["CURRENT", "MANIFEST", "OPTIONS", ".sst"])
-def test_a_cut_file_and_one_that_is_gone_are_found(kind: str, spoilt: Spoilt) -> None:
+def test_cut_file_and_missing_file_are_found(kind: str, spoilt: Spoilt) -> None:
     handles = spoilt.handles()
     file = next(file for handle in handles for file in (*handle.private, *handle.shared) if kind in file.name)
     assert isinstance(file.stream, RelativeFileStream)

@@ -1,4 +1,4 @@
-"""Which directories are looked through, and whether they may go by their files at all."""
+"""Which directories have their MANIFESTs read, and whether an operator may be proven by files at all."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def canonical(maximum: int) -> Operator:
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
-    """Which snapshots are looked through."""
+def snapshots_read(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
+    """Record the snapshots whose MANIFESTs are read."""
     looked: list[Snapshot] = []
 
     def looking(of: Snapshot, *more: Any) -> Snapshot:
@@ -45,8 +45,10 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
     return looked
 
 
-def test_what_stays_as_it_is_is_not_looked_through(source: Side, result: Side, looks: list[Snapshot]) -> None:
-    """Nor where other operators go by records."""
+def test_unchanged_directories_are_compared_without_reading_manifests(
+    source: Side, result: Side, snapshots_read: list[Snapshot]
+) -> None:
+    """Even where another operator is compared by records."""
     changes = canonical(MAXIMUM), canonical(2 * MAXIMUM)
     old, new = (
         side.snapshot(*(side.database(i, *part) for i, part in enumerate(HALVES)), others=[other])
@@ -61,26 +63,28 @@ def test_what_stays_as_it_is_is_not_looked_through(source: Side, result: Side, l
     for directory_pair in directories.values():
         small = [pair.name for pair in directory_pair.small]
         assert small == [f"the states of subtask {directory_pair.subtask}", CURRENT, MANIFEST_NAME, "OPTIONS-000006"]
-    assert looks == []
+    assert snapshots_read == []
 
 
-def test_only_what_was_not_looked_through_before_is(source: Side, result: Side, looks: list[Snapshot]) -> None:
+def test_manifests_that_were_read_before_are_not_read_again(
+    source: Side, result: Side, snapshots_read: list[Snapshot]
+) -> None:
     old = source.of(*HALVES)
     new = result.of(*thirds(old))
     expected = whole_files(old, new)
-    assert looks == [old, new]
+    assert snapshots_read == [old, new]
     seen = with_tables(old)
     assert whole_files(seen, new) == expected
-    assert looks == [old, new, new]
+    assert snapshots_read == [old, new, new]
     databases = seen.operators[0].databases
     some = replace(
         seen, operators=(replace(seen.operators[0], databases=(databases[0], old.operators[0].databases[1])),)
     )
     assert whole_files(some, new) == expected
-    assert looks == [old, new, new, some, new]
+    assert snapshots_read == [old, new, new, some, new]
 
 
-def test_what_nobody_has_looked_through_is_a_fault_of_ours(
+def test_manifest_that_was_not_read_raises_value_error(
     source: Side, result: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = source.of(*HALVES)
@@ -90,8 +94,7 @@ def test_what_nobody_has_looked_through_is_a_fault_of_ours(
         whole_files(old, new)
 
 
-def test_directories_stay_directories_where_nothing_else_changes() -> None:
-    """In whatever shape."""
+def test_operator_may_go_by_files_only_if_nothing_but_its_parallelism_changes() -> None:
     owns = (Database(i, key_group_range(MAXIMUM, 2, i), Extent(1, 0, 0), b"", None, ()) for i in range(2))
     old = operator("op", 2, MAXIMUM, databases=tuple(owns))
     service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
@@ -108,8 +111,8 @@ def test_directories_stay_directories_where_nothing_else_changes() -> None:
     assert not may_go_by_files(with_timers, old)
 
 
-def test_operators_that_become_directories_go_by_records(source: Side, result: Side) -> None:
-    """Beside one that is made of whole files; so do those with other key groups."""
+def test_operators_that_become_directories_or_change_key_groups_go_by_records(source: Side, result: Side) -> None:
+    """An operator made of whole files stands beside them."""
     old = source.of(*HALVES)
     made = thirds(old)
     directories = tuple(result.database(i, *part) for i, part in enumerate(made))

@@ -1,4 +1,4 @@
-"""The validator proves itself: whatever fault is planted in operator state is found."""
+"""The validator finds every fault planted in operator state."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_fault_in_an_element_is_found(fault: str, at: tuple[str, DistributionM
 
 @pytest.mark.parametrize("name", [CANONICAL, COMPRESSED])
 @pytest.mark.parametrize("mode", [SPLIT, UNION])
-def test_two_elements_made_one_are_found(name: str, mode: DistributionMode, result_of: ResultOf) -> None:
+def test_two_elements_merged_into_one_are_found(name: str, mode: DistributionMode, result_of: ResultOf) -> None:
     result = result_of(name)
     spot(result, ELEMENTS[name], mode, 2).change(result, lambda e: [e[0] + e[1], *e[2:]])
     assert_found(result)
@@ -79,7 +79,7 @@ def test_one_element_lost_and_another_doubled_are_found(mode: DistributionMode, 
 
 
 @pytest.mark.parametrize("mode", DistributionMode)
-def test_a_state_missing_in_one_subtask_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
+def test_state_missing_in_a_subtask_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
     result = result_of(CANONICAL)
     at = spot(result, Slot.OPERATOR, mode)
     elements = result.elements(at.place)
@@ -89,7 +89,7 @@ def test_a_state_missing_in_one_subtask_is_found(mode: DistributionMode, result_
     assert error.state == at.state
 
 
-def test_a_broadcast_map_in_the_place_of_another_is_found(result_of: ResultOf) -> None:
+def test_broadcast_map_in_place_of_another_is_found(result_of: ResultOf) -> None:
     result = result_of(CANONICAL)
     place = spot(result, Slot.OPERATOR, BROADCAST).place
     elements = result.elements(place)
@@ -99,8 +99,8 @@ def test_a_broadcast_map_in_the_place_of_another_is_found(result_of: ResultOf) -
 
 
 @pytest.mark.parametrize("mode", DistributionMode)
-def test_an_element_more_that_lies_apart_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
-    """Before the right one: of a broadcast state Flink reads the first, whatever comes behind it."""
+def test_additional_element_at_a_separate_offset_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
+    """The element lies before the right one: of a broadcast state, Flink reads the first, whatever comes behind it."""
     result = result_of(CANONICAL)
     at = spot(result, Slot.OPERATOR, mode)
     assert isinstance(at.place.stream, ElementStream)
@@ -124,7 +124,7 @@ def test_an_element_more_that_lies_apart_is_found(mode: DistributionMode, result
 
 
 @pytest.mark.parametrize(("name", "where"), pairs_in_turn([CANONICAL, COMPRESSED, SOURCE], [0.0, 0.1, 0.5, 0.9, 1.0]))
-def test_a_flipped_byte_in_the_header_of_operator_state_is_found(name: str, where: float, result_of: ResultOf) -> None:
+def test_flipped_byte_in_operator_state_header_is_found(name: str, where: float, result_of: ResultOf) -> None:
     result = result_of(name)
     place = spot(result, Slot.OPERATOR, SPLIT).place
     assert isinstance(place.stream, ElementStream)
@@ -132,7 +132,7 @@ def test_a_flipped_byte_in_the_header_of_operator_state_is_found(name: str, wher
     assert_found(result)
 
 
-def test_another_distribution_mode_is_found(result_of: ResultOf) -> None:
+def test_other_distribution_mode_is_found(result_of: ResultOf) -> None:
     result = result_of(CANONICAL)
 
     def changed(handle: object) -> OperatorHandle:
@@ -145,7 +145,7 @@ def test_another_distribution_mode_is_found(result_of: ResultOf) -> None:
     assert_found(result)
 
 
-def test_a_missing_handle_of_operator_state_is_found(result_of: ResultOf) -> None:
+def test_missing_operator_state_handle_is_found(result_of: ResultOf) -> None:
     result = result_of(CANONICAL)
     result.edit_handle(result.places(Slot.OPERATOR)[0], lambda _: None)
     assert_found(result)

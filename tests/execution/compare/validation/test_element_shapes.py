@@ -1,4 +1,4 @@
-"""Which elements stand against each other, and which headers, on operators that nobody ran."""
+"""Which elements and which headers are compared with each other, on operators that no job wrote."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_states_modes_and_subtasks_of_elements_are_compared(raw: bool) -> None:
         assert caught.value.operator == "op"
 
 
-def test_at_the_same_parallelism_those_have_elements_that_had_some() -> None:
+def test_elements_at_same_parallelism_must_lie_in_the_same_subtasks() -> None:
     old = with_elements(3, *dealt(3)[1:])
     check_elements(old, with_elements(3, *dealt(3)[1:]), Slot.OPERATOR)
     with pytest.raises(IntegrityError, match="subtasks with"):
@@ -51,7 +51,7 @@ def test_at_the_same_parallelism_those_have_elements_that_had_some() -> None:
     check_elements(old, with_elements(2, *dealt(2)), Slot.OPERATOR)
 
 
-def test_where_there_were_no_elements_there_are_none() -> None:
+def test_elements_in_result_of_source_without_elements_are_refused() -> None:
     check_elements(with_elements(2), with_elements(3), Slot.OPERATOR)
     empty = element_stream(0, {})
     with pytest.raises(IntegrityError, match="subtasks with"):
@@ -67,8 +67,8 @@ def headed(parallelism: int, *headers: OperatorStateHeader) -> Operator:
     return with_elements(parallelism, *streams)
 
 
-def test_at_the_same_parallelism_a_header_is_its_own_subtasks() -> None:
-    """Else it is what comes of all of them."""
+def test_header_is_compared_with_its_own_subtasks_at_the_same_parallelism() -> None:
+    """At another parallelism it is compared with the union of all subtasks' headers."""
     old = headed(2, lists("a"), lists("a", "b"))
     check_elements(old, headed(2, lists("a"), lists("a", "b")), Slot.OPERATOR)
     with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):
@@ -80,7 +80,7 @@ def test_at_the_same_parallelism_a_header_is_its_own_subtasks() -> None:
         check_elements(old, headed(3, lists("a", "b"), lists("a", "b"), lists("a")), Slot.OPERATOR)
 
 
-def test_copies_of_broadcast_states_are_those_with_elements() -> None:
+def test_broadcast_states_are_listed_by_subtask_if_they_have_elements() -> None:
     states = {"a": (BROADCAST, 1), "b": (BROADCAST, 0), "c": (SPLIT, 1), "d": (UNION, 1)}
     streams = [element_stream(0, states), element_stream(3, {"a": (BROADCAST, 1)})]
     assert list(broadcast_states(streams)) == [("a", 0), ("a", 3)]

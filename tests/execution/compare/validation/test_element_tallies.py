@@ -1,4 +1,4 @@
-"""Checks of element tallies made by hand: bags for some states, copies for others."""
+"""Comparison of element tallies made by hand: as bags for split and union states, as copies for broadcast states."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compare(*tallies: Tally) -> None:
 
 
 @pytest.mark.parametrize("mode", [SPLIT, UNION])
-def test_the_same_bag_may_lie_elsewhere(mode: DistributionMode) -> None:
+def test_elements_may_lie_in_other_subtasks(mode: DistributionMode) -> None:
     compare(
         tally(False, 5, items=2, mode=mode),
         tally(False, MODULUS - 1, subtask=1, mode=mode),
@@ -58,7 +58,7 @@ def test_the_same_bag_may_lie_elsewhere(mode: DistributionMode) -> None:
         [tally(True, 12, items=2), tally(True, 1, items=0)],
     ],
 )
-def test_another_bag_is_found(result: Sequence[Tally], mode: DistributionMode) -> None:
+def test_lost_doubled_and_changed_elements_are_found(result: Sequence[Tally], mode: DistributionMode) -> None:
     source = [tally(False, 5), tally(False, 7, subtask=1)]
     with pytest.raises(IntegrityError, match="lost, doubled or changed") as caught:
         compare(*(tally._replace(mode=mode) for tally in (*source, *result)))
@@ -66,13 +66,13 @@ def test_another_bag_is_found(result: Sequence[Tally], mode: DistributionMode) -
     assert str(caught.value.expected).startswith("2 elements")
 
 
-def test_what_only_the_result_has_is_found() -> None:
+def test_state_that_only_the_result_has_is_found() -> None:
     with pytest.raises(IntegrityError, match="lost, doubled or changed") as caught:
         compare(tally(False, 5), tally(True, 5), tally(True, 9, state="z"))
     assert caught.value.state == "z"
 
 
-def test_copies_are_no_bag() -> None:
+def test_broadcast_copies_are_not_summed_up() -> None:
     compare(tally(False, 5, mode=BROADCAST), tally(True, 5, mode=BROADCAST), tally(True, 5, subtask=1, mode=BROADCAST))
 
 
@@ -81,39 +81,39 @@ def holding(parallelism: int, *subtasks: int) -> Operator:
     return operator("op", parallelism, elements=tuple(element_stream(i, states) for i in subtasks))
 
 
-def copies(source: dict[int, int], result: dict[int, int], *, of: Operator, parallelism: int) -> None:
+def compare_copies(source: dict[int, int], result: dict[int, int], *, of: Operator, parallelism: int) -> None:
     tallies = [tally(False, digest, subtask=i, mode=BROADCAST) for i, digest in source.items()]
     tallies += [tally(True, digest, subtask=i, mode=BROADCAST) for i, digest in result.items()]
     _compare_broadcasts(of, operator("op", parallelism), Slot.OPERATOR, tallies)
 
 
-def test_every_subtask_has_a_copy() -> None:
-    """One of those that are there, which may differ."""
+def test_broadcast_state_must_have_a_copy_in_every_subtask() -> None:
+    """The copies in the source may differ; each copy in the result is one of them."""
     of = holding(2, 0, 1)
-    copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 5}, of=of, parallelism=3)
-    copies({0: 5, 1: 6}, {0: 6}, of=of, parallelism=1)
+    compare_copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 5}, of=of, parallelism=3)
+    compare_copies({0: 5, 1: 6}, {0: 6}, of=of, parallelism=1)
     for parallelism, result in ((3, {0: 5, 1: 6}), (3, {}), (1, {0: 5, 1: 6}), (3, {0: 5, 1: 6, 3: 5})):
         with pytest.raises(IntegrityError, match="missing in a subtask") as caught:
-            copies({0: 5, 1: 6}, result, of=of, parallelism=parallelism)
+            compare_copies({0: 5, 1: 6}, result, of=of, parallelism=parallelism)
         assert caught.value.state == "a"
 
 
-def test_at_the_same_parallelism_those_have_one_that_had_one() -> None:
-    copies({1: 5}, {1: 5}, of=holding(2, 1), parallelism=2)
+def test_broadcast_copies_at_same_parallelism_must_stay_in_their_subtasks() -> None:
+    compare_copies({1: 5}, {1: 5}, of=holding(2, 1), parallelism=2)
     for result in ({0: 5}, {0: 5, 1: 5}, {}):
         with pytest.raises(IntegrityError, match="missing in a subtask"):
-            copies({1: 5}, result, of=holding(2, 1), parallelism=2)
-    copies({1: 5}, {0: 5, 1: 5, 2: 5}, of=holding(2, 1), parallelism=3)
+            compare_copies({1: 5}, result, of=holding(2, 1), parallelism=2)
+    compare_copies({1: 5}, {0: 5, 1: 5, 2: 5}, of=holding(2, 1), parallelism=3)
 
 
-def test_a_copy_of_nothing_is_found() -> None:
+def test_broadcast_copy_that_is_not_in_the_source_is_found() -> None:
     with pytest.raises(IntegrityError, match="differs from all copies in the source") as caught:
-        copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 7}, of=holding(2, 0, 1), parallelism=3)
+        compare_copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 7}, of=holding(2, 0, 1), parallelism=3)
     assert (caught.value.state, caught.value.found) == ("a", "another copy in subtask 2")
 
 
-def test_states_with_copies_are_those_of_the_slot() -> None:
-    """The bags of other states are not looked at."""
+def test_broadcast_states_are_compared_by_slot() -> None:
+    """Tallies of split and union states are ignored."""
     of = operator("op", 1, raw_elements=(element_stream(0, {"a": (BROADCAST, 1)}),))
     _compare_broadcasts(of, operator("op", 2), Slot.OPERATOR, [])
     with pytest.raises(IntegrityError, match="missing in a subtask"):

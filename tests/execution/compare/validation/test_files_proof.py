@@ -1,4 +1,4 @@
-"""A proof by files passes what is sound, says of what it is, and reads no row."""
+"""A proof by files passes sound directories, says what it does not prove, and reads no row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUICK = [("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
 
 @dataclass(frozen=True)
 class Watched(Loop):
-    """Remembers what there was to do."""
+    """A loop of tasks that records its units."""
 
     seen: list[Any] = field(default_factory=list)
 
@@ -45,7 +45,7 @@ class Watched(Loop):
 
 @pytest.mark.parametrize("parallelisms", [(2, 5), slow((1, 3, 8))], ids=str)
 @pytest.mark.parametrize("case", slow_but(lambda case: case in QUICK, CASES), ids="-".join)
-def test_what_is_sound_is_proven_to_either_depth(
+def test_sound_result_is_proven_by_files_and_by_records(
     case: tuple[str, str], parallelisms: tuple[int, ...], tmp_path: Path
 ) -> None:
     """Files that the plan takes whole are proven by files, and those that RocksDB has rewritten by records."""
@@ -78,7 +78,7 @@ def test_what_is_sound_is_proven_to_either_depth(
         assert not [operator for operator in deeper.operators if operator.directories]
 
 
-def test_where_all_files_are_referred_to_nothing_is_left_for_tasks(tmp_path: Path) -> None:
+def test_tasks_get_nothing_to_compare_if_all_files_are_referred_to(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
 
     def of_rocksdb(operator: OperatorState) -> bool:
@@ -95,7 +95,7 @@ def test_where_all_files_are_referred_to_nothing_is_left_for_tasks(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["2-canonical-rocksdb", "2-heap-native"])
-def test_a_proof_by_files_of_what_has_none_is_refused(name: str, tmp_path: Path) -> None:
+def test_proof_by_files_is_refused_for_state_without_directories(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["3"])
     move(plan, Loop())
     with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
@@ -106,8 +106,8 @@ def test_a_proof_by_files_of_what_has_none_is_refused(name: str, tmp_path: Path)
         validate_published(plan.source, plan.target, Loop(), Proof.FILES)
 
 
-def test_a_run_that_is_taken_up_again_may_go_deeper(tmp_path: Path) -> None:
-    """The depth is no part of the plan."""
+def test_resumed_run_may_ask_for_a_deeper_proof(tmp_path: Path) -> None:
+    """The proof is no part of the plan."""
     source = relocated(NATIVE, tmp_path / "source")
     plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
     move(plan, Loop())

@@ -1,4 +1,4 @@
-"""Each fault that a proof by files is about is found by it, and all that rows tell by a proof by records, too."""
+"""A proof by files finds every planted fault; a proof by records finds those that show in rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def spoilt(whole: Path, tmp_path: Path) -> Spoilt:
     return Spoilt(tmp_path / "source" / Path(snapshots.directory(NATIVE)).name, tmp_path / "target")
 
 
-def another_of_the_same_size(spoilt: Spoilt) -> None:
+def flipped_byte(spoilt: Spoilt) -> None:
     flipped(spoilt.path(0, own_file(spoilt).name), 20)
 
 
@@ -52,7 +52,7 @@ def missing(spoilt: Spoilt) -> None:
 
 
 def forgotten(spoilt: Spoilt) -> None:
-    """By MANIFEST and handle."""
+    """Remove a file from MANIFEST and handle."""
     name = own_file(spoilt).name
     spoilt.change(0, lambda file: None if file.name == name else file)
 
@@ -62,8 +62,8 @@ def no_deleted_range(spoilt: Spoilt) -> None:
     spoilt.change(0, lambda file: None if file.name == name else file)
 
 
-def wider(spoilt: Spoilt) -> None:
-    """A deleted range that hides some of the subtask's own rows."""
+def too_wide_range(spoilt: Spoilt) -> None:
+    """Plant a deleted range that hides some of the subtask's own rows."""
     wrong, family = range_file(spoilt), spoilt.state(0)
     begin, end = wrong.smallest, wrong.largest
     own = spoilt.databases()[0].key_groups
@@ -100,7 +100,7 @@ def other_level(spoilt: Spoilt) -> None:
 
 
 def older_range(spoilt: Spoilt) -> None:
-    """A deleted range that is older than the rows that it is to hide: in the file and in the MANIFEST."""
+    """Plant a deleted range that is older than the rows that it must hide, in the file and in the MANIFEST."""
     wrong, family = range_file(spoilt), spoilt.state(0)
     data = write_tombstone(wrong.smallest, wrong.largest, 1, column_family=(family.id, family.name), created=1)
     path = spoilt.path(0, wrong.name)
@@ -120,7 +120,7 @@ def other_options(spoilt: Spoilt) -> None:
     path.write_bytes(path.read_bytes().replace(b"max_open_files", b"max_open_fileS"))
 
 
-def test_what_is_not_spoilt(spoilt: Spoilt) -> None:
+def test_intact_result_passes_by_records_and_by_files(spoilt: Spoilt) -> None:
     for proof in (Proof.RECORDS, Proof.FILES):
         assert spoilt.validate(proof).proof == proof
     assert range_file(spoilt)
@@ -133,12 +133,12 @@ BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
 @pytest.mark.parametrize(
     ("plant", "found_by", "said"),
     [
-        (another_of_the_same_size, BOTH, r"differs between the result and the source|cannot be read back"),
+        (flipped_byte, BOTH, r"differs between the result and the source|cannot be read back"),
         (cut, BOTH, "cannot be read as a snapshot"),
         (missing, BOTH, "files of the result are missing|cannot be read as a snapshot"),
         (forgotten, BOTH, "is missing"),
         (no_deleted_range, BOTH, "rows of foreign key groups are not hidden"),
-        (wider, BOTH, "a deleted range covers key groups of the subtask"),
+        (too_wide_range, BOTH, "a deleted range covers key groups of the subtask"),
         (other_sequence, BOTH, "another order of age"),
         (other_level, BOTH, "another level, size or key range"),
         (older_range, BOTH, "not newer than the rows that it must hide"),
@@ -146,7 +146,7 @@ BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
         (other_options, FILES, "differs between the result and the source"),
     ],
 )
-def test_a_fault_is_found(
+def test_planted_fault_is_found(
     plant: Callable[[Spoilt], None], found_by: Sequence[Proof], said: str, spoilt: Spoilt
 ) -> None:
     plant(spoilt)
@@ -160,7 +160,7 @@ def test_a_fault_is_found(
 
 @pytest.fixture(scope="module")
 def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
-    """Whose directories are RocksDB's own work, and go by records."""
+    """A result whose directories RocksDB has rewritten, so that they are proven by records."""
     folder = tmp_path_factory.mktemp("rewritten")
     source = relocated(NATIVE, folder / "source")
     with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):
@@ -184,10 +184,10 @@ def ends_early(file: LiveFile) -> LiveFile:
 @pytest.mark.parametrize(
     ("change", "said"), [(begins_late, "begins after its first row"), (ends_early, "ends before its last row")]
 )
-def test_a_manifest_that_has_rows_outside_of_their_file_is_found(
+def test_manifest_with_narrower_key_range_than_the_rows_of_a_file_is_found(
     change: Callable[[LiveFile], LiveFile], said: str, rewritten: Spoilt, tmp_path: Path
 ) -> None:
-    """A job would not find these rows, and iterators see all of them."""
+    """A job would not find these rows, though iterators see all of them."""
     shutil.copytree(rewritten.target, tmp_path / "target")
     spoilt = Spoilt(rewritten.source, tmp_path / "target")
     spoilt.change(0, change)

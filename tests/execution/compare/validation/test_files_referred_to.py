@@ -1,4 +1,4 @@
-"""Files of the source that a result refers to: each is the one that it stands for, pinned, and as it was."""
+"""Each file of the source that a result refers to is the expected one, pinned and unchanged."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from support.edited import edit, with_streams
 from support.spoilt import Spoilt, flipped, made, own_file
 
 
-def test_of_files_that_are_referred_to_each_must_be_the_one_that_it_stands_for(tmp_path: Path) -> None:
-    """Two files of one size, each in the place of the other."""
+def test_references_to_exchanged_files_are_found(tmp_path: Path) -> None:
+    """Two files of the same size are exchanged."""
     plan = made(tmp_path, "refer", "2-rocksdb-heap-timers")
     spoilt = Spoilt(Path(plan.source), Path(plan.target))
     (Path(places_of(plan).certificate)).unlink()
@@ -51,8 +51,8 @@ def test_of_files_that_are_referred_to_each_must_be_the_one_that_it_stands_for(t
             spoilt.validate(proof)
 
 
-def test_a_copy_that_lies_among_the_files_of_the_source_is_none_of_them(tmp_path: Path) -> None:
-    """The same bytes, but nobody has pinned them, or sees to it that they stay."""
+def test_reference_to_an_unpinned_copy_in_the_source_directory_is_found(tmp_path: Path) -> None:
+    """The copy has the same bytes, but no plan has pinned it, so nothing ensures that it stays."""
     plan = made(tmp_path, "refer")
     spoilt = Spoilt(Path(plan.source), Path(plan.target))
     (Path(places_of(plan).certificate)).unlink()
@@ -72,8 +72,8 @@ def test_a_copy_that_lies_among_the_files_of_the_source_is_none_of_them(tmp_path
         assert caught.value.path == str(copy)
 
 
-def test_a_file_that_is_referred_to_and_has_changed_is_found(tmp_path: Path) -> None:
-    """With the same bytes or others; before validation it is the source that has changed."""
+def test_changed_file_that_the_result_refers_to_is_found(tmp_path: Path) -> None:
+    """After validation this is an integrity error of the result; before validation, a changed source."""
     plan = made(tmp_path, "refer")
     spoilt = Spoilt(Path(plan.source), Path(plan.target))
     (referred,) = {spoilt.path(0, own_file(spoilt).name)}

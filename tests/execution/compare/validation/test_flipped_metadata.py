@@ -1,4 +1,4 @@
-"""No flip in the metadata of a published result goes unnoticed, as long as its certificate lies beside it."""
+"""Every flipped bit in the metadata of a published result is found as long as its certificate lies beside it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def validate(plan: Plan) -> Certificate:
 
 
 @pytest.mark.parametrize("flips", [60, slow(300)])
-def test_none_is_missed(plan: Plan, flips: int) -> None:
+def test_every_flipped_bit_in_metadata_is_found(plan: Plan, flips: int) -> None:
     metadata = Path(places_of(plan).metadata)
     whole = metadata.read_bytes()
     missed = []
@@ -51,7 +51,7 @@ def test_none_is_missed(plan: Plan, flips: int) -> None:
     assert validate(plan).verdict == "complete"
 
 
-def test_the_shape_of_an_operator_without_state_is_compared(plan: Plan) -> None:
+def test_shape_of_stateless_operator_is_compared(plan: Plan) -> None:
     metadata = Path(places_of(plan).metadata)
     whole = metadata.read_bytes()
     changed = []
@@ -72,7 +72,7 @@ def test_the_shape_of_an_operator_without_state_is_compared(plan: Plan) -> None:
         metadata.write_bytes(whole)
 
 
-def test_without_its_certificate_it_is_said_what_was_not_compared(plan: Plan) -> None:
+def test_validation_without_certificate_says_what_was_not_compared(plan: Plan) -> None:
     assert "no certificate lies beside" not in str(validate(plan).does_not_prove)
     certificate = Path(places_of(plan).certificate)
     away = certificate.rename(certificate.with_name("away"))
@@ -82,5 +82,5 @@ def test_without_its_certificate_it_is_said_what_was_not_compared(plan: Plan) ->
         away.rename(certificate)
 
 
-def test_what_no_pin_of_a_local_file_tells_is_said(plan: Plan) -> None:
+def test_validation_of_local_files_says_that_size_and_time_were_compared(plan: Plan) -> None:
     assert "kept its size and modification time" in str(validate(plan).does_not_prove)

@@ -1,4 +1,4 @@
-"""Streams that a new stream is compared with: the same as by comparing all pairs, with far fewer looks."""
+"""The streams that a new stream is compared with: the same as by comparing all pairs, with far fewer comparisons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Ranged(NamedTuple):
 
 
 def compared_with_each(streams: Sequence[Ranged], own: KeyGroupRange) -> list[Ranged]:
-    """The slow twin."""
+    """Return the streams that share key groups with a range: the slow twin of `Givers.of`."""
     return [stream for stream in streams if len(stream.key_groups.intersection(own))]
 
 
@@ -40,8 +40,8 @@ ranges = st.builds(lambda first, size: KeyGroupRange(first, first + size - 1), s
 
 
 @given(st.lists(ranges, max_size=30), st.lists(ranges, min_size=1, max_size=10))
-def test_the_streams_with_key_groups_are_found(theirs: list[KeyGroupRange], ours: list[KeyGroupRange]) -> None:
-    """Also where they overlap, are empty, or are in no order."""
+def test_givers_are_all_streams_that_share_key_groups(theirs: list[KeyGroupRange], ours: list[KeyGroupRange]) -> None:
+    """Ranges may overlap, be empty, and come in any order."""
     streams = [Ranged(i, key_groups) for i, key_groups in enumerate(theirs)]
     givers = Givers(streams)
     for own in ours:
@@ -49,7 +49,7 @@ def test_the_streams_with_key_groups_are_found(theirs: list[KeyGroupRange], ours
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 50))
-def test_as_flink_cuts_them(maximum: int, before: int, after: int) -> None:
+def test_givers_of_ranges_as_flink_cuts_them_are_found(maximum: int, before: int, after: int) -> None:
     before, after = min(before, maximum), min(after, maximum)
     streams = [Ranged(i, key_group_range(maximum, before, i)) for i in range(before)]
     givers = Givers(streams)
@@ -70,12 +70,12 @@ def with_header(subtask: int, header: KeyedHeader) -> KeyedStream:
 
 
 def has_more(states: Sequence[StateMetaInfo], theirs: Sequence[Sequence[StateMetaInfo]]) -> bool:
-    """Whether there is a state that none of the others know."""
+    """Return whether there is a state that none of the others know."""
     return not {state.name for state in states} <= {state.name for some in theirs for state in some}
 
 
 def merged_one_by_one(givers: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]] | None:
-    """The slow twin, by subtask; None where the header of the stream is not what comes of them all."""
+    """Return the id tables by subtask, or None if the header is not the merged one: the slow twin of `KeyedHeaders`."""
     parsed = [candidate.parsed for candidate in (stream, *givers) if candidate.parsed is not None]
     merged = merge_keyed_headers(parsed)
     if merged.header != stream.parsed or has_more(parsed[0].states, [header.states for header in parsed[1:]]):
@@ -85,7 +85,7 @@ def merged_one_by_one(givers: Sequence[KeyedStream], stream: KeyedStream) -> dic
 
 
 @given(st.lists(st.tuples(st.sampled_from(HEADERS), st.lists(st.sampled_from(HEADERS), min_size=1)), min_size=1))
-def test_headers_are_merged_as_if_each_were_looked_at(streams: list[tuple[KeyedHeader, list[KeyedHeader]]]) -> None:
+def test_headers_are_compared_as_if_merged_one_by_one(streams: list[tuple[KeyedHeader, list[KeyedHeader]]]) -> None:
     headers = KeyedHeaders("op")
     for own, theirs in streams:
         stream, givers = with_header(0, own), [with_header(i, header) for i, header in enumerate(theirs)]
@@ -111,7 +111,7 @@ def lists(*names: str) -> OperatorStateHeader:
         min_size=1,
     )
 )
-def test_headers_of_operator_state_are_too(
+def test_operator_state_headers_are_compared_as_if_merged_one_by_one(
     streams: list[tuple[OperatorStateHeader, list[OperatorStateHeader]]],
 ) -> None:
     headers = ElementHeaders("op")
@@ -125,8 +125,8 @@ def test_headers_of_operator_state_are_too(
                 headers.compare(different(givers), stream)
 
 
-class Looks:
-    """Counts how often two ranges are intersected, and two headers merged."""
+class Counters:
+    """Numbers of intersections of two ranges and of merged headers."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ranges = self.headers = 0
@@ -157,23 +157,23 @@ def keyed(parallelism: int, maximum: int, headers: Sequence[KeyedHeader]) -> Ope
     return operator("op", parallelism, maximum, keyed=tuple(streams))
 
 
-def test_a_thousand_subtasks_are_not_compared_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_groups_of_a_thousand_subtasks_are_paired_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = keyed(BEFORE, MAXIMUM, HEADERS[:1]), keyed(AFTER, MAXIMUM, HEADERS[:1])
-    looks = Looks(monkeypatch)
+    looks = Counters(monkeypatch)
     assert len(pair_key_groups(old, new, Slot.KEYED)) == MAXIMUM
     assert looks.ranges < 3 * (BEFORE + AFTER)
     assert looks.headers == 0
 
 
-def test_nor_are_their_headers_where_records_move(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_are_merged_once_per_distinct_header_if_records_move(monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = keyed(BEFORE, MAXIMUM, HEADERS[:3]), keyed(AFTER, 2 * MAXIMUM, HEADERS[:1])
-    looks = Looks(monkeypatch)
+    looks = Counters(monkeypatch)
     check_rekeyed(old, new)
     assert looks.ranges == 0
     assert looks.headers == 4, "three that differ, and the new one"
 
 
-def test_nor_those_of_operator_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operator_state_headers_are_merged_once_per_distinct_header(monkeypatch: pytest.MonkeyPatch) -> None:
     merges = []
 
     def merged(headers: Sequence[OperatorStateHeader]) -> OperatorStateHeader:

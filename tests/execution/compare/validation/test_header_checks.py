@@ -1,4 +1,4 @@
-"""Headers of a result say what those of its source say, and the streams of timers list their services."""
+"""Headers of a result agree with those of its source, and streams of timers list their services."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stream(header: KeyedHeader, subtask: int = 0) -> KeyedStream:
 
 
 def unread(raw: bytes, subtask: int = 0) -> KeyedStream:
-    """Whose header is not understood."""
+    """Return a stream with an unparsed header."""
     return keyed_stream(subtask, {}, Framing.CANONICAL, raw, first=0, last=1)
 
 
@@ -59,14 +59,14 @@ def refused(givers: Sequence[KeyedStream | Database], taker: KeyedStream | Datab
     assert caught.value.operator == "op"
 
 
-def test_the_same_headers_need_not_be_understood() -> None:
+def test_equal_headers_pass_unparsed_and_different_unparsed_ones_are_refused() -> None:
     assert compare([unread(b"x"), unread(b"x", 1)], unread(b"x")) == {}
     for givers, taker in (([unread(b"x")], unread(b"y")), ([stream(A)], unread(b"y")), ([unread(b"x")], stream(A))):
         refused(givers, taker, "differs from the source's")
     refused([stream(A), unread(b"x", 1)], stream(A), "differs from the source's")
 
 
-def test_ids_are_those_of_the_result() -> None:
+def test_state_ids_are_translated_to_those_of_the_result() -> None:
     assert compare([stream(A), stream(B, 1)], stream(AB)) == {stream(B).header: (1,)}
     assert compare([stream(AB), stream(BA, 1)], stream(BA)) == {stream(AB).header: (1, 0)}
     assert compare([stream(AB), stream(A, 1)], stream(AB)) == {}
@@ -85,12 +85,12 @@ def test_ids_are_those_of_the_result() -> None:
         ([A], header_of("a", "a"), "does not agree with the source's"),
     ],
 )
-def test_another_header_is_found(givers: Sequence[KeyedHeader], taker: KeyedHeader, said: str) -> None:
+def test_different_header_is_found(givers: Sequence[KeyedHeader], taker: KeyedHeader, said: str) -> None:
     refused([stream(giver, i) for i, giver in enumerate(givers)], stream(taker), said)
 
 
-def test_a_directory_may_know_states_that_gave_it_nothing() -> None:
-    """But it must know all that did, and RocksDB packs blocks of its own."""
+def test_directory_may_know_states_without_records() -> None:
+    """It must know all states that gave it records. Compression is ignored: RocksDB compresses blocks on its own."""
     compare([directory(A)], directory(AB))
     refused([directory(AB)], directory(A), "header of subtask 0: result and source differ")
     compare([stream(replace(AB, compressed=True))], directory(AB))
@@ -98,8 +98,8 @@ def test_a_directory_may_know_states_that_gave_it_nothing() -> None:
 
 
 @pytest.mark.parametrize(("subtask", "maximum"), [(0, 8), (1, 8), (0, 128), (1, 128), (0, 3), (1, 3)])
-def test_the_headers_of_all_directories_are_compared_whatever_their_key_groups(subtask: int, maximum: int) -> None:
-    """Where records get others, each subtask has some of each: no range of the source says of which."""
+def test_headers_of_all_directories_are_compared_if_records_move(subtask: int, maximum: int) -> None:
+    """Where records change key groups, each subtask may get some from each subtask of the source."""
 
     def of(maximum: int, *headers: KeyedHeader) -> Operator:
         lie = [
@@ -115,7 +115,7 @@ def test_the_headers_of_all_directories_are_compared_whatever_their_key_groups(s
         check_rekeyed(of(8, AB, AB), of(maximum, *headers))
 
 
-def test_what_was_given_up_is_in_no_header() -> None:
+def test_left_out_states_are_in_no_header() -> None:
     compare([stream(AB)], stream(A), left_out=["b"])
     assert compare([stream(BA)], stream(A), left_out=["b"]) == {stream(BA).header: (-1, 0)}
     refused([stream(AB)], stream(AB), "result and source differ", left_out=["b"])
@@ -162,7 +162,7 @@ def as_streams(parallelism: int, maximum: int, header: KeyedHeader) -> Operator:
     return operator("op", parallelism, maximum, keyed=tuple(keyed))
 
 
-def test_where_records_moved_timers_became_states_or_did_not() -> None:
+def test_moved_timers_are_either_in_the_header_or_in_raw_keyed_state() -> None:
     """An operator may have nothing but timers."""
     key = replace(A, key_serializer=parsed(LONG))
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
@@ -182,8 +182,8 @@ def test_where_records_moved_timers_became_states_or_did_not() -> None:
         check_rekeyed(replace(old, keyed=()), operator("op", 3, 16))
 
 
-def test_streams_that_were_made_anew_list_the_states_of_all() -> None:
-    """Though their key groups stay."""
+def test_rewritten_streams_list_the_states_of_all_source_streams() -> None:
+    """This holds though the key groups stay the same."""
     old = as_streams(2, 8, A)
     old = replace(old, keyed=(old.keyed[0], as_streams(2, 8, B).keyed[1]))
     check_rekeyed(old, as_streams(2, 8, AB))
@@ -191,8 +191,8 @@ def test_streams_that_were_made_anew_list_the_states_of_all() -> None:
         check_rekeyed(old, as_streams(2, 8, A))
 
 
-def test_timers_that_were_there_twice_are_there_once() -> None:
-    """As states, or as raw keyed state, and beside what was given up."""
+def test_doubled_timers_are_in_the_result_once() -> None:
+    """They stand in the header or in raw keyed state, even if other states are left out."""
     key = replace(A, key_serializer=parsed(LONG))
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
     old = replace(as_streams(2, 8, both), raw_keyed=with_timers(2, 8, SERVICE).raw_keyed)
@@ -211,8 +211,8 @@ def test_timers_that_were_there_twice_are_there_once() -> None:
         check_rekeyed(given_up, replace(as_streams(3, 16, key), raw_keyed=kept))
 
 
-def test_each_header_is_compared_with_those_that_gave_it_something() -> None:
-    """One answer is not taken for another's."""
+def test_each_header_is_compared_with_the_headers_of_its_givers() -> None:
+    """The cached answer for one set of givers is not used for another."""
     headers = KeyedHeaders("op")
     headers.compare([stream(A)], stream(A))
     headers.compare([stream(AB)], stream(AB))
@@ -223,15 +223,15 @@ def test_each_header_is_compared_with_those_that_gave_it_something() -> None:
     assert headers.compare([stream(BA)], stream(BA)) == {}
 
 
-def test_of_streams_with_one_header_the_first_is_looked_at() -> None:
+def test_first_stream_of_each_distinct_header_is_compared() -> None:
     assert [differing.subtask for differing in different([stream(A, 3), stream(B, 4), stream(A, 5)])] == [3, 4]
 
 
 # Timers that stay raw keyed state.
 
 
-def test_raw_timers_are_of_their_subtasks_key_groups() -> None:
-    """And at the same maximum those have some that have some."""
+def test_raw_timers_have_the_key_groups_of_their_subtask() -> None:
+    """At the same max parallelism a subtask may have none."""
     old, new = with_timers(2, 8, SERVICE), with_timers(3, 8, SERVICE)
     check_raw_timers(old, new)
     check_raw_timers(old, replace(new, raw_keyed=new.raw_keyed[1:]))
@@ -240,7 +240,7 @@ def test_raw_timers_are_of_their_subtasks_key_groups() -> None:
         check_raw_timers(old, moved)
 
 
-def test_where_key_groups_are_new_every_subtask_has_all_services() -> None:
+def test_every_subtask_has_all_timer_services_if_max_parallelism_changes() -> None:
     old, new = with_timers(2, 8, SERVICE), with_timers(3, 16, SERVICE)
     check_raw_timers(old, new)
     check_raw_timers(old, replace(new, raw_keyed=()))
@@ -274,7 +274,7 @@ def elements(header: OperatorStateHeader | bytes) -> ElementStream:
     return element_stream(0, {}, header)
 
 
-def test_headers_of_elements_need_not_be_understood_where_they_are_the_same() -> None:
+def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
     ElementHeaders("op").compare([elements(b"x"), elements(b"x")], elements(b"x"))
     for givers, taker in (([b"x"], b"y"), ([lists("a")], b"y"), ([b"x"], lists("a")), ([lists("a"), b"x"], lists("a"))):
         with pytest.raises(IntegrityError, match="differs from the source's"):
@@ -297,16 +297,16 @@ def test_headers_of_elements_need_not_be_understood_where_they_are_the_same() ->
         ),
     ],
 )
-def test_another_header_of_elements_is_found(
+def test_different_operator_state_header_is_found(
     givers: Sequence[OperatorStateHeader], taker: OperatorStateHeader, said: str
 ) -> None:
     headers = ElementHeaders("op")
-    for _ in range(2):  # what was refused once is not known as compared
+    for _ in range(2):  # a refused header is refused again
         with pytest.raises(IntegrityError, match=said) as caught:
             headers.compare(list(map(elements, givers)), elements(taker))
         assert caught.value.operator == "op"
 
 
-def test_headers_of_elements_are_merged() -> None:
+def test_operator_state_headers_are_merged() -> None:
     givers = [elements(lists("a", broadcast="x")), elements(lists("b"))]
     ElementHeaders("op").compare(givers, elements(lists("b", "a", broadcast="x")))

@@ -1,4 +1,4 @@
-"""Names of inline streams: what a run gives passes, in any shape and kind of state; anything else does not."""
+"""Names of inline streams: the ones that a run gives pass, in any shape and kind of state, and all others fail."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def opened(target: Path, change: Callable[[Metadata], Metadata] = lambda metadat
 
 
 def inline_streams(value: object) -> list[InlineStream]:
-    """All of a document, wherever they stand."""
+    """Return all inline streams of a document, at any depth."""
     if isinstance(value, InlineStream):
         return [value]
     if isinstance(value, tuple):
@@ -52,7 +52,7 @@ def inline_streams(value: object) -> list[InlineStream]:
 
 
 def renamed(metadata: Metadata, number: int, name: str) -> Metadata:
-    """With another name of the inline stream of that number."""
+    """Return the metadata with another name for the inline stream of this number."""
     data = write_metadata(metadata)
     old = inline_streams(metadata)[number].name
     assert len(old) == len(name)

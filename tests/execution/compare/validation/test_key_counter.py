@@ -1,4 +1,4 @@
-"""Different keys are counted by their hashes, and not for ever."""
+"""Distinct keys are counted by their hashes, up to a limit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_different_hashes_are_counted_once(batches: list[list[int]]) -> None:
     assert counter.count == len({code for batch in batches for code in batch})
 
 
-def test_counting_ends_at_a_hundred_thousand() -> None:
+def test_counting_ends_at_one_hundred_thousand_keys() -> None:
     counter = KeyCounter()
     for start in range(0, 150_000, 50_000):
         counter.add(np.arange(start, start + 50_000, dtype=np.int32) * 8)
@@ -32,8 +32,8 @@ CODES = st.integers(-3, 3) | st.integers(-(1 << 31), (1 << 31) - 1)
 BATCHES = st.lists(st.lists(CODES), max_size=5)
 
 
-def counted(loop: Callable[..., int], batches: Sequence[Sequence[int]], most: int) -> None:
-    """In a table that is as small as it may be: what it holds are the first hashes that differ."""
+def check_counting(loop: Callable[..., int], batches: Sequence[Sequence[int]], most: int) -> None:
+    """Check a loop with the smallest table, which holds the first distinct hashes."""
     table, count, seen = np.full(16, -1, np.int64), 0, dict[int, None]()
     for batch in batches:
         with np.errstate(over="ignore"):  # where Python runs it
@@ -46,16 +46,16 @@ def counted(loop: Callable[..., int], batches: Sequence[Sequence[int]], most: in
 
 
 @given(BATCHES)
-def test_so_few_of_them_as_fit_are_kept(batches: list[list[int]]) -> None:
-    counted(count_distinct, batches, 7)
+def test_full_table_keeps_the_first_hashes(batches: list[list[int]]) -> None:
+    check_counting(count_distinct, batches, 7)
 
 
 @given(BATCHES)
-def test_the_loop_says_the_same_where_python_runs_it(batches: list[list[int]]) -> None:
-    counted(count_distinct.py_func, batches, 7)
+def test_python_loop_counts_like_the_compiled_loop(batches: list[list[int]]) -> None:
+    check_counting(count_distinct.py_func, batches, 7)
 
 
 @pytest.mark.parametrize("codes", [[-1], [0, 1 << 8, 2 << 8, 0], [*range(20)], [*range(-20, 0)], [0, 1, -1, 2, -2]])
-def test_hashes_near_each_other_have_places_of_their_own(codes: list[int]) -> None:
+def test_hashes_with_colliding_slots_are_counted_apart(codes: list[int]) -> None:
     for loop in (count_distinct, count_distinct.py_func):
-        counted(loop, [codes, codes[::-1]], 7)
+        check_counting(loop, [codes, codes[::-1]], 7)

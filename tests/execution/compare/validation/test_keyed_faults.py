@@ -1,4 +1,4 @@
-"""The validator proves itself: whatever fault is planted in keyed state is found."""
+"""The validator finds every fault planted in keyed state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.slow import pairs_in_turn
 
 
 def two_groups(result: Result, place: Place) -> tuple[int, int, list[bytes | None]]:
-    """The numbers of two key groups that are there, and all groups."""
+    """Return the numbers of two key groups that are present, and all groups."""
     groups = result.groups(place)
     first, *_, last = [i for i, group in enumerate(groups) if group]
     return first, last, groups
@@ -47,14 +47,14 @@ def double_group_elsewhere(result: Result, place: Place) -> None:
 
 
 def empty_group(result: Result, place: Place) -> None:
-    """The bytes are gone, the offset is that of the next group."""
+    """Remove the bytes of a key group, whose offset is then that of the next group."""
     i, _, groups = two_groups(result, place)
     groups[i] = b""
     result.write_groups(place, groups)
 
 
 def exchange_bytes_of_groups(result: Result, place: Place) -> None:
-    """One byte is exchanged between two key groups: their sums stay."""
+    """Exchange one byte between two key groups, which leaves the sum over both unchanged."""
     assert isinstance(place.stream, KeyedStream)
     i, j, groups = two_groups(result, place)
     first, other = groups[i] or b"", groups[j] or b""
@@ -65,7 +65,7 @@ def exchange_bytes_of_groups(result: Result, place: Place) -> None:
 
 
 def keyed_handle(change: Callable[[KeyGroupsHandle], KeyGroupsHandle | None]) -> Callable[[Result, Place], None]:
-    """A fault in the handle of a keyed stream."""
+    """Return a fault in the handle of a keyed stream."""
 
     def plant(result: Result, place: Place) -> None:
         def changed(handle: object) -> object:
@@ -98,15 +98,15 @@ KEYED_FAULTS: dict[str, Callable[[Result, Place], None]] = {
     "a group missing": lose_group,
     "a group without its bytes": empty_group,
     "a group doubled": double_group,
-    "a group in the place of another": double_group_elsewhere,
+    "a group replaced by a copy of another": double_group_elsewhere,
     "a byte exchanged between groups": exchange_bytes_of_groups,
     "offsets swapped": keyed_handle(swapped_offsets),
     "an offset one too large": moved_offset(1),
     "an offset one too small": moved_offset(-1),
-    "an offset behind the end": moved_offset(1 << 40),
+    "an offset beyond the end": moved_offset(1 << 40),
     "a negative offset": moved_offset(-(1 << 40)),
     "no handle": keyed_handle(lambda _: None),
-    "key groups numbered from another": keyed_handle(lambda h: replace(h, first_key_group=h.first_key_group + 1)),
+    "another first key group": keyed_handle(lambda h: replace(h, first_key_group=h.first_key_group + 1)),
     "a handle that lists fewer groups": keyed_handle(lambda h: replace(h, offsets=h.offsets[:-1])),
     "a file cut by a byte": lambda _, place: place.cut(-1),
     "an empty file": lambda _, place: place.cut(0),

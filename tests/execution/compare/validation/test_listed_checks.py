@@ -1,4 +1,4 @@
-"""All that there is to compare is listed, once, and in runs that a task reads at once; of operators that nobody ran."""
+"""All that must be compared is listed once, in runs that a task reads at once, for operators that no job wrote."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def streams(parallelism: int, maximum: int = MAXIMUM, framing: Framing = Framing
 
 
 def listed(old: Operator, new: Operator, hashes: dict[str, str] | None = None, **by_files: WholeFiles) -> Checks:
-    """After an operator that has nothing, so that its number is 1."""
+    """List the checks of one operator, whose number is 1 because an empty operator precedes it."""
     empty = operator("nothing")
     whole = {file.subtask: file for file in by_files.values()}
     return list_checks(snapshot(empty, old), snapshot(empty, new), hashes or {}, [{}, whole])
@@ -48,7 +48,7 @@ def of_kind(checks: Checks, kind: type[Any]) -> list[Any]:
     return [check for _, check in checks.units if isinstance(check, kind)]
 
 
-def test_key_groups_in_runs_that_lie_end_to_end_on_both_sides() -> None:
+def test_key_groups_are_listed_in_runs_that_are_contiguous_on_both_sides() -> None:
     old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=streams(2, framing=Framing.RAW))
     new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=streams(3, framing=Framing.RAW))
     checks = listed(old, new)
@@ -60,7 +60,7 @@ def test_key_groups_in_runs_that_lie_end_to_end_on_both_sides() -> None:
     assert checks.small == []
 
 
-def test_what_is_translated_or_filled_stands_alone() -> None:
+def test_translated_and_filled_key_groups_are_listed_alone() -> None:
     first, other = (read_keyed_header(keyed_header(*map(keyed_state, names)), "") for names in ("ab", "ba"))
     keyed = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, other, first=0, last=3)
     new = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, first, first=0, last=3)
@@ -75,7 +75,7 @@ def test_what_is_translated_or_filled_stands_alone() -> None:
     assert [weight for weight, _ in checks.units] == [40, 10, 10]
 
 
-def test_elements_of_both_sides_and_both_slots() -> None:
+def test_elements_of_both_sides_and_both_slots_are_listed() -> None:
     states = {"a": (SPLIT, 2), "b": (UNION, 1)}
     old, new = (
         operator(
@@ -97,7 +97,7 @@ def test_elements_of_both_sides_and_both_slots() -> None:
     assert [weight for weight, _ in checks.units] == [20, 10] * 3 + [30] * 3
 
 
-def test_elements_are_not_listed_before_their_states_are_the_same() -> None:
+def test_elements_of_states_with_different_modes_are_refused() -> None:
     old = operator("op", 1, elements=(element_stream(0, {"a": (SPLIT, 1)}),))
     new = operator("op", 1, elements=(element_stream(0, {"a": (UNION, 1)}),))
     with pytest.raises(IntegrityError, match="states"):
@@ -122,7 +122,9 @@ PLAIN, TABLE, FILLED = {}, {"table": (1, 0)}, {"source": None}
         (PLAIN, {"source": Extent(2, 10, 10)}, False),
     ],
 )
-def test_what_is_read_together(source: dict[str, Any], other: dict[str, Any], together: bool) -> None:
+def test_key_groups_are_read_together_only_if_they_are_contiguous_copies(
+    source: dict[str, Any], other: dict[str, Any], together: bool
+) -> None:
     pairs = [
         GroupPair(number, Extent(1, number * 10, 10), Extent(1, number * 10, 10))._replace(**change)
         for number, change in enumerate((source, other))
@@ -139,7 +141,7 @@ def raw_timers(parallelism: int) -> tuple[KeyedStream, ...]:
     return tuple(replace(stream, services=(SERVICE,), parsed=timer_header([SERVICE])) for stream in made)
 
 
-def test_raw_timers_go_by_record_where_others_do() -> None:
+def test_raw_timers_are_compared_by_records_where_keyed_state_is() -> None:
     old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=raw_timers(2))
     new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=raw_timers(3))
     assert len(of_kind(listed(old, new), GroupCheck)) == 8
@@ -155,7 +157,7 @@ def test_raw_timers_go_by_record_where_others_do() -> None:
     assert not any(check.doubled for check in of_kind(checks, RecordCheck))
 
 
-def test_timers_that_are_there_twice_are_listed_twice() -> None:
+def test_doubled_timers_are_listed_twice() -> None:
     header = timer_header([SERVICE])
     keyed = tuple(own_stream(i, 2, MAXIMUM, Framing.CANONICAL, header) for i in range(2))
     old = operator("op", 2, MAXIMUM, keyed=keyed, raw_keyed=raw_timers(2))
@@ -175,7 +177,7 @@ def framing(check: RecordCheck) -> Framing:
     return check.records.place.framing
 
 
-def test_elements_that_lie_apart_are_read_apart() -> None:
+def test_elements_that_are_not_contiguous_are_listed_one_by_one() -> None:
     stream = element_stream(0, {"a": (SPLIT, 1), "b": (SPLIT, 1), "c": (SPLIT, 1)})
     first, two, three = (state.elements[0] for state in stream.states)
     apart = replace(stream, states=(replace(stream.states[0], elements=(first, three, two)),))
@@ -184,7 +186,7 @@ def test_elements_that_lie_apart_are_read_apart() -> None:
     assert [check.elements for check in element_checks] == [(first,), (three,), (two,)] * 2
 
 
-def test_records_of_both_sides_under_the_maximum_of_each() -> None:
+def test_records_of_both_sides_are_listed_with_the_max_parallelism_of_their_side() -> None:
     old = operator("op", 2, MAXIMUM, keyed=streams(2))
     new = operator("op", 3, 16, keyed=streams(3, 16))
     checks = listed(old, new, {old.operator_id: "java"})
@@ -201,8 +203,8 @@ def test_records_of_both_sides_under_the_maximum_of_each() -> None:
     assert {check.key_hash for check in of_kind(listed(old, new), RecordCheck)} == {None}
 
 
-def test_raw_keyed_state_of_its_own_format_goes_by_key_groups_where_records_move() -> None:
-    """At the same maximum; at another one it cannot be there."""
+def test_other_raw_keyed_state_is_compared_by_key_groups_if_records_move() -> None:
+    """This holds at the same max parallelism; at another one raw keyed state cannot be kept."""
     old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=streams(2, framing=Framing.RAW))
     new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=streams(3, framing=Framing.RAW))
     checks = listed(replace(old, dropped_states=frozenset("never")), new)
@@ -224,7 +226,7 @@ def in_directories(parallelism: int, *names: str) -> Operator:
     return operator("op", parallelism, MAXIMUM, databases=databases)
 
 
-def test_every_file_of_directories_that_stay_as_they_are() -> None:
+def test_every_file_of_unchanged_directories_is_listed() -> None:
     of = in_directories(2, "1.sst", "CURRENT")
     file_checks = of_kind(listed(of, of), FileCheck)
     assert [check.pair.name for check in file_checks] == [
@@ -240,7 +242,7 @@ def whole(subtask: int, copies: int = 1, small: int = 1) -> WholeFiles:
     return WholeFiles(subtask, 0, pairs(copies, "copy"), pairs(small, "small"), 0)
 
 
-def test_of_directories_that_go_by_their_files_what_was_copied() -> None:
+def test_copied_files_of_directories_proven_by_files_are_listed() -> None:
     of = in_directories(2)
     checks = listed(of, of, one=whole(0, copies=2), other=whole(1, copies=0, small=2))
     assert [(check.operator, check.pair.name) for check in of_kind(checks, FileCheck)] == [(1, "copy0"), (1, "copy1")]
@@ -252,7 +254,7 @@ def test_of_directories_that_go_by_their_files_what_was_copied() -> None:
     assert len(checks.units) == 2
 
 
-def ranges(checks: Checks, *, in_result: bool) -> list[tuple[int, int]]:
+def key_group_ranges(checks: Checks, *, in_result: bool) -> list[tuple[int, int]]:
     key_groups = []
     for check in of_kind(checks, RecordCheck):
         assert isinstance(check.records.place, DatabasePlace)
@@ -272,25 +274,25 @@ def ranges(checks: Checks, *, in_result: bool) -> list[tuple[int, int]]:
         ([0, 1, 2], [], []),
     ],
 )
-def test_of_the_others_the_records_of_their_key_groups(
+def test_records_of_key_groups_not_proven_by_files_are_listed(
     by_files: Sequence[int], of_result: list[tuple[int, int]], of_source: list[tuple[int, int]]
 ) -> None:
     old, new = in_directories(2), in_directories(3)
     checks = listed(old, new, **{f"of {i}": whole(i) for i in by_files})
-    assert ranges(checks, in_result=True) == of_result
-    assert ranges(checks, in_result=False) == of_source
+    assert key_group_ranges(checks, in_result=True) == of_result
+    assert key_group_ranges(checks, in_result=False) == of_source
     assert {check.operator for check in of_kind(checks, RecordCheck)} <= {1}
 
 
-def test_key_groups_of_one_directory_that_follow_each_other_are_read_at_once() -> None:
+def test_contiguous_key_groups_of_one_directory_are_read_at_once() -> None:
     checks = listed(in_directories(1), in_directories(3), of_one=whole(1))
-    assert ranges(checks, in_result=False) == [(0, 2), (6, 7)]
+    assert key_group_ranges(checks, in_result=False) == [(0, 2), (6, 7)]
     checks = listed(in_directories(1), in_directories(5), of_one=whole(1))
-    assert ranges(checks, in_result=True) == [(0, 1), (4, 4), (5, 6), (7, 7)]
-    assert ranges(checks, in_result=False) == [(0, 1), (4, 7)]
+    assert key_group_ranges(checks, in_result=True) == [(0, 1), (4, 4), (5, 6), (7, 7)]
+    assert key_group_ranges(checks, in_result=False) == [(0, 1), (4, 7)]
 
 
-def test_raw_keyed_state_beside_directories_that_go_by_their_files() -> None:
+def test_raw_keyed_state_beside_directories_proven_by_files_is_compared() -> None:
     old = replace(in_directories(2), raw_keyed=streams(2, framing=Framing.RAW))
     new = replace(in_directories(3), raw_keyed=streams(3, framing=Framing.RAW))
     checks = listed(old, new, one=whole(0), two=whole(1), three=whole(2))
@@ -299,7 +301,7 @@ def test_raw_keyed_state_beside_directories_that_go_by_their_files() -> None:
         listed(old, replace(new, raw_keyed=()), one=whole(0), two=whole(1), three=whole(2))
 
 
-def test_threads_do_what_is_bytes_and_little_else() -> None:
+def test_threads_suffice_for_bytewise_or_small_checks() -> None:
     plain = GroupPair(0, Extent(1, 0, 1), Extent(1, 0, 1))
     group = GroupCheck(0, "op", Slot.KEYED, (plain,))
     translated = GroupCheck(0, "op", Slot.KEYED, (plain, plain._replace(table=(1, 0))))

@@ -1,4 +1,4 @@
-"""Everything in `_metadata` that a rescale leaves alone, one thing at a time, on snapshots that nobody took."""
+"""Everything in `_metadata` that a rescale leaves alone is compared, on snapshots that no job wrote."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def with_operator(before: Snapshot, number: int, change: Callable[[Operator], Op
 
 
 def entry(number: int, **fields: Any) -> Callable[[Snapshot], Snapshot]:
-    """Another value in the entry of an operator."""
+    """Return a change of fields in the entry of an operator."""
 
     def change(before: Snapshot) -> Snapshot:
         return with_operator(
@@ -68,7 +68,7 @@ def metadata(**fields: Any) -> Callable[[Snapshot], Snapshot]:
 
 
 def state(**fields: Any) -> Callable[[Snapshot], Snapshot]:
-    """Another value of an operator, beside its entry."""
+    """Return a change of fields of the stateless operator, beside its entry."""
     return lambda before: with_operator(before, STATELESS, lambda unchanged: replace(unchanged, **fields))
 
 
@@ -103,7 +103,7 @@ FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
     "keyed state of another kind": (state(other_keyed=(OTHER,)), "a kind of state that a rescale never writes"),
     "a changelog": (state(changelogs=(NO_CHANGES,)), "a kind of state that a rescale never writes"),
     "channel state": (state(channel_bytes=1), "a kind of state that a rescale never writes"),
-    "channel state that calls itself nothing": (
+    "channel state of unknown size": (
         entry(STATELESS, subtasks=IN_FLIGHT),
         "a kind of state that a rescale never writes",
     ),
@@ -111,7 +111,7 @@ FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_is_left_alone_is_compared(fault: str) -> None:
+def test_changed_metadata_is_found(fault: str) -> None:
     source = taken()
     check_metadata(source, taken(3))
     change, said = FAULTS[fault]
@@ -120,14 +120,14 @@ def test_what_is_left_alone_is_compared(fault: str) -> None:
     assert caught.value.exit_code == 4
 
 
-def test_a_finished_subtask_is_not_forgotten_either() -> None:
+def test_finished_subtask_that_runs_in_the_result_is_found() -> None:
     source = finished_first(taken())
     check_metadata(source, finished_first(taken()))
     with pytest.raises(IntegrityError, match="finished subtasks"):
         check_metadata(source, taken())
 
 
-def test_in_which_order_subtasks_are_listed_does_not_matter() -> None:
+def test_order_of_listed_subtasks_is_ignored() -> None:
     def ended(*indices: int) -> Callable[[Snapshot], Snapshot]:
         subtasks = tuple(Subtask(i, True, None) for i in indices)
         return lambda before: entry(STATELESS, subtasks=subtasks)(before)
@@ -138,7 +138,7 @@ def test_in_which_order_subtasks_are_listed_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("max_parallelism", [1, 2, 128])
-def test_a_max_parallelism_of_one_may_change(max_parallelism: int) -> None:
+def test_max_parallelism_of_one_may_change(max_parallelism: int) -> None:
     """A request may name the operator; `check_planned` compares the shape with the request."""
     source = entry(STATELESS, parallelism=1, max_parallelism=1)(taken())
     check_metadata(source, entry(STATELESS, parallelism=1, max_parallelism=max_parallelism)(taken()))
@@ -155,7 +155,7 @@ def test_a_max_parallelism_of_one_may_change(max_parallelism: int) -> None:
         ({"channel_bytes": 0}, False),
     ],
 )
-def test_a_result_calls_itself_what_its_state_makes_it(keyed: dict[str, Any], native: bool) -> None:
+def test_properties_must_match_the_kind_of_keyed_state(keyed: dict[str, Any], native: bool) -> None:
     result, right, wrong = taken(**keyed), *((NATIVE, CANONICAL) if native else (CANONICAL, NATIVE))
     for of_the_source in (CANONICAL, NATIVE):
         source = taken(properties=of_the_source, **keyed)
@@ -165,22 +165,22 @@ def test_a_result_calls_itself_what_its_state_makes_it(keyed: dict[str, Any], na
         assert ("native" if native else "canonical") in str(caught.value.expected)
 
 
-def test_one_native_stream_makes_it_native() -> None:
+def test_one_native_stream_makes_the_result_native() -> None:
     mixed = (own_stream(0, 2, 128, Framing.CANONICAL), replace(own_stream(1, 2, 128, Framing.HEAP), tag=RAW_TAG))
     check_metadata(taken(keyed=mixed), taken(keyed=mixed, properties=NATIVE))
     with pytest.raises(IntegrityError, match="names another kind of snapshot"):
         check_metadata(taken(keyed=mixed), taken(keyed=mixed))
 
 
-def test_where_the_source_has_no_properties_the_result_has_none() -> None:
-    """Below version 4 there are none."""
+def test_result_has_no_properties_if_the_source_has_none() -> None:
+    """Metadata below version 4 has no properties."""
     source = taken(properties=b"")
     check_metadata(source, source)
     with pytest.raises(IntegrityError, match="names another kind of snapshot"):
         check_metadata(source, taken())
 
 
-def test_a_candidate_reads_as_it_was_put() -> None:
+def test_candidate_that_differs_from_the_written_one_is_refused() -> None:
     result = taken()
     check_candidate(result, result.metadata_sha256)
     with pytest.raises(IntegrityError, match="differs from what was written") as caught:
@@ -188,7 +188,7 @@ def test_a_candidate_reads_as_it_was_put() -> None:
     assert caught.value.path == result.metadata_uri
 
 
-def test_a_result_of_other_shapes_is_another_ones() -> None:
+def test_published_result_with_other_shapes_is_refused() -> None:
     result = taken(3)
     shapes = {
         operator.operator_id: Shape(operator.parallelism, operator.max_parallelism) for operator in result.operators
@@ -201,7 +201,7 @@ def test_a_result_of_other_shapes_is_another_ones() -> None:
     assert caught.value.found == "parallelism 3, max parallelism 64"
 
 
-def test_the_metadata_is_what_was_certified() -> None:
+def test_metadata_that_differs_from_the_certificate_is_refused() -> None:
     result = taken(3)
     check_certified(result, certificate_for(result))
     for change in (entry(STATELESS, parallelism=4), entry(STATEFUL, max_parallelism=64)):
@@ -221,7 +221,7 @@ def referring(uri: str, pin: Pin) -> Snapshot:
     return replace(snapshot(directory="/target"), files=(("/elsewhere/candidate", Pin(9)), (uri, pin)))
 
 
-def test_only_files_of_the_source_are_referred_to() -> None:
+def test_reference_to_a_file_outside_source_and_target_is_refused() -> None:
     seen = Pin(10, mtime_ns=7)
     source = replace(snapshot(), files=(("/source/_metadata", Pin(9)), (SOURCE_FILE, seen)))
     check_references(source, referring(SOURCE_FILE, seen))
@@ -238,7 +238,7 @@ def test_only_files_of_the_source_are_referred_to() -> None:
         assert caught.value.path == uri
 
 
-def test_the_target_holds_what_is_referred_to_and_its_metadata() -> None:
+def test_surplus_files_in_the_target_are_refused() -> None:
     result = referring("/target/own.sst", Pin(10))
     for there in ([], ["/target/own.sst"], ["/target/own.sst", "/target/_metadata"]):
         check_directory(result, there)
@@ -247,7 +247,7 @@ def test_the_target_holds_what_is_referred_to_and_its_metadata() -> None:
     assert caught.value.found == "2 other files, such as /target/more"
 
 
-def test_values_are_equal_or_both_are_named() -> None:
+def test_unequal_values_are_both_named() -> None:
     check_equal("number", 1, 1, "operator")
     with pytest.raises(IntegrityError, match="number: result and source differ") as caught:
         check_equal("number", 1, 2, "operator")

@@ -1,4 +1,4 @@
-"""The validator proves itself: whatever fault is planted in metadata, or beside the files, is found."""
+"""The validator finds every fault planted in metadata or beside the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.slow import slow
 
 
 def operators_with(field: str) -> Callable[[object], Callable[[Metadata], Metadata]]:
-    """A change of one field of every operator that may have parallelism above 1."""
+    """Return a change of one field of every operator."""
 
     def to(value: object) -> Callable[[Metadata], Metadata]:
         def change(metadata: Metadata) -> Metadata:
@@ -29,7 +29,7 @@ def operators_with(field: str) -> Callable[[object], Callable[[Metadata], Metada
 
 
 def first_with_subtasks(change: Callable[[OperatorState], OperatorState]) -> Callable[[Metadata], Metadata]:
-    """A change of the first operator with keyed state."""
+    """Return a change of the first operator with keyed state."""
 
     def changed(metadata: Metadata) -> Metadata:
         operators = list(metadata.operators)
@@ -80,7 +80,7 @@ def test_a_fault_in_the_metadata_is_found(fault: str, result_of: ResultOf) -> No
     "place",
     ["../{name}", "sub/../../{name}", "{outside}/{name}", "s3://bucket/{name}", "hdfs://name/{name}", "not there"],
 )
-def test_a_handle_that_points_elsewhere_is_found(place: str, result_of: ResultOf, tmp_path: Path) -> None:
+def test_handle_that_points_outside_the_target_is_found(place: str, result_of: ResultOf, tmp_path: Path) -> None:
     result = result_of(CANONICAL)
     stream = keyed_place(result, Slot.KEYED)
     path = stream.path
@@ -115,8 +115,8 @@ def test_a_cut_candidate_is_found(size: int, result_of: ResultOf) -> None:
 
 
 @pytest.mark.parametrize("step", [slow(13), 131])
-def test_no_flipped_byte_of_the_candidate_goes_unnoticed(step: int, result_of: ResultOf) -> None:
-    """Names of inline states and ids of handles are ours to choose; every other byte says something about state."""
+def test_every_flipped_byte_of_the_candidate_is_found(step: int, result_of: ResultOf) -> None:
+    """Every byte counts but names of inline states and ids of handles, which Rescale chooses."""
     result = result_of("2-windows")
     data = result.candidate.read_bytes()
     for at in range(0, len(data), step):

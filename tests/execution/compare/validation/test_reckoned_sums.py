@@ -27,7 +27,7 @@ Files = Mapping[str, bytes]
 
 
 class Stored:
-    """Two sides with the files that they are given; the store knows the sums of the algorithms in `known`."""
+    """Two sides with given files; the store knows the checksums of the algorithms in `known`."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.known = {name: [NVME.name, C.name] for name in ("source", "result")}
@@ -36,9 +36,9 @@ class Stored:
         monkeypatch.setattr(LocalStore, "checksums", lambda _, uri, pin: self._checksums(uri, pin))
 
     def _checksums(self, uri: str, pin: Pin) -> list[Checksum]:
-        assert open_store(uri).stat(uri) == pin, "of the version that was seen"
+        assert open_store(uri).stat(uri) == pin, "asked for another version of the file"
         name = "/".join(Path(uri).parts[-2:])
-        self.asked.append(name)  # by several threads
+        self.asked.append(name)  # `append` is safe though several threads ask
         data = Path(uri).read_bytes()
         checksums = {NVME.name: NVME.of(data), C.name: C.of(data), "ETag": data[0]}
         known = self.known.get(name, self.known[Path(uri).parent.name])
@@ -54,7 +54,7 @@ class Stored:
         return replace(snapshot(), directory=str(folder), files=tuple(zip(uris, pins, strict=True)))
 
     def proven(self, source: Sequence[bytes], result: Sequence[bytes], *checks: Check) -> StoredSums:
-        """File 0 is `_metadata`, with the bytes that a snapshot has of it."""
+        """Prove the checks. File 0 is `_metadata`, whose bytes the snapshot holds."""
         listed = Checks([(7, check) for check in checks], [])
         return proven_by_sums(
             self.side("source", [b"_metadata", *source]), self.side("result", [b"_metadata", *result]), listed
@@ -81,7 +81,7 @@ CUT_ELSEWHERE = (
 SOURCE, RESULT = (b"SSabcd", b"SSefgh"), (b"Rabcdef", b"Rgh")
 
 
-def test_key_groups_that_were_cut_elsewhere(stored: Stored) -> None:
+def test_key_groups_cut_into_other_files_are_proven_by_combined_checksums(stored: Stored) -> None:
     proof = stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
     assert proof.checks.units == []
     (tally,) = proof.tallies
@@ -90,7 +90,7 @@ def test_key_groups_that_were_cut_elsewhere(stored: Stored) -> None:
     assert sorted(stored.asked) == ["result/1", "result/2", "source/1", "source/2"]
 
 
-def test_in_whatever_order_they_are_listed(stored: Stored) -> None:
+def test_order_of_listed_checks_is_ignored(stored: Stored) -> None:
     assert stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE[::-1]).checks.units == []
 
 
@@ -106,10 +106,8 @@ def test_in_whatever_order_they_are_listed(stored: Stored) -> None:
         ((b"SSabcd", b"SSefghx"), RESULT),
     ],
 )
-def test_what_is_not_the_same_is_left_to_be_read(
-    source: Sequence[bytes], result: Sequence[bytes], stored: Stored
-) -> None:
-    """Other bytes, bytes in another order, and bytes that belong to no key group."""
+def test_differing_files_are_left_to_be_read(source: Sequence[bytes], result: Sequence[bytes], stored: Stored) -> None:
+    """They hold other bytes, bytes in another order, or bytes that belong to no key group."""
     proof = stored.proven(source, result, *CUT_ELSEWHERE)
     assert proof.checks.units == [(7, unit) for unit in CUT_ELSEWHERE]
     assert (proof.tallies, proof.algorithms) == ([], {})
@@ -126,7 +124,7 @@ def test_what_is_not_the_same_is_left_to_be_read(
         (["ETag"], ["ETag"], None),
     ],
 )
-def test_both_sides_must_have_one_algorithm(
+def test_checksums_prove_only_if_both_sides_have_the_same_algorithm(
     source: Sequence[str], result: Sequence[str], algorithm: str | None, stored: Stored
 ) -> None:
     """An ETag proves nothing about files that are cut elsewhere."""
@@ -136,7 +134,7 @@ def test_both_sides_must_have_one_algorithm(
     assert len(proof.checks.units) == (0 if algorithm else 2)
 
 
-def test_operators_and_slots_stand_for_themselves(stored: Stored) -> None:
+def test_operators_and_slots_are_proven_separately(stored: Stored) -> None:
     changed = check(pair(0, (1, 0, 3), (1, 0, 3)), operator=1)
     other = check(pair(0, (2, 0, 3), (2, 0, 3)), operator=2)
     raw = check(pair(0, (3, 0, 3), (3, 0, 3)), operator=2, slot=Slot.RAW_KEYED)
@@ -154,19 +152,19 @@ def test_operators_and_slots_stand_for_themselves(stored: Stored) -> None:
         pair(0, (1, 0, 2), (1, 0, 3)),
     ],
 )
-def test_what_is_no_copy_is_left_to_be_read(left: GroupPair, stored: Stored) -> None:
+def test_translated_filled_and_shortened_key_groups_are_left_to_be_read(left: GroupPair, stored: Stored) -> None:
     proof = stored.proven([b"abc"], [b"abc"], check(left))
     assert proof.checks.units == [(7, check(left))]
 
 
 def test_inline_state_is_left_to_be_read(stored: Stored) -> None:
-    """`_metadata` is never asked for its checksum: it holds more than this state."""
+    """The store is never asked for the checksum of `_metadata`, which holds more than this state."""
     inline = check(pair(0, (0, 0, 3), (1, 0, 3)))
     assert stored.proven([], [b"_me"], inline).checks.units == [(7, inline)]
     assert "source/0" not in stored.asked
 
 
-def test_a_long_header_is_left_alone(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_group_behind_a_long_header_is_left_to_be_read(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = check(pair(0, (1, 3, 3), (1, 0, 3)))
     monkeypatch.setattr("rescale.execution.compare.validation.stored_sums._LONGEST_HEADER", 3)
     assert stored.proven([b"SSSabc"], [b"abc"], copied).checks.units == []
@@ -178,7 +176,7 @@ def file(source: tuple[int, int, int], result: tuple[int, int, int]) -> FileChec
     return FileCheck(4, "op", FilePair(0, "1.sst", Extent(*source), Extent(*result)))
 
 
-def test_files_that_were_copied_as_a_whole(stored: Stored) -> None:
+def test_whole_copied_files_are_proven_by_any_common_checksum(stored: Stored) -> None:
     """An ETag will do."""
     stored.known = {"source": ["ETag", C.name], "result": [C.name, "ETag"]}
     copied = file((1, 0, 3), (1, 0, 3))
@@ -203,31 +201,31 @@ def test_files_that_were_copied_as_a_whole(stored: Stored) -> None:
         (file((1, 0, 3), (0, 0, 3)), b"abc", b"abc"),
     ],
 )
-def test_of_a_part_of_a_file_nothing_is_known(part: FileCheck, source: bytes, result: bytes, stored: Stored) -> None:
+def test_part_of_a_file_is_left_to_be_read(part: FileCheck, source: bytes, result: bytes, stored: Stored) -> None:
     proof = stored.proven([source], [result], part)
     assert (proof.checks.units, proof.tallies) == ([(7, part)], [])
 
 
-def test_two_lengths_are_not_the_same_whatever_a_sum_says(stored: Stored) -> None:
+def test_files_of_different_lengths_are_left_to_be_read_though_their_etags_agree(stored: Stored) -> None:
     stored.known = {"source": ["ETag"], "result": ["ETag"]}
     longer = file((1, 0, 3), (1, 0, 4))
     assert stored.proven([b"abc"], [b"abcd"], longer).checks.units == [(7, longer)]
 
 
-def test_all_files_must_be_all_key_groups_but_for_their_headers(stored: Stored) -> None:
-    """Also where both sides have the same surplus."""
+def test_files_with_bytes_beyond_headers_and_key_groups_are_left_to_be_read(stored: Stored) -> None:
+    """This holds even if both sides have the same surplus."""
     same = check(pair(0, (1, 0, 3), (1, 0, 3)), pair(1, (2, 0, 3), (2, 0, 3)))
     assert stored.proven([b"abc", b"def"], [b"abc", b"def"], same).checks.units == []
     for files in ([b"abcx", b"def"], [b"abc", b"defx"]):
         assert stored.proven(files, files, same).checks.units == [(7, same)]
 
 
-def test_an_algorithm_must_be_of_all_files(stored: Stored) -> None:
+def test_algorithm_must_be_known_for_all_files(stored: Stored) -> None:
     stored.known["result/2"] = [C.name]
     assert stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE).algorithms == {0: {C.name}}
 
 
-def test_elements_are_read_in_any_case(stored: Stored) -> None:
+def test_elements_are_always_read(stored: Stored) -> None:
     elements = ElementCheck(0, "op", Slot.OPERATOR, False, 0, "a", DistributionMode.UNION, (Extent(1, 0, 3),))
     proven = file((1, 0, 3), (1, 0, 3))
     proof = stored.proven([b"abc"], [b"abc"], elements, proven)

@@ -1,4 +1,4 @@
-"""Tallies of the records of one side: what was read, whose fault a misplaced record is, and where it lies."""
+"""Tallies of the records of one side: what was read, which side a misplaced record is in, and where."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ KEYS = 40
 
 
 def laid_out(path: Path, maximum: int, moved: int = 0) -> RecordSource:
-    """Records of two states, one of each for every key, where each key belongs, or so many key groups behind that."""
+    """Write records of two states, one of each for every key. Each lies in its key group, or `moved` key groups
+    further.
+    """
     groups: dict[int, list[Record]] = {}
     for state in (0, 1):
         for key in range(KEYS):
@@ -50,7 +52,7 @@ def laid_out(path: Path, maximum: int, moved: int = 0) -> RecordSource:
 
 
 def placed(header: KeyedHeader, framing: Framing, extents: Mapping[int, Extent]) -> StreamPlace[KeyedHeader | None]:
-    """Key groups of file 1, by their numbers."""
+    """Return the place of key groups in file 1, by their numbers."""
     first, last = min(extents), max(extents)
     groups = (extents.get(group) for group in range(first, last + 1))
     places = tuple(None if extent is None else (extent.start, extent.length) for extent in groups)
@@ -59,7 +61,7 @@ def placed(header: KeyedHeader, framing: Framing, extents: Mapping[int, Extent])
 
 @pytest.fixture
 def comparer(tmp_path: Path) -> RecordComparer:
-    """Each side has one file, of its name."""
+    """Return a comparer of two sides with one file each, named after the side."""
     return RecordComparer(*(SnapshotFiles((("", None), (str(tmp_path / side), None))) for side in ("source", "result")))
 
 
@@ -67,8 +69,8 @@ def check(of: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN, do
     return RecordCheck(7, "op", in_result, key_hash, NEW, of, doubled)
 
 
-def test_both_sides_are_counted_under_the_new_key_groups(comparer: RecordComparer, tmp_path: Path) -> None:
-    """Which of the source lie elsewhere."""
+def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: RecordComparer, tmp_path: Path) -> None:
+    """In the source they lie in other key groups."""
     before, after = laid_out(tmp_path / "source", OLD), laid_out(tmp_path / "result", NEW)
     old, new = comparer(check(before, in_result=False)), comparer(check(after, in_result=True))
     assert (old.operator, old.in_result, old.of_timers, old.doubled) == (7, False, False, False)
@@ -83,8 +85,8 @@ def test_both_sides_are_counted_under_the_new_key_groups(comparer: RecordCompare
     assert comparer(check(before, in_result=False, doubled=True)) == old._replace(doubled=True)
 
 
-def test_without_a_hash_no_keys_are_counted(comparer: RecordComparer, tmp_path: Path) -> None:
-    """And with the names of states unknown they go by their numbers."""
+def test_keys_are_not_counted_without_a_key_hash(comparer: RecordComparer, tmp_path: Path) -> None:
+    """States with unknown names go by their numbers."""
     of = laid_out(tmp_path / "source", OLD)
     known = comparer(check(of, in_result=False))
     assert comparer(check(of, in_result=False, key_hash=None)) == known._replace(keys=0)
@@ -96,7 +98,7 @@ def without_header(of: RecordSource) -> RecordSource:
     return of._replace(place=of.place.with_headers(lambda _: None))
 
 
-def test_a_hash_of_keys_that_nobody_understands_is_refused(comparer: RecordComparer, tmp_path: Path) -> None:
+def test_key_hash_is_refused_if_the_serializer_is_unknown(comparer: RecordComparer, tmp_path: Path) -> None:
     of = without_header(laid_out(tmp_path / "source", OLD))
     with pytest.raises(UnsupportedError, match="an unknown serializer") as caught:
         comparer(check(of, in_result=False))
@@ -104,7 +106,7 @@ def test_a_hash_of_keys_that_nobody_understands_is_refused(comparer: RecordCompa
 
 
 @pytest.mark.parametrize("in_result", [False, True])
-def test_a_record_in_the_wrong_place_is_named(comparer: RecordComparer, tmp_path: Path, *, in_result: bool) -> None:
+def test_misplaced_record_is_named(comparer: RecordComparer, tmp_path: Path, *, in_result: bool) -> None:
     of = laid_out(tmp_path / ("result" if in_result else "source"), NEW if in_result else OLD, moved=1)
     with pytest.raises(IntegrityError, match="does not give the key group that contains it") as caught:
         comparer(check(of, in_result=in_result))
@@ -116,7 +118,7 @@ def cut(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut, Path.unlink])
-def test_what_cannot_be_read_is_the_fault_of_its_side(
+def test_unreadable_records_are_blamed_on_their_side(
     damage: Callable[[Path], None], comparer: RecordComparer, tmp_path: Path
 ) -> None:
     for side, maximum in (("source", OLD), ("result", NEW)):
@@ -129,7 +131,7 @@ def test_what_cannot_be_read_is_the_fault_of_its_side(
         assert caught.value.advice != CANONICAL_RESULT
 
 
-def test_where_the_result_is_a_database_there_is_another_way(comparer: RecordComparer, tmp_path: Path) -> None:
+def test_unreadable_directory_in_result_advises_a_canonical_result(comparer: RecordComparer, tmp_path: Path) -> None:
     files = tuple(DatabaseFile(name, Extent(1, 0, 4)) for name in ("CURRENT", "MANIFEST-000004"))
     of = RecordSource(DatabasePlace(HEADER, (0, NEW - 1), files), NEW, 3)
     (tmp_path / "result").write_bytes(b"what")
@@ -139,7 +141,7 @@ def test_where_the_result_is_a_database_there_is_another_way(comparer: RecordCom
 
 
 @pytest.mark.parametrize("side", ["source", "result"])
-def test_what_was_misread_once_is_told_of_its_side(
+def test_read_that_does_not_repeat_raises_store_error_naming_its_side(
     side: str, comparer: RecordComparer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of = laid_out(tmp_path / side, NEW if side == "result" else OLD)
@@ -154,10 +156,8 @@ def test_what_was_misread_once_is_told_of_its_side(
         comparer(check(of, in_result=side == "result"))
 
 
-def test_records_that_are_skipped_are_missed(
-    comparer: RecordComparer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On both sides alike they would be."""
+def test_skipped_records_are_found(comparer: RecordComparer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault that skips the same records on both sides would otherwise go unnoticed."""
     of, batches = laid_out(tmp_path / "source", OLD), SourceReader.batches
 
     class Skipping:
@@ -182,7 +182,7 @@ def test_records_that_are_skipped_are_missed(
 
 
 def timers(path: Path, maximum: int) -> RecordSource:
-    """One for every key, of one service."""
+    """Write one timer of one service for every key."""
     service = TimerService("timers", parsed(INT), parsed(VOID_NAMESPACE))
     blocks, extents, at = [], [], 0
     for group in range(maximum):
@@ -197,7 +197,7 @@ def timers(path: Path, maximum: int) -> RecordSource:
     return RecordSource(placed(timer_header((service,)), Framing.RAW, dict(extents)), maximum, 2)
 
 
-def test_timers_that_lie_apart_are_told(comparer: RecordComparer, tmp_path: Path) -> None:
+def test_raw_timers_of_both_sides_are_tallied(comparer: RecordComparer, tmp_path: Path) -> None:
     old = comparer(check(timers(tmp_path / "source", OLD), in_result=False))
     new = comparer(check(timers(tmp_path / "result", NEW), in_result=True))
     assert (old.of_timers, new.of_timers) == (True, True)

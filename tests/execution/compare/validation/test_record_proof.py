@@ -1,4 +1,4 @@
-"""Proofs from record tallies that are made by hand."""
+"""Proofs made from record tallies that are made up."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def proven(*tallies: RecordTally, of: Operator | None = None, key_hash: str | No
     return proof
 
 
-def test_without_tallies_there_is_nothing_to_prove() -> None:
+def test_operator_without_tallies_has_no_record_proof() -> None:
     assert record_proof(operator("op"), [], {}) is None
 
 
-def test_what_lies_in_other_parts_adds_up() -> None:
+def test_tallies_of_all_parts_are_added_up() -> None:
     proof = proven(tally(False, a=ONE), tally(False, a=OTHER, b=ONE), tally(True, a=BOTH), tally(True, b=ONE))
     assert proof.compared == 4
     assert proof.states == {"a": CertifiedState(3, f"{37:032x}"), "b": CertifiedState(1, f"{7:032x}")}
@@ -62,21 +62,21 @@ def test_what_lies_in_other_parts_adds_up() -> None:
         ({"a": ONE, "z": ONE}, {"a": ONE, "z": OTHER}, "lost, doubled or changed"),
     ],
 )
-def test_what_differs_is_found(source: dict[str, StateDigest], result: dict[str, StateDigest], said: str) -> None:
+def test_differing_tallies_are_found(source: dict[str, StateDigest], result: dict[str, StateDigest], said: str) -> None:
     with pytest.raises(IntegrityError, match=said) as caught:
         proven(tally(False, **source), tally(True, **result))
     assert (caught.value.operator, caught.value.state) == ("op", "z" if "z" in source else "a")
     assert caught.value.expected != caught.value.found or "wrong" in said
 
 
-def test_how_sure_a_hash_is_is_said() -> None:
+def test_proof_says_whether_the_key_hash_is_known_or_tested() -> None:
     same = tally(False, a=ONE), tally(True, a=ONE)
     for key_hash, sure in ((KNOWN, "known"), ("pojo", "tested, not known")):
         proof = proven(*same, key_hash=key_hash)
         assert (proof.key_hash, proof.hash_is) == (key_hash, sure)
 
 
-def test_what_was_given_up_is_counted_and_must_not_be_there() -> None:
+def test_left_out_states_are_counted_and_must_be_missing_in_the_result() -> None:
     given_up = replace(operator("op"), dropped_states=frozenset({"b", "never"}))
     proof = proven(tally(False, a=ONE, b=OTHER), tally(True, a=ONE), of=given_up)
     assert (proof.left_out, proof.compared, list(proof.states)) == ({"b": 2, "never": 0}, 1, ["a"])
@@ -95,7 +95,7 @@ def test_what_was_given_up_is_counted_and_must_not_be_there() -> None:
         ([tally(False, a=ONE), tally(True, a=ONE)], 0),
     ],
 )
-def test_keys_are_counted_once_at_least(tallies: Sequence[RecordTally], least: int) -> None:
+def test_distinct_keys_are_counted_at_least(tallies: Sequence[RecordTally], least: int) -> None:
     """Timers that are stored apart may have the same keys as the state, and both sides have the same keys."""
     assert proven(*tallies).distinct_keys_at_least == least
 
@@ -103,7 +103,7 @@ def test_keys_are_counted_once_at_least(tallies: Sequence[RecordTally], least: i
 NAMES = [f"state {i}" for i in range(9)]
 
 
-def test_states_come_in_the_order_of_their_names() -> None:
+def test_states_are_proven_and_refused_in_the_order_of_their_names() -> None:
     """So that two certificates of one thing are the same, and of several faults one is told."""
     given_up = replace(operator("op"), dropped_states=frozenset(NAMES))
     states = dict.fromkeys(reversed(NAMES), ONE)
@@ -129,8 +129,8 @@ def with_doubled_timers(*names: str) -> Operator:
     return made
 
 
-def test_timers_that_are_there_twice_are_the_same_ones() -> None:
-    """And only one of both is in the result."""
+def test_doubled_timers_must_be_equal() -> None:
+    """The result holds only one of the two copies."""
     of, raw = with_doubled_timers("timers"), {"doubled": True}
     keyed, result = tally(False, timers=ONE, a=OTHER), tally(True, timers=ONE, a=OTHER)
     assert proven(keyed, tally(False, **raw, timers=ONE), result, of=of).compared == 3

@@ -1,4 +1,4 @@
-"""Directories that RocksDB has rewritten, and such as are neither that nor whole files of the source."""
+"""Directories that RocksDB has rewritten, and directories that are neither rewritten nor made of the source's files."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from support.small_directories import (
 )
 
 
-def test_what_is_rewritten_within_its_key_groups_goes_by_records(source: Side, result: Side) -> None:
-    """So does what lacks a file that may have been taken up in another one, or has one more."""
+def test_directory_rewritten_within_its_key_groups_goes_by_records(source: Side, result: Side) -> None:
+    """So does a directory that lacks a file which may have been merged into another, or has one more."""
     parts = [(0, 15, directory(rows(4, 0, 3), rows(5, 4, 7, 2), rows(6, 8, 15, 3)))]
     old = source.of(*parts)
     whole = assembled(parts, old, 8, 15)
@@ -41,7 +41,7 @@ def test_what_is_rewritten_within_its_key_groups_goes_by_records(source: Side, r
     assert list(compared(old, result.of((0, 7, assembled(parts, old, 0, 7)), (8, 15, whole)))) == [0, 1]
 
 
-def test_a_file_of_nobody_that_reaches_out_is_found(source: Side, result: Side) -> None:
+def test_foreign_file_with_rows_outside_of_the_key_groups_is_refused(source: Side, result: Side) -> None:
     old = source.of((0, 15, directory(rows(4, 0, 15))))
     sst = with_rows(10, 0, 15, 1)
     made = directory(sst[0], _000010=sst[1])
@@ -53,7 +53,7 @@ def test_a_file_of_nobody_that_reaches_out_is_found(source: Side, result: Side) 
 def with_rows(
     number: int, first: int, behind: int, age: int, *, entries: int = 1, blocks: int = 1
 ) -> tuple[LiveFile, bytes]:
-    """As a file with one deleted range, and with so many entries, as far as it says so, in so many blocks."""
+    """Return a file with one deleted range that claims to have this many entries in this many blocks."""
     key = internal_key(InternalKey(bytes([first]), age, RANGE_DELETION))
     file = BlockFile()
     handles = [file.add(write_entries([(key, b"value")])) for _ in range(blocks)]
@@ -71,8 +71,10 @@ def with_rows(
 @pytest.mark.parametrize(
     ("entries", "blocks", "sound"), [(1, 0, True), (2, 0, False), (0, 0, False), (1, 1, False), (1, 2, False)]
 )
-def test_what_hides_rows_has_none(entries: int, blocks: int, source: Side, result: Side, *, sound: bool) -> None:
-    """By its own word, and by its index."""
+def test_file_with_a_deleted_range_must_have_no_rows(
+    entries: int, blocks: int, source: Side, result: Side, *, sound: bool
+) -> None:
+    """Neither its properties nor its index may tell of rows."""
     old = source.of((0, 15, directory(rows(4, 0, 15))))
     made = []
     for first, last, hidden in ((0, 7, (8, 16)), (8, 15, (0, 8))):
@@ -86,7 +88,7 @@ def test_what_hides_rows_has_none(entries: int, blocks: int, source: Side, resul
     assert (error.expected, error.found) == ("only 1 deleted ranges", f"{entries} entries")
 
 
-def test_what_cannot_be_read_back_is_told(source: Side, result: Side) -> None:
+def test_unreadable_directory_of_the_result_is_refused(source: Side, result: Side) -> None:
     old = source.of(*HALVES)
 
     def spoilt(**changed: bytes | None) -> Snapshot:
@@ -95,7 +97,7 @@ def test_what_cannot_be_read_back_is_told(source: Side, result: Side) -> None:
         return result.of((*first[:2], {name: data for name, data in files.items() if data is not None}), *others)
 
     def made(data: bytes | None) -> Snapshot:
-        """With these bytes in the place of a deleted range."""
+        """Return the result with these bytes in place of a deleted range."""
         first, *others = thirds(old)
         (name, *_) = (output.name for output in assemble([sources(old)[0]], KeyGroupRange(0, 5), MAXIMUM).made[2:])
         return result.of((*first[:2], first[2] | {name: data or b"x" * len(first[2][name])}), *others)
@@ -112,7 +114,7 @@ def test_what_cannot_be_read_back_is_told(source: Side, result: Side) -> None:
         assert error.path.startswith(str(result.folder)) or "OPTIONS" in error.path
 
 
-def test_a_file_that_is_missing_is_told_of_its_operator(source: Side, result: Side) -> None:
+def test_missing_sst_file_is_reported_with_its_operator(source: Side, result: Side) -> None:
     parts = [(0, 15, directory(rows(4, 0, 15), rows(5, 0, 15, 2, size=102)))]
     old = source.of(*parts)
     only = [(0, 15, directory(rows(4, 0, 15)))]

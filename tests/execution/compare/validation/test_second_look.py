@@ -1,4 +1,6 @@
-"""A single misread is reported as a passing fault of the side that was misread; lasting damage is not."""
+"""A single misread raises a store error that names the side misread; lasting damage raises an integrity or snapshot
+error.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from support.pipeline import move, plan_rescale
 from support.slow import slow
 
 at_most = pytest.mark.parametrize("at_most", [4, slow(8)])
-"""Reads of a validation that are looked at, the first and the last of them among others."""
+"""Number of reads of a validation that are spoilt in turn, the first and the last among them."""
 
 SHAPES = {
     "key groups and elements": (CANONICAL, {"parallelism": ["3"]}),
@@ -39,7 +41,7 @@ SHAPES = {
 
 @dataclass
 class Misreading:
-    """Counts what is read in chunks; in the read with the number `at` a bit is flipped, or in its place for ever."""
+    """Counts reads in chunks and flips a bit in read number `at`; with `for_ever`, also in later reads of that byte."""
 
     at: int | None = None
     for_ever: bool = False
@@ -63,7 +65,7 @@ class Misreading:
 
 
 def flipped(chunk: bytes, at: int) -> bytes:
-    """With a bit of a byte flipped that may lie elsewhere."""
+    """Flip a bit of the byte at a position, if it lies in this chunk."""
     return b"".join((chunk[:at], bytes([chunk[at] ^ 4]), chunk[at + 1 :])) if 0 <= at < len(chunk) else chunk
 
 
@@ -85,7 +87,7 @@ def some_reads(plan: Plan, at_most: int) -> list[int]:
 
 
 def copies_of_the_source(plan: Plan) -> list[tuple[str, Extent]]:
-    """Where its copies of broadcast states lie: if one is misread, those of the result are still among the others."""
+    """Return where the broadcast copies of the source lie. If one is misread, the result's still equal another one."""
     source = open_snapshot(plan.source)
     return [
         (source.contents.uri(element), element)
@@ -114,7 +116,7 @@ def outcomes(plan: Plan, at_most: int, *, for_ever: bool) -> Iterator[tuple[Misr
 
 
 @at_most
-def test_once_is_a_passing_fault(moved: Plan, at_most: int) -> None:
+def test_single_misread_raises_store_error(moved: Plan, at_most: int) -> None:
     errors = list(outcomes(moved, at_most, for_ever=False))
     for misreading, error in errors:
         assert isinstance(error, StoreError), (misreading, error)
@@ -126,7 +128,7 @@ def test_once_is_a_passing_fault(moved: Plan, at_most: int) -> None:
 
 
 @at_most
-def test_for_ever_is_damage(moved: Plan, at_most: int) -> None:
+def test_lasting_damage_raises_integrity_or_snapshot_error(moved: Plan, at_most: int) -> None:
     errors = list(outcomes(moved, at_most, for_ever=True))
     assert all(isinstance(error, IntegrityError | SnapshotError) for _, error in errors), errors
     assert len(errors) > at_most // 2
@@ -134,7 +136,7 @@ def test_for_ever_is_damage(moved: Plan, at_most: int) -> None:
 
 @dataclass
 class Opening:
-    """Counts reads of `_metadata`, candidate, headers and MANIFESTs; in the one with the number `at` a bit flips."""
+    """Counts reads of `_metadata`, candidate, headers and MANIFESTs, and flips a bit in read number `at`."""
 
     at: int | None = None
     reads: int = 0
@@ -159,7 +161,9 @@ class Opening:
 
 @at_most
 @pytest.mark.parametrize(("name", "proof"), [(CANONICAL, Proof.RECORDS), ("2-rocksdb-2to3", Proof.FILES)])
-def test_what_tells_where_state_lies_is_read_again_too(name: str, proof: Proof, at_most: int, tmp_path: Path) -> None:
+def test_single_misread_of_metadata_header_or_manifest_raises_store_error(
+    name: str, proof: Proof, at_most: int, tmp_path: Path
+) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["2" if proof is Proof.FILES else "3"])
     move(plan, Loop())
     whole = Opening()

@@ -1,4 +1,4 @@
-"""Which key groups and directories stand against each other, on operators that nobody ran."""
+"""Which key groups and directories are compared with each other, on operators that no job wrote."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def in_directories(parallelism: int, maximum: int = MAXIMUM, names: tuple[str, .
     return operator("op", parallelism, maximum, databases=tuple(databases))
 
 
-# Which way an operator goes.
+# Comparison by record or by key group.
 
 OWN = replace(keyed(2), raw_keyed=raw(2))
 TIMERS = replace(keyed(2), raw_keyed=raw(2, services=("a service",)))
@@ -98,12 +98,11 @@ TIMERS = replace(keyed(2), raw_keyed=raw(2, services=("a service",)))
         (keyed(2), keyed(3, header=AB), False),
     ],
 )  # fmt: skip
-def test_what_goes_by_record(old: Operator, new: Operator, by_record: bool) -> None:
+def test_operators_are_compared_by_record_or_by_key_group(old: Operator, new: Operator, by_record: bool) -> None:
     assert is_compared_by_record(old, new) is by_record
 
 
-def test_a_heap_stream_without_entries_gives_nothing_that_could_be_other_states() -> None:
-    """Its header may be another one."""
+def test_heap_stream_without_entries_may_have_another_header() -> None:
     empty = len(empty_group(0, A))
     streams = (stream(0, 2, framing=Framing.HEAP, header=AB), stream(1, 2, framing=Framing.HEAP, size=empty))
     old = operator("op", 2, MAXIMUM, keyed=streams)
@@ -115,7 +114,7 @@ def test_a_heap_stream_without_entries_gives_nothing_that_could_be_other_states(
 # Key groups.
 
 
-def test_every_key_group_has_its_two_places() -> None:
+def test_each_key_group_is_paired_with_its_place_in_source_and_result() -> None:
     pairs = pair_key_groups(keyed(2), keyed(3), Slot.KEYED)
     assert [pair.key_group for pair in pairs] == list(range(MAXIMUM))
     assert [pair.source and pair.source.file for pair in pairs] == [1] * 4 + [2] * 4
@@ -123,7 +122,7 @@ def test_every_key_group_has_its_two_places() -> None:
     assert all(pair.table is None and not pair.compressed and not pair.filler for pair in pairs)
 
 
-def test_the_slot_says_whose() -> None:
+def test_key_groups_are_paired_within_their_slot() -> None:
     old = replace(keyed(2), raw_keyed=raw(2))
     new = replace(keyed(3), raw_keyed=raw(3))
     assert len(pair_key_groups(old, new, Slot.RAW_KEYED)) == MAXIMUM
@@ -133,13 +132,13 @@ def test_the_slot_says_whose() -> None:
             pair_key_groups(source, other, Slot.RAW_KEYED)
 
 
-def test_ids_are_translated_where_headers_differ() -> None:
+def test_state_ids_are_translated_where_headers_differ() -> None:
     old = operator("op", 2, MAXIMUM, keyed=(stream(0, 2, header=AB), stream(1, 2, header=BA)))
     tables = [pair.table for pair in pair_key_groups(old, keyed(1, header=AB), Slot.KEYED)]
     assert tables == [None] * 4 + [(1, 0)] * 4
 
 
-def test_what_is_packed_is_said() -> None:
+def test_pairs_of_compressed_key_groups_are_marked_as_compressed() -> None:
     packed = replace(A, compressed=True)
     pairs = pair_key_groups(keyed(2, header=packed), keyed(3, header=packed), Slot.KEYED)
     assert all(pair.compressed for pair in pairs)
@@ -148,13 +147,13 @@ def test_what_is_packed_is_said() -> None:
 NO_KEY_GROUP = "is not in the result"
 
 GROUP_FAULTS: dict[str, tuple[Callable[[Operator], Operator], str]] = {
-    "the first one lost": (lambda op: with_stream(op, 0, groups=(None, *op.keyed[0].groups[1:])), NO_KEY_GROUP),
-    "the last one lost": (lambda op: with_stream(op, 2, groups=(*op.keyed[2].groups[:-1], None)), NO_KEY_GROUP),
+    "the first key group lost": (lambda op: with_stream(op, 0, groups=(None, *op.keyed[0].groups[1:])), NO_KEY_GROUP),
+    "the last key group lost": (lambda op: with_stream(op, 2, groups=(*op.keyed[2].groups[:-1], None)), NO_KEY_GROUP),
     "a stream lost": (lambda op: replace(op, keyed=op.keyed[:2]), NO_KEY_GROUP),
     "all streams lost": (lambda op: replace(op, keyed=()), NO_KEY_GROUP),
     "a stream doubled": (lambda op: replace(op, keyed=(*op.keyed, op.keyed[0])), "is in the result twice"),
     "a stream of another subtask": (lambda op: with_stream(op, 0, subtask=1), "key groups of subtask 1"),
-    "one key group later": (lambda op: with_stream(op, 0, first_key_group=1), "key groups of subtask 0"),
+    "first key group one later": (lambda op: with_stream(op, 0, first_key_group=1), "key groups of subtask 0"),
     "a key group too many": (lambda op: with_stream(op, 2, groups=op.keyed[2].groups * 2), "key groups of subtask 2"),
     "another parallelism": (lambda op: replace(op, entry=replace(op.entry, parallelism=4)), "key groups of subtask"),
     "another header": (lambda op: with_stream(op, 1, header=AB_BYTES, parsed=AB), "header of subtask 1"),
@@ -163,28 +162,28 @@ AB_BYTES = stream(0, 2, header=AB).header
 
 
 @pytest.mark.parametrize("fault", GROUP_FAULTS)
-def test_a_fault_in_where_key_groups_are_is_found(fault: str) -> None:
+def test_fault_in_places_of_key_groups_is_found(fault: str) -> None:
     change, said = GROUP_FAULTS[fault]
     with pytest.raises(IntegrityError, match=said) as caught:
         pair_key_groups(keyed(2), change(keyed(3)), Slot.KEYED)
     assert caught.value.operator == "op"
 
 
-def test_how_many_are_lost_is_said() -> None:
+def test_number_of_lost_key_groups_is_reported() -> None:
     with pytest.raises(IntegrityError, match="key group 3 is not in the result") as caught:
         pair_key_groups(keyed(2), operator("op", 3, MAXIMUM, keyed=keyed(3).keyed[:1]), Slot.KEYED)
     assert (caught.value.expected, caught.value.found) == ("8 key groups with state", "5 missing")
 
 
 @pytest.mark.parametrize("framing", [Framing.CANONICAL, Framing.RAW])
-def test_what_the_source_does_not_have_is_found(framing: Framing) -> None:
-    """Only the heap has blocks of key groups without state."""
+def test_key_group_that_the_source_does_not_have_is_found(framing: Framing) -> None:
+    """Only heap framing writes blocks for key groups without state."""
     old = operator("op", 1, MAXIMUM, keyed=(stream(0, 1, framing=framing, without=(5,)),))
     with pytest.raises(IntegrityError, match="key group 5 is not in the source"):
         pair_key_groups(old, keyed(3, framing=framing), Slot.KEYED)
 
 
-def test_in_the_heap_it_is_a_block_without_entries() -> None:
+def test_heap_key_group_missing_in_the_source_must_be_a_block_without_entries() -> None:
     heap = Framing.HEAP
     old = operator("op", 1, MAXIMUM, keyed=(stream(0, 1, framing=heap, without=(5,)),))
     pairs = pair_key_groups(old, keyed(3, framing=heap), Slot.KEYED)
@@ -194,8 +193,8 @@ def test_in_the_heap_it_is_a_block_without_entries() -> None:
         pair_key_groups(old, replace(keyed(3), keyed=unknown), Slot.KEYED)
 
 
-def test_blocks_without_entries_of_another_header_are_made_anew() -> None:
-    """And those of the same header are the source's own."""
+def test_heap_blocks_without_entries_are_compared_with_new_ones_if_headers_differ() -> None:
+    """With equal headers they are compared with the source's own."""
     heap, empty = Framing.HEAP, len(empty_group(0, A))
     streams = stream(0, 2, framing=heap, header=AB), stream(1, 2, framing=heap, size=empty)
     pairs = pair_key_groups(operator("op", 2, MAXIMUM, keyed=streams), keyed(1, framing=heap, header=AB), Slot.KEYED)
@@ -205,14 +204,14 @@ def test_blocks_without_entries_of_another_header_are_made_anew() -> None:
     assert [pair.source is None for pair in same] == [False] * 8
 
 
-# Where records moved one by one.
+# Operators whose records move one by one.
 
 REKEYED_FAULTS: dict[str, tuple[Callable[[Operator], Operator], str]] = {
     "a stream lost": (lambda op: replace(op, keyed=op.keyed[:2]), "subtasks with keyed state"),
     "a stream doubled": (lambda op: replace(op, keyed=(*op.keyed, op.keyed[2])), "subtasks with keyed state"),
     "no stream": (lambda op: replace(op, keyed=()), "subtasks with keyed state"),
     "streams exchanged": (lambda op: replace(op, keyed=op.keyed[::-1]), "subtasks with keyed state"),
-    "key groups of another": (lambda op: with_stream(op, 1, first_key_group=0), "key groups of subtask 1"),
+    "another first key group": (lambda op: with_stream(op, 1, first_key_group=0), "key groups of subtask 1"),
     "fewer key groups": (lambda op: with_stream(op, 1, groups=op.keyed[1].groups[1:]), "key groups of subtask 1"),
     "the heap's framing": (lambda op: with_stream(op, 1, framing=Framing.HEAP), "framing of subtask 1"),
     "raw keyed state": (lambda op: replace(op, raw_keyed=raw(3, 16)), "subtasks with raw keyed state"),
@@ -221,27 +220,27 @@ REKEYED_FAULTS: dict[str, tuple[Callable[[Operator], Operator], str]] = {
 
 
 @pytest.mark.parametrize("fault", REKEYED_FAULTS)
-def test_a_fault_where_records_moved_is_found(fault: str) -> None:
+def test_fault_in_streams_of_moved_records_is_found(fault: str) -> None:
     check_rekeyed(keyed(2), keyed(3, 16))
     change, said = REKEYED_FAULTS[fault]
     with pytest.raises(IntegrityError, match=said):
         check_rekeyed(keyed(2), change(keyed(3, 16)))
 
 
-def test_raw_keyed_state_of_the_source_cannot_have_moved() -> None:
+def test_raw_keyed_state_cannot_move_to_another_max_parallelism() -> None:
     with pytest.raises(IntegrityError, match="subtasks with raw keyed state"):
         check_rekeyed(replace(keyed(2), raw_keyed=raw(2)), keyed(3, 16))
     check_rekeyed(replace(keyed(2), raw_keyed=raw(2)), keyed(3))
 
 
-def test_where_there_was_nothing_there_is_nothing() -> None:
+def test_keyed_state_in_result_of_source_without_keyed_state_is_refused() -> None:
     empty = operator("op", 2, MAXIMUM)
     check_rekeyed(empty, operator("op", 3, 16))
     with pytest.raises(IntegrityError, match="subtasks with keyed state"):
         check_rekeyed(empty, keyed(3, 16))
 
 
-def test_the_heap_stays_the_heap() -> None:
+def test_heap_framing_may_become_canonical_but_not_the_reverse() -> None:
     check_rekeyed(keyed(2, framing=Framing.HEAP), keyed(3, 16, framing=Framing.HEAP))
     check_rekeyed(keyed(2, framing=Framing.HEAP), keyed(3, 16))
     with pytest.raises(IntegrityError, match="framing of subtask 0"):
@@ -249,7 +248,7 @@ def test_the_heap_stays_the_heap() -> None:
 
 
 def test_only_subtasks_whose_key_groups_had_a_directory_have_one() -> None:
-    """At the same maximum; at another one every subtask has."""
+    """At another max parallelism every subtask has one."""
     some = replace(in_directories(2), databases=in_directories(2).databases[:1])
     check_rekeyed(some, replace(in_directories(4), databases=in_directories(4).databases[:2]))
     for those in (slice(0, 1), slice(0, 3), slice(1, 3)):
@@ -264,7 +263,7 @@ def test_only_subtasks_whose_key_groups_had_a_directory_have_one() -> None:
         check_rekeyed(some, moved)
 
 
-def test_a_directory_has_the_states_of_those_that_gave_it_key_groups() -> None:
+def test_directory_lists_the_states_of_the_directories_it_got_key_groups_from() -> None:
     def of(parallelism: int, *headers: KeyedHeader) -> Operator:
         made = in_directories(parallelism)
         databases = (
@@ -278,14 +277,14 @@ def test_a_directory_has_the_states_of_those_that_gave_it_key_groups() -> None:
         check_rekeyed(of(2, A, AB), of(4, A, A, A, AB))
 
 
-def test_every_stream_knows_all_states_and_a_directory_those_of_its_givers() -> None:
+def test_every_stream_lists_all_states_if_max_parallelism_changes() -> None:
     two = operator("op", 2, MAXIMUM, keyed=(stream(0, 2, header=A), stream(1, 2, header=AB)))
     check_rekeyed(two, keyed(4, 16, header=AB))
     with pytest.raises(IntegrityError, match="header of subtask 0"):
         check_rekeyed(two, with_stream(keyed(4, 16, header=AB), 0, header=stream(0, 1).header, parsed=A))
 
 
-def test_at_the_same_maximum_every_subtask_has_a_stream_unless_directories_stay_some() -> None:
+def test_every_subtask_has_a_stream_unless_directories_stay_directories() -> None:
     some = replace(in_directories(2), databases=in_directories(2).databases[:1])
     as_streams = tuple(replace(stream(i, 4), header=b"h", parsed=None) for i in range(4))
     check_rekeyed(some, operator("op", 4, MAXIMUM, keyed=as_streams))
@@ -297,10 +296,10 @@ def test_at_the_same_maximum_every_subtask_has_a_stream_unless_directories_stay_
         check_rekeyed(inline, replace(in_directories(4), databases=in_directories(4).databases[:2]))
 
 
-# Directories that stay as they are.
+# Unchanged directories.
 
 
-def test_every_file_of_a_directory_is_paired_by_its_name() -> None:
+def test_files_of_a_directory_are_paired_by_name() -> None:
     names = ("1.sst", "2.sst", "CURRENT")
     pairs = pair_database_files(in_directories(2, names=names), in_directories(2, names=names[::-1]))
     assert [(pair.subtask, pair.name) for pair in pairs] == [
@@ -321,13 +320,13 @@ def test_every_file_of_a_directory_is_paired_by_its_name() -> None:
         replace(in_directories(2), databases=in_directories(2).databases[::-1]),
     ],
 )
-def test_other_directories_are_found(new: Operator) -> None:
+def test_changed_directories_are_found(new: Operator) -> None:
     with pytest.raises(IntegrityError, match="RocksDB directories: result and source differ"):
         pair_database_files(in_directories(2), new)
 
 
-def test_directories_are_of_the_parallelism_that_is_stored() -> None:
-    """At that one Flink gives them to its subtasks without a look at their key groups."""
+def test_directories_must_match_the_stored_parallelism() -> None:
+    """At the same parallelism Flink hands them to its subtasks without looking at their key groups."""
     old = in_directories(2)
     new = replace(old, entry=replace(old.entry, parallelism=3))
     assert not is_compared_by_record(old, new)

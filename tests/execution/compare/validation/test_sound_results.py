@@ -17,7 +17,7 @@ from support.readme import fields
 
 
 @pytest.mark.parametrize("name", [*KEYED, SOURCE])
-def test_an_untouched_result_passes(name: str, result_of: ResultOf) -> None:
+def test_untouched_result_passes(name: str, result_of: ResultOf) -> None:
     proofs = result_of(name).validate()
     source = snapshots.opened(name)
     assert [proof.operator_id for proof in proofs] == [operator.operator_id for operator in source.operators]
@@ -25,7 +25,7 @@ def test_an_untouched_result_passes(name: str, result_of: ResultOf) -> None:
 
 
 @pytest.mark.slow
-def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
+def test_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
     target = tmp_path / "target"
     plan = plan_rescale(snapshots.directory(HEAP), str(target), ["3"])
     move(plan)
@@ -45,7 +45,7 @@ def test_a_published_result_is_validated_without_its_plan(tmp_path: Path) -> Non
     assert "nothing was published" not in str(caught.value)
 
 
-def test_a_result_that_is_not_whole_is_not_validated(tmp_path: Path) -> None:
+def test_unfinished_result_is_not_validated(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-windows"), str(tmp_path / "target"), ["3"])
     claim(plan)
     with pytest.raises(RequestError, match="not all state has been moved"):

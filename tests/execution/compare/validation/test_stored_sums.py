@@ -1,4 +1,4 @@
-"""A proof by files of what a store has copied: its own checksums instead of every byte, and what they do not show."""
+"""A proof by files of copies in a store: its checksums instead of every byte, and what they do not show."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 @pytest.fixture
 def has_crcs(home: str) -> bool:
-    """moto's server has none of those that it says it has: then nothing is known of files that are cut otherwise."""
+    """Whether the server has the CRC checksums that it claims; without them nothing is known of files cut elsewhere."""
     store = somebodys_store(home)
     store.put(join(home, "probe"), b"x")
     pin = store.stat(join(home, "probe"))
@@ -48,7 +48,7 @@ def has_crcs(home: str) -> bool:
 
 @pytest.fixture
 def bytes_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Callable[[], Any]], Counter[str]]:
-    """How many bytes of each file are read while something is done."""
+    """Return a function that counts how many bytes of each file are read while a piece of work runs."""
     own, log = stores._s3(), tmp_path / "log"
     monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(log))))
 
@@ -65,14 +65,14 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Cal
 
 
 def relocated(home: str, folder: Path) -> Plan:
-    """From four files to three, cut elsewhere."""
+    """Rescale four files to three, which are cut elsewhere."""
     write_savepoint(folder / "source", 200_000, value_size=900)
     plan = plan_rescale(put_files(folder / "source", join(home, "source")), join(home, "target"), ["3"])
     move(plan, Loop())
     return plan
 
 
-def test_key_groups_that_were_cut_elsewhere(
+def test_key_groups_cut_into_other_files_are_proven_by_checksums_of_the_store(
     home: str, has_crcs: bool, bytes_read: Callable[[Callable[[], Any]], Counter[str]], tmp_path: Path
 ) -> None:
     plan = relocated(home, tmp_path)
@@ -92,13 +92,13 @@ def test_key_groups_that_were_cut_elsewhere(
         assert (operator.checksums, certificate.proof, certificate.does_not_prove) == (None, "records", None)
 
 
-def test_every_byte_is_read_unless_somebody_says_otherwise(home: str, tmp_path: Path) -> None:
+def test_every_byte_is_read_by_default(home: str, tmp_path: Path) -> None:
     plan = relocated(home, tmp_path)
     (operator,) = validate_coverage(plan, Loop()).operators
     assert operator.checksums is None
 
 
-def test_bytes_that_are_others_are_found_and_named(home: str, tmp_path: Path) -> None:
+def test_changed_byte_is_found_and_its_file_named(home: str, tmp_path: Path) -> None:
     plan = relocated(home, tmp_path)
     store = open_store(home)
     changed = [entry for entry in store.list(plan.target) if "-keyed-" in entry.uri][1]
@@ -110,8 +110,7 @@ def test_bytes_that_are_others_are_found_and_named(home: str, tmp_path: Path) ->
     assert caught.value.path == changed.uri
 
 
-def test_bytes_that_changed_places_are_found(home: str, tmp_path: Path) -> None:
-    """Within a file, and between two."""
+def test_bytes_exchanged_between_files_are_found(home: str, tmp_path: Path) -> None:
     plan = relocated(home, tmp_path)
     store = open_store(home)
     first, other, _ = (entry for entry in store.list(plan.target) if "-keyed-" in entry.uri)
@@ -123,8 +122,10 @@ def test_bytes_that_changed_places_are_found(home: str, tmp_path: Path) -> None:
         validate_coverage(plan, Loop(), Proof.FILES)
 
 
-def test_files_of_databases(home: str, bytes_read: Callable[[Callable[[], Any]], Counter[str]]) -> None:
-    """Copied as they are: of both servers, by the one checksum or the other."""
+def test_copied_rocksdb_files_are_proven_by_checksums_of_the_store(
+    home: str, bytes_read: Callable[[Callable[[], Any]], Counter[str]]
+) -> None:
+    """Each server has a checksum of whole files, one or the other."""
     source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"))
     move(plan, Loop())
@@ -136,7 +137,7 @@ def test_files_of_databases(home: str, bytes_read: Callable[[Callable[[], Any]],
     assert {name for checksums in proven for name in checksums.algorithms} <= {"CRC64NVME", "ETag"}
 
 
-def test_a_store_is_asked_for_the_pinned_version(home: str) -> None:
+def test_checksums_are_those_of_the_pinned_version(home: str) -> None:
     store = somebodys_store(home)
     uri = join(home, "file")
     store.put(uri, b"before")

@@ -13,7 +13,7 @@ from support.snapshot_bytes import keyed_header, keyed_state, operator_header, o
 from support.synthetic import element_stream, keyed_stream
 
 
-def test_in_operator_state() -> None:
+def test_state_that_only_the_operator_state_header_of_the_result_has_is_found() -> None:
     fewer, more = (
         element_stream(0, {}, read_operator_state_header(operator_header(tuple(map(operator_list, names))), "header"))
         for names in ("a", "ab")
@@ -24,7 +24,7 @@ def test_in_operator_state() -> None:
     assert caught.value.state == "b"
 
 
-def test_in_keyed_state() -> None:
+def test_state_that_only_the_keyed_header_of_the_result_has_is_found() -> None:
     fewer, more = (
         keyed_stream(
             0,

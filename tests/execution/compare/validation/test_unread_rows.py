@@ -1,4 +1,4 @@
-"""Where no row of a RocksDB directory is read, the certificate says so, and what a source is taken at its word for."""
+"""If no row of a RocksDB directory is read, the certificate says so, and what it assumes of the source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BY_FILES = "no row was read in RocksDB directories that were compared by their f
 
 
 def moved(source: Path, target: Path, *shape: str, foreign_share: float = 2) -> Plan:
-    """Whole files, whatever part of them is other subtasks'."""
+    """Move the snapshot with whole files, however few of their rows belong to the subtask."""
     with patch("rescale.planning.streams.database_streams.FOREIGN_SHARE", foreign_share):
         plan = plan_rescale(str(source), str(target), shape)
     move(plan, Loop())
@@ -35,7 +35,7 @@ def moved(source: Path, target: Path, *shape: str, foreign_share: float = 2) -> 
 
 
 def unreadable(source: Path) -> None:
-    """In every SST file a row has another byte than its checksum is of."""
+    """Change a byte of a row in every SST file, so that the block's checksum is wrong."""
     edit_files(source, "", lambda data: bytes([data[0] ^ 1]) + data[1:] if b"rocksdb.properties" in data else data)
 
 
@@ -46,7 +46,7 @@ def said_of(plan: Plan, proof: Proof) -> str:
 
 
 @pytest.mark.parametrize("proof", [Proof.RECORDS, Proof.FILES])
-def test_what_stays_as_it_is_is_compared_byte_for_byte_and_not_read(proof: Proof, tmp_path: Path) -> None:
+def test_unchanged_directories_are_compared_byte_by_byte_without_reading_rows(proof: Proof, tmp_path: Path) -> None:
     plan = moved(relocated(NATIVE, tmp_path / "source"), tmp_path / "target")
     said = said_of(plan, proof)
     assert UNCHANGED in said
@@ -62,8 +62,10 @@ def test_what_stays_as_it_is_is_compared_byte_for_byte_and_not_read(proof: Proof
 
 @pytest.mark.parametrize("shape", [(), ("3",)], ids=["same shape", "cut"])
 @pytest.mark.parametrize("proof", [Proof.RECORDS, Proof.FILES])
-def test_blocks_that_cannot_be_read_are_not_certified(proof: Proof, shape: tuple[str, ...], tmp_path: Path) -> None:
-    """RocksDB would refuse them when the job asks for a row."""
+def test_directories_with_unreadable_blocks_are_not_certified(
+    proof: Proof, shape: tuple[str, ...], tmp_path: Path
+) -> None:
+    """RocksDB would refuse such a block when the job reads a row."""
     source = relocated(NATIVE, tmp_path / "source")
     unreadable(source)
     plan = moved(source, tmp_path / "target", *shape)
@@ -73,7 +75,7 @@ def test_blocks_that_cannot_be_read_are_not_certified(proof: Proof, shape: tuple
     assert raised.value.path.startswith(str(source))
 
 
-def test_tables_of_a_form_that_is_not_read_are_said_to_be_unchecked(
+def test_certificate_says_that_tables_of_an_unsupported_form_were_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = moved(relocated(NATIVE, tmp_path / "source"), tmp_path / "target")
@@ -85,7 +87,7 @@ def test_tables_of_a_form_that_is_not_read_are_said_to_be_unchecked(
     assert "checksums of their blocks were not checked" in said_of(plan, Proof.RECORDS)
 
 
-def test_what_is_made_anew_is_read_where_records_are_compared(tmp_path: Path) -> None:
+def test_rows_of_new_directories_are_read_in_a_proof_by_records(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
     plan = moved(source, tmp_path / "target", "3")
     assert UNCHANGED not in said_of(plan, Proof.RECORDS)
@@ -95,7 +97,7 @@ def test_what_is_made_anew_is_read_where_records_are_compared(tmp_path: Path) ->
 
 
 def begins_late(file: LiveFile) -> LiveFile:
-    """Behind its first row, where it has two."""
+    """Let the key range of a file with two rows begin after the first."""
     if file.smallest == file.largest:
         return file
     key = file.smallest_key
@@ -111,7 +113,7 @@ def lying(change: Callable[[LiveFile], LiveFile]) -> Callable[[bytes], bytes]:
     return changed
 
 
-def test_a_manifest_of_the_source_that_lies_of_keys_is_believed_by_files_and_not_by_records(tmp_path: Path) -> None:
+def test_wrong_key_range_in_a_source_manifest_is_found_by_records_but_not_by_files(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
     assert edit_files(source, "MANIFEST", lying(begins_late))
     plan = moved(source, tmp_path / "target", "3")
@@ -120,7 +122,7 @@ def test_a_manifest_of_the_source_that_lies_of_keys_is_believed_by_files_and_not
         validate_coverage(plan, Loop(), Proof.RECORDS)
 
 
-def test_a_manifest_of_the_source_that_lies_of_sizes_is_found_before_anything_moves(tmp_path: Path) -> None:
+def test_wrong_file_size_in_a_source_manifest_is_refused_by_the_plan(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
     assert edit_files(source, "MANIFEST", lying(lambda file: replace(file, size=file.size - 1)))
     with pytest.raises(SnapshotError, match="has another size than in the MANIFEST"):

@@ -1,4 +1,4 @@
-"""Sentences of a certificate by how each operator was compared, on proofs made by hand."""
+"""Sentences of a certificate by how each operator was compared, on proofs that are made up."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def in_directories(parallelism: int) -> Operator:
 
 
 def side(folder: Path, of: Operator, *, local: bool = False, elsewhere: Path | None = None) -> Snapshot:
-    """With one file beside `_metadata`, here or elsewhere; a store that is not `local` tells no times."""
+    """Return a snapshot with one file beside `_metadata` or elsewhere; only a `local` one has times of modification."""
     folder.mkdir(exist_ok=True)
     path = (elsewhere or folder) / "state"
     path.parent.mkdir(exist_ok=True)
@@ -137,7 +137,7 @@ def said_of(text: str | None, sentences: Mapping[str, str]) -> list[str]:
         ({"old": in_directories(2), "new": in_directories(3)}, ["all"], []),
     ],
 )
-def test_what_was_compared_is_said_and_what_was_not(
+def test_certificate_says_what_was_compared_and_what_was_not(
     how: dict[str, Any], says: list[str], does_not: list[str], tmp_path: Path
 ) -> None:
     proofs, others = how.get("proofs", [PROOF]), {name: value for name, value in how.items() if name != "proofs"}
@@ -148,7 +148,7 @@ def test_what_was_compared_is_said_and_what_was_not(
     assert (made.does_not_prove is None) is (not does_not)
 
 
-def test_one_of_several_operators_is_enough(tmp_path: Path) -> None:
+def test_sentence_is_given_if_it_holds_for_one_of_several_operators(tmp_path: Path) -> None:
     source, result = (
         replace(
             side(tmp_path / name, operator("op"), local=name == "result"),
@@ -162,7 +162,7 @@ def test_one_of_several_operators_is_enough(tmp_path: Path) -> None:
     assert (made.proof, made.bytes) == (Proof.FILES, 21)
 
 
-def test_one_of_several_directories_and_files_is_enough(tmp_path: Path) -> None:
+def test_sentence_is_given_if_it_holds_for_one_of_several_directories_or_files(tmp_path: Path) -> None:
     source, result = (
         replace(
             side(tmp_path / name, operator("op"), local=name == "result"),
@@ -193,7 +193,7 @@ CHANGE = KafkaChange("0" * 32, "op", "KafkaSource", ())
         (Surgery(kafka=(CHANGE, replace(CHANGE, becomes_source=True))), ["kafka", "sources"]),
     ],
 )
-def test_what_was_declared_is_said(surgery: Surgery, says: list[str], tmp_path: Path) -> None:
+def test_certificate_names_the_declared_differences(surgery: Surgery, says: list[str], tmp_path: Path) -> None:
     made = certificate(tmp_path, surgery=surgery)
     assert said_of(made.proves, SAYS) == ["all", *says]
     assert made.proves.startswith(EXCEPT) is (says != ["renamed"])
@@ -203,7 +203,7 @@ def test_what_was_declared_is_said(surgery: Surgery, says: list[str], tmp_path: 
 CHANGES = replace(PROOF, changes=CertifiedChanges(left=1, came=2, files_of_base=3))
 
 
-def test_a_proof_by_changes_says_what_it_rests_on(tmp_path: Path) -> None:
+def test_proof_by_changes_mentions_its_base(tmp_path: Path) -> None:
     made, other = certificate(tmp_path, CHANGES), certificate(tmp_path)
     assert "base" in made.proves
     assert "base" in (made.does_not_prove or "")
@@ -220,11 +220,11 @@ def test_a_proof_by_changes_says_what_it_rests_on(tmp_path: Path) -> None:
         (CHANGES, Proof.CHANGES),
     ],
 )
-def test_how_deep_it_went_is_said(proof: CertifiedOperator, depth: Proof, tmp_path: Path) -> None:
+def test_certificate_says_by_what_it_was_proven(proof: CertifiedOperator, depth: Proof, tmp_path: Path) -> None:
     assert certificate(tmp_path, proof).proof is depth
 
 
-def test_of_what_it_is(tmp_path: Path) -> None:
+def test_certificate_names_plan_source_target_and_files(tmp_path: Path) -> None:
     base = ContinuedResult("/base", "e" * 64, "d" * 64, "/earlier")
     plan = SimpleNamespace(digest="f" * 64, warnings=("a warning",), continued=base)
     made = certificate(tmp_path, plan=plan, new=operator("op", 3))

@@ -1,4 +1,4 @@
-"""A source and a result of a few bytes, compared as a whole: what is counted, and what each fault ends with."""
+"""A source and a result of a few bytes, compared as a whole: what is counted, and the error of each fault."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NVME = CRCS["CRC64NVME"]
 
 
 def keyed(parallelism: int, first: int = 1) -> tuple[Operator, dict[int, bytes]]:
-    """With the bytes of its files, by number; a key group has its own ten bytes wherever it lies."""
+    """Return an operator and the bytes of its files by number. Every key group has ten bytes of its own."""
     owns = (own_stream(i, parallelism, MAXIMUM, Framing.CANONICAL) for i in range(parallelism))
     streams = tuple(moved(stream, first + i) for i, stream in enumerate(owns))
     data = {
@@ -64,7 +64,9 @@ def in_file(stream: ElementStream, number: int) -> ElementStream:
 
 
 def dealt(parallelism: int) -> tuple[Operator, dict[int, bytes]]:
-    """Six elements of two states each, and a copy for every subtask, in files from number 50 on; key groups before."""
+    """Return an operator with six elements of two states, a copy for every subtask, and key groups. The files of
+    elements start at number 50.
+    """
     states = {"s": (SPLIT, 6 // parallelism), "u": (UNION, 6 // parallelism), "b": (BROADCAST, 1)}
     streams = tuple(in_file(element_stream(i, states), 50 + i) for i in range(parallelism))
     (groups, data), begin = keyed(parallelism, 40), 0
@@ -78,7 +80,7 @@ def dealt(parallelism: int) -> tuple[Operator, dict[int, bytes]]:
 
 @dataclass
 class Pair:
-    """Both sides; the result may be spoilt."""
+    """A source and a result that may be spoilt."""
 
     folder: Path
     source: Snapshot
@@ -115,7 +117,7 @@ def pair(tmp_path: Path) -> Pair:
     return Pair(tmp_path, side(tmp_path / "source", 2), side(tmp_path / "result", 3))
 
 
-def test_what_is_there_is_counted(pair: Pair) -> None:
+def test_key_groups_elements_and_copies_are_counted(pair: Pair) -> None:
     nothing, groups, elements = pair.compare()
     assert [tally.label for tally in (nothing, groups, elements)] == ["nothing", "keyed", "elements"]
     assert (nothing.key_groups, nothing.elements, nothing.broadcast_copies, nothing.bytes) == (0, 0, 0, 0)
@@ -128,13 +130,13 @@ def test_what_is_there_is_counted(pair: Pair) -> None:
     assert len({nothing.digest, groups.digest, elements.digest}) == 3
 
 
-def test_a_digest_says_what_and_not_where(pair: Pair, tmp_path: Path) -> None:
+def test_digest_depends_on_content_and_not_on_places(pair: Pair, tmp_path: Path) -> None:
     same = Pair(tmp_path, pair.source, side(tmp_path / "same", 2))
     assert same.compare()[1].digest == pair.compare()[1].digest
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_byte_of_a_key_group_that_is_another_is_found(number: int, pair: Pair) -> None:
+def test_changed_byte_of_key_group_is_found(number: int, pair: Pair) -> None:
     pair.flip(number, 7)
     for proof in (Proof.RECORDS, Proof.FILES):
         with pytest.raises(IntegrityError, match="differs between the result and the source") as caught:
@@ -146,7 +148,7 @@ def test_a_byte_of_a_key_group_that_is_another_is_found(number: int, pair: Pair)
     ("at", "state", "said"), [(3, "s", "lost, doubled"), (23, "u", "lost, doubled"), (43, "b", "a copy of a broadcast")]
 )
 @pytest.mark.parametrize("number", [50, 52])
-def test_a_byte_of_an_element_that_is_another_is_found(number: int, at: int, state: str, said: str, pair: Pair) -> None:
+def test_changed_byte_of_element_is_found(number: int, at: int, state: str, said: str, pair: Pair) -> None:
     pair.flip(number, at)
     for proof in (Proof.RECORDS, Proof.FILES):
         with pytest.raises(IntegrityError, match=said) as caught:
@@ -155,8 +157,8 @@ def test_a_byte_of_an_element_that_is_another_is_found(number: int, at: int, sta
 
 
 @pytest.mark.parametrize(("at", "state"), [(3, "s"), (33, "u")])
-def test_the_source_is_compared_too(at: int, state: str, pair: Pair) -> None:
-    """Before its version is seen: as if it had been moved otherwise."""
+def test_changed_element_of_the_source_is_found(at: int, state: str, pair: Pair) -> None:
+    """The source is changed before it is pinned, as if it had been moved wrongly."""
     pair.flip(50, at, "source")
     uri = str(pair.path(50, "source"))
     pin = open_store(uri).stat(uri)
@@ -170,7 +172,7 @@ def test_the_source_is_compared_too(at: int, state: str, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("which", ["source", "result"])
-def test_elements_that_were_misread_once_are_told_of_their_side(
+def test_elements_that_do_not_read_the_same_twice_raise_store_error(
     which: str, pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chunks, first = SnapshotFiles.chunks, [True]
@@ -188,8 +190,8 @@ def test_elements_that_were_misread_once_are_told_of_their_side(
     assert pair.compare()
 
 
-def test_the_content_of_a_result_counts_and_not_its_version(pair: Pair) -> None:
-    """A twin of the run may be writing the same bytes again; who writes to a source has it changed."""
+def test_result_may_be_rewritten_with_the_same_bytes_but_the_source_may_not(pair: Pair) -> None:
+    """Another attempt of the run may write the same bytes again; a source that is written has changed."""
     data = pair.path(1).read_bytes()
     pair.path(1).unlink()
     pair.path(1).write_bytes(data)
@@ -199,13 +201,13 @@ def test_the_content_of_a_result_counts_and_not_its_version(pair: Pair) -> None:
         pair.compare()
 
 
-def test_a_digest_is_of_the_result_alone(pair: Pair, tmp_path: Path) -> None:
+def test_digest_is_of_the_result_alone(pair: Pair, tmp_path: Path) -> None:
     other = Pair(tmp_path, side(tmp_path / "other", 3), pair.result)
     assert [tally.digest for tally in other.compare()] == [tally.digest for tally in pair.compare()]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_in_whatever_order_tasks_end(seed: int, pair: Pair) -> None:
+def test_order_in_which_tasks_end_is_ignored(seed: int, pair: Pair) -> None:
     """A second look is compared with the first look at the same unit, in whatever order tasks end."""
     pair.flip(52, 3)
     with pytest.raises(IntegrityError, match="lost, doubled"):
@@ -214,7 +216,7 @@ def test_in_whatever_order_tasks_end(seed: int, pair: Pair) -> None:
 
 @dataclass(frozen=True)
 class Watched(Loop):
-    """Keeps what was said of threads."""
+    """A loop of tasks that records whether threads suffice."""
 
     said: list[bool] = field(default_factory=list)
 
@@ -224,7 +226,7 @@ class Watched(Loop):
 
 
 @pytest.mark.parametrize("in_s3", [(), ("source",), ("result",), ("source", "result")])
-def test_threads_do_what_is_bytes_of_local_files(
+def test_threads_suffice_for_bytes_of_local_files(
     in_s3: Sequence[str], pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"{validate_result.__module__}.is_s3", lambda uri: uri.endswith(tuple(in_s3) or ("none",)))
@@ -235,7 +237,7 @@ def test_threads_do_what_is_bytes_of_local_files(
         assert tasks.said == [expected]
 
 
-def test_sums_are_told_by_operator() -> None:
+def test_checksum_proofs_are_made_by_operator() -> None:
     tallies = [Tally(i, Slot.KEYED, True, 0, "", None, 1, 5 + i, 0) for i in (1, 1, 2)]
     names = [f"sum {i}" for i in range(9)]
     sums = StoredSums(Checks([], []), tallies, {1: set(names), 2: {"CRC32C"}, 3: set()})
@@ -244,7 +246,7 @@ def test_sums_are_told_by_operator() -> None:
     assert [_checksum_proof(sums, 3), _checksum_proof(sums, 4), _checksum_proof(None, 1)] == [None] * 3
 
 
-def test_directories_are_counted() -> None:
+def test_directory_proof_counts_directories_and_files() -> None:
     databases = tuple(Database(i, KeyGroupRange(i, i), Extent(0, 0, 0), b"", None, ()) for i in range(5))
     copy = FilePair(0, "1.sst", Extent(0, 0, 0), Extent(0, 0, 0))
     whole = [WholeFiles(0, 2, (copy,), (copy,) * 7, 4), WholeFiles(1, 1, (copy, copy), (), 5)]
@@ -254,8 +256,10 @@ def test_directories_are_counted() -> None:
     )
 
 
-def test_what_the_store_has_sums_of_is_not_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By files; and the sums are not asked for else."""
+def test_files_with_stored_checksums_are_not_read_in_a_proof_by_files(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a proof by files, the store is not asked for checksums."""
 
     def sums(_: LocalStore, uri: str, __: Pin) -> list[Checksum]:
         return [Checksum(NVME.name, NVME.of(Path(uri).read_bytes()))]
@@ -286,13 +290,13 @@ CHANGES: Mapping[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
 
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("proof", [Proof.RECORDS, Proof.FILES])
-def test_all_that_is_no_state_is_compared_first(what: str, proof: Proof, pair: Pair) -> None:
+def test_metadata_references_and_surplus_files_are_compared_before_state(what: str, proof: Proof, pair: Pair) -> None:
     change, said = CHANGES[what]
     with pytest.raises(IntegrityError, match=said):
         compared(pair.source, change(pair.result), {}, proof)
 
 
-def test_where_records_move_their_streams_are_looked_at(pair: Pair) -> None:
+def test_streams_are_checked_where_records_move(pair: Pair) -> None:
     def changed(of: Operator) -> Operator:
         return replace(of, entry=replace(of.entry, max_parallelism=16)) if of.keyed else of
 
@@ -301,7 +305,7 @@ def test_where_records_move_their_streams_are_looked_at(pair: Pair) -> None:
         compared(pair.source, result, {})
 
 
-def test_where_records_move_streams_of_timers_are_looked_at(pair: Pair) -> None:
+def test_streams_of_timers_are_checked_where_records_move(pair: Pair) -> None:
     def timers(parallelism: int, maximum: int) -> Operator:
         service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
         owns = (own_stream(i, parallelism, maximum, Framing.RAW) for i in range(parallelism))

@@ -1,4 +1,4 @@
-"""From ranges to the parts of a file: every byte once and in its place, whatever the sizes; and what a store wants."""
+"""From write ranges to the parts of a file: every byte once and in its place, in parts that the store takes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def merges(planned: Sequence[PartsWork]) -> list[Merge]:
 
 @dataclass
 class Uploads:
-    """A store that takes parts in any order, and what is staged; (offset, bytes) by number."""
+    """A store that takes parts in any order, as (offset, bytes) by number, and staged objects."""
 
     parts: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     staged: dict[str, bytes] = field(default_factory=dict)
@@ -108,7 +108,9 @@ def test_every_byte_is_written_once_and_in_its_place(
     plan = plan_with(part_size)
     content = bytes(i % 251 for i in range(sum(sizes)))
     planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), limits(smallest))
-    assert [work.size for work in planned] == [size for size in sizes if size], "nothing else is a range's work"
+    assert [work.size for work in planned] == [size for size in sizes if size], (
+        "the work is not that of the ranges with bytes"
+    )
     assert [work.first for work in planned] == [i == 0 for i in range(len(planned))]
     parts = written(plan, planned, content, chunk).parts
     assert sorted(parts) == list(range(1, len(parts) + 1))
@@ -118,12 +120,12 @@ def test_every_byte_is_written_once_and_in_its_place(
         assert offset == at
         assert data == content[at : at + len(data)]
         assert number == len(parts) or len(data) >= smallest
-        assert 0 < len(data) < smallest + 3 * part_size, "which a task holds"
+        assert 0 < len(data) < smallest + 3 * part_size, "a task holds a part that is too large"
         at += len(data)
     assert at == len(content)
 
 
-def test_small_ranges_are_staged_and_large_ones_are_not() -> None:
+def test_only_small_ranges_are_staged() -> None:
     planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 3, 50, 10, 4, 45, 2]), limits(10))
     staging = places_of(plan_with(10)).staging
     assert [work.staged for work in planned] == [3, 3, 3, 10, 0, 4, 10, 0]
@@ -133,7 +135,7 @@ def test_small_ranges_are_staged_and_large_ones_are_not() -> None:
 
 
 def test_two_runs_of_a_plan_stage_in_different_places() -> None:
-    """They may have cut the stream elsewhere."""
+    """They may have cut the stream differently."""
     places = []
     for token, sizes in (("one", [3, 20, 9, 9]), ("another", [4, 19, 9, 9])):
         planned = stream_parts(plan_with(10), 0, "stream", token, ranges(sizes), limits(10))
@@ -142,7 +144,7 @@ def test_two_runs_of_a_plan_stage_in_different_places() -> None:
     assert not places[0] & places[1]
 
 
-def test_a_store_that_takes_parts_of_any_size_has_nothing_staged() -> None:
+def test_nothing_is_staged_for_a_store_that_takes_parts_of_any_size() -> None:
     planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 0, 50, 1]), limits(1))
     assert merges(planned) == []
     assert [(work.part, work.offset, work.staged) for work in planned] == [
@@ -159,8 +161,8 @@ large = st.lists(st.integers(0, 1 << 36), min_size=2, max_size=20)
 
 @settings(max_examples=examples(30))
 @given(large, st.integers(1, 1000), st.booleans())
-def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuffled: bool) -> None:
-    """Ranges of all sizes, tens of thousands of them."""
+def test_number_of_parts_is_within_the_limit_of_s3(sizes: list[int], times: int, shuffled: bool) -> None:
+    """Up to 20,000 ranges of all sizes make up the stream."""
     sizes = sizes * times if shuffled else sorted(sizes * times)
     plan = plan_with(16 * MIB)
     planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), limits(5 * MIB))
@@ -173,7 +175,7 @@ def test_s3_gets_no_more_parts_than_it_takes(sizes: list[int], times: int, shuff
     assert last <= 10_000
 
 
-def test_parts_of_a_range_are_alike_but_for_the_last() -> None:
+def test_parts_of_a_range_have_one_size_except_the_last() -> None:
     assert [number_of_parts(size, 10) for size in (0, 1, 9, 10, 19, 20, 29, 30)] == [0, 1, 1, 1, 1, 2, 2, 3]
     assert part_size(plan_with(16 * MIB), 1 << 30) == 16 * MIB
     assert part_size(plan_with(16 * MIB), 1 << 40) == -(-(1 << 40) // 5000)

@@ -1,4 +1,4 @@
-"""New RocksDB directories of records from anywhere: every record, in files of bounded size, whatever cuts the work."""
+"""New RocksDB directories hold every record, in files of bounded size, however the work is divided."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def files_of(plan: Plan) -> dict[str, bytes]:
 
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several files for every state, and none of them inline."""
+    """Make several files of every state, and no file inline."""
     monkeypatch.setattr(inline, "INLINE_LIMIT", 0)
     monkeypatch.setattr(windows, "WINDOW", 500)
     monkeypatch.setattr(windows, "CELL_MEMORY", 500)
@@ -42,7 +42,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["2-canonical-hashmap", *map(slow, ("2-canonical-compressed", "1.20-rocksdb-native"))])
 @pytest.mark.usefixtures("_small")
-def test_the_files_depend_on_the_plan_alone(name: str, tmp_path: Path) -> None:
+def test_files_depend_on_the_plan_alone(name: str, tmp_path: Path) -> None:
     plan = planned(name, tmp_path / "target")
     execute_without_spark(plan)
     first = files_of(plan)
@@ -52,7 +52,7 @@ def test_the_files_depend_on_the_plan_alone(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_small")
-def test_a_state_is_cut_into_files_that_lie_end_to_end_in_the_last_level(tmp_path: Path) -> None:
+def test_state_is_cut_into_several_files_in_the_last_level(tmp_path: Path) -> None:
     plan = planned("2-canonical-hashmap", tmp_path / "target")
     execute_without_spark(plan)
     databases = [
@@ -63,7 +63,7 @@ def test_a_state_is_cut_into_files_that_lie_end_to_end_in_the_last_level(tmp_pat
     assert max(max(of_state.values()) for of_state in files) > 1
 
 
-def test_a_small_directory_lies_inline(tmp_path: Path) -> None:
+def test_small_directory_lies_inline(tmp_path: Path) -> None:
     plan = planned("2-clicks", tmp_path / "target")
     execute_without_spark(plan)
     assert [Path(uri).name for uri in files_of(plan)] == ["_metadata"]
