@@ -7,9 +7,7 @@ some of its users have. One round is empty but for compactions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ import pytest
 from msgspec import structs
 
 from oracle.cases import ROCKSDB, graph
-from oracle.distribution import LINES
 from oracle.harness import Flink, Job
 from oracle.test_copies import INCREMENTAL, MERGING
 from rescale.execution.steps import validate_coverage, validate_published
@@ -41,9 +38,6 @@ from rescale.text.errors import IntegrityError
 from support.diffing import diff
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
 from support.slow import slow
-
-RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
-"""A checkpoint that a result came from must still be there when this is continued."""
 
 CHURN = graph("churn", 2).with_(parameters={"keys": 60})
 ROUNDS = (("wave", "checkpoint"), ("checkpoint",), *[("wave", "checkpoint")] * 3)
@@ -81,13 +75,6 @@ def execute_with(plan: Plan, proof: Proof) -> Certificate:
 def states_of(certificate: Certificate) -> dict[str, Any]:
     """The digests of states, by operator."""
     return {operator.label: operator.records.states for operator in certificate.operators if operator.records}
-
-
-@pytest.fixture(scope="module")
-def retaining() -> Iterator[Callable[[str], Flink]]:
-    """A running Flink of a release line that retains checkpoints, started when it is first asked for."""
-    with ExitStack() as stack:
-        yield cache(lambda line: stack.enter_context(Flink(LINES[line], RETAINED)))
 
 
 @pytest.mark.parametrize("case", CASES)

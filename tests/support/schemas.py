@@ -27,6 +27,8 @@ def answered_by(*arguments: str) -> str:
         return "kafka-offsets"
     if command == "follow" and "--finish" in arguments:
         return "run"
+    if command == "run" and "--prepare" in arguments:
+        return "prepare"
     return _OF_COMMANDS.get(command, command)
 
 
