@@ -22,7 +22,8 @@ from rescale.plan.continuation import ContinuedResult
 from rescale.plan.mixed_maxima import mixed_maxima
 from rescale.plan.new_streams import NewStream
 from rescale.plan.operator_plan import OperatorPlan
-from rescale.plan.prepared_files import PREPARED, SourceFile, identity, prepared_piece
+from rescale.plan.prepared_files import SourceFile, identity, prepared_piece
+from rescale.plan.prepared_name import PREPARED
 from rescale.snapshot.moves import Move
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery

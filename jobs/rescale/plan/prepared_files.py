@@ -17,9 +17,6 @@ from rescale.plan.new_streams import CopiedFile, NewStream
 from rescale.plan.pieces import Piece
 from rescale.storage.contract import Pin
 
-PREPARED = "prepared"
-"""Part of the names of these files, where other files of state have a part of their plan's digest."""
-
 _HEX_DIGITS = 32
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rescale.plan.prepared_files import PREPARED
+from rescale.plan.prepared_name import PREPARED
 from rescale.storage.files.owned import BESIDE, ORDERS, PINS, ROUNDS
 from rescale.storage.locations import contains, join, real
 
