@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Self
 from uuid import uuid4
 
 import httpx
@@ -64,6 +65,32 @@ _CONFIGURATION = {
 }
 
 
+class _Jvm:
+    """A JVM of a cluster, which runs while the block does, and can be replaced by another one."""
+
+    def __init__(self, version: str, main: str, folder: Path, memory: str) -> None:
+        jars = os.pathsep.join(map(str, flink_home(version)))
+        self._command = ["java", f"-Xmx{memory}", *jvm_options()]
+        self._command += [f"-Dlog4j.configurationFile={logging_configuration()}", "-cp", jars, main]
+        self._command += ["--configDir", str(folder)]
+        self._environment = {**os.environ, "FLINK_PLUGINS_DIR": str(folder / "plugins")}
+        self._log = folder / f"{main.rpartition('.')[2]}.log"
+
+    def __enter__(self) -> Self:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def replace(self) -> None:
+        """Kill it, as if its machine were lost, and start another one."""
+        self.__exit__()
+        self.__enter__()
+
+
 @dataclass(frozen=True)
 class SessionCluster:
     """`jar` is the id of the uploaded jar with the jobs `Counts`, `Alarms`, `Bulk` and, of Flink 2, `AsyncCounts`.
@@ -74,6 +101,17 @@ class SessionCluster:
     address: str
     jar: str
     folder: Path
+    job_manager: _Jvm
+    task_manager: _Jvm
+
+    def lose_job_manager(self) -> None:
+        """Replace the JobManager by one that knows no job, for lack of high availability; the jar stays uploaded."""
+        self.job_manager.replace()
+        wait_until(lambda: _slots(self.address) == _SLOTS, "Flink's slots")
+
+    def lose_task_manager(self) -> None:
+        """Replace the TaskManager; its jobs fail, and start again by themselves if they may."""
+        self.task_manager.replace()
 
     def open(self) -> Flink:
         return Flink(self.address)
@@ -136,14 +174,16 @@ def session_cluster(
             plugin = folder / "plugins" / "s3"
             plugin.mkdir(parents=True)
             (plugin / "s3.jar").symlink_to(s3_file_system(version))
+        options["web.upload.dir"] = str(folder / "uploads")
         (folder / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in options.items()))
         entrypoint = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-        with _jvm(version, entrypoint, folder, memory), _jvm(version, runner, folder, memory):
+        manager, worker = (_Jvm(version, main, folder, memory) for main in (entrypoint, runner))
+        with manager, worker:
             jar = _jar(version, folder)
             address = f"http://127.0.0.1:{rest}"
             wait_until(lambda: _slots(address) == _SLOTS, "Flink's slots")
-            yield SessionCluster(address, _upload(address, jar), folder)
+            yield SessionCluster(address, _upload(address, jar), folder, manager, worker)
 
 
 def wait_until(holds: Callable[[], bool], what: str, seconds: float = _PATIENCE_SECONDS) -> None:
@@ -151,21 +191,6 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = _PATIENCE_
     while not holds():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.2)
-
-
-@contextmanager
-def _jvm(version: str, main: str, folder: Path, memory: str) -> Iterator[None]:
-    jars = os.pathsep.join(map(str, flink_home(version)))
-    command = ["java", f"-Xmx{memory}", *jvm_options(), f"-Dlog4j.configurationFile={logging_configuration()}"]
-    command += ["-cp", jars, main, "--configDir", str(folder)]
-    environment = {**os.environ, "FLINK_PLUGINS_DIR": str(folder / "plugins")}
-    with (folder / f"{main.rpartition('.')[2]}.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        try:
-            yield
-        finally:
-            process.kill()
-            process.wait()
 
 
 def _slots(address: str) -> int:
