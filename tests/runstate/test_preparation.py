@@ -26,17 +26,18 @@ from rescale.text.errors import IntegrityError, RequestError, StoreError
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.pipeline import execute_without_spark, move, plan_rescale
 from support.s3 import S3Server, somebodys_store
+from support.slow import slow
 
 SHAPE = ("4",)
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", "s3", slow("uses_strict_s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A place where results have files, however small."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     if request.param == "local":
         return str(tmp_path / "home")
-    server: S3Server = request.getfixturevalue("s3")
+    server: S3Server = request.getfixturevalue(request.param)
     return f"s3://{server.new_bucket('prepared')}/home"
 
 
@@ -229,8 +230,8 @@ def test_a_preparation_that_deletes_looks_for_a_claim_before(
         claim(run)
         return listed
 
-    monkeypatch.setattr(preparation, "_unused", claim_behind_the_listing)
-    with pytest.raises(RequestError, match="a run has claimed the target"):
-        prepare_files(other, Loop())
-    monkeypatch.undo()
+    with monkeypatch.context() as patched:
+        patched.setattr(preparation, "_unused", claim_behind_the_listing)
+        with pytest.raises(RequestError, match="a run has claimed the target"):
+            prepare_files(other, Loop())
     assert before.items() <= files_in(target).items()
