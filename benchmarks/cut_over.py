@@ -5,7 +5,8 @@
 
 A job of a real session cluster keeps its state in RocksDB, and changes a known number of keys in a second. Its shape
 goes from parallelism 6 and max parallelism 128 to 4 and 1000, and back. With `--same-maximum` it goes from parallelism
-2 to 3, and back, and the result refers to the files of the last checkpoint. The downtime is from the cancel (or the
+2 to 3, and back, and the result refers to the files of the last checkpoint, or files are copied ahead, and the command
+line copies the rest after the cancel. The downtime is from the cancel (or the
 request to stop) to all tasks of the new job running, as Flink's overview shows it. A plain restart is a cancel after a
 checkpoint, and a start from it in the same shape. The bar is 5 seconds more than that. Every record of a result is
 compared with its source afterwards.
@@ -21,6 +22,7 @@ cluster of its own: if one fails, its line says why, and the others are measured
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -57,6 +59,7 @@ from support.session_cluster import SessionCluster, session_cluster, wait_until
 RESCALE = str(Path(sys.executable).with_name("rescale"))
 VALUE_SIZE, KEY_BYTES = 1000, 20
 BAR_SECONDS = 5
+ENOUGH_BYTES = 100_000_000
 SHAPES = ((6, 128), (4, 1000))
 SAME_MAXIMUM = ((2, 128), (3, 128))
 """Parallelism and max parallelism."""
@@ -200,6 +203,20 @@ def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) 
         cuts[-1].predicted,
         cuts[-1].took,
     )
+    if bulk.refers:
+        ahead = [copied_ahead(bulk, f"ahead-{number}") for number in range(times)]
+        seconds = [cut.seconds for cut in ahead]
+        middle = median(seconds)
+        yield (
+            release,
+            gigabytes,
+            "copied ahead",
+            middle,
+            max(seconds),
+            max(seconds) - plain,
+            BAR_SECONDS,
+            ahead[-1].parts,
+        )
     through = savepoint(bulk, "savepoint")
     yield release, gigabytes, "native savepoint", through, through, through - plain
 
@@ -241,6 +258,40 @@ def live(bulk: Bulk, name: str) -> Cut:
     predicted = (story.state.get(ROUNDS) or {}).get("last_round_seconds")
     meanwhile = median(rates) if rates else before
     return Cut(summary["downtime_seconds"], parts, before, meanwhile, predicted, took[-1] if took else None)
+
+
+class Ahead(NamedTuple):
+    """A cut behind copies: its downtime and its parts."""
+
+    seconds: float
+    parts: str
+
+
+def copied_ahead(bulk: Bulk, name: str) -> Ahead:
+    parallelism, _ = bulk.other
+    checkpoints, target = join(bulk.home, f"checkpoints/{bulk.job_id}"), join(bulk.home, name)
+    command = [RESCALE, "run", "--target", target, "--parallelism", str(parallelism)]
+    begun = time.monotonic()
+    with bulk.cluster.open() as flink:
+        new_bytes = ENOUGH_BYTES + 1
+        while new_bytes > ENOUGH_BYTES:
+            take_checkpoint(flink, bulk.job_id)
+            answer = subprocess.run(
+                [*command, checkpoints, "--prepare", "--output", "json"], check=True, stdout=subprocess.PIPE
+            )
+            new_bytes = json.loads(answer.stdout)["new_bytes"]
+        copied = time.monotonic() - begun
+        take_checkpoint(flink, bulk.job_id)
+        begun = time.monotonic()
+        cancel(flink, bulk.job_id)
+    cancelled = time.monotonic()
+    subprocess.run(
+        [*command, newest_checkpoint(checkpoints), "--proof", "files"], check=True, stdout=subprocess.DEVNULL
+    )
+    moved = time.monotonic()
+    started = bulk.start(target, turned=True)
+    parts = {"before": copied, "cancel": cancelled - begun, "run": moved - cancelled, "start": started - moved}
+    return Ahead(started - begun, ", ".join(f"{part} {seconds:.1f}" for part, seconds in parts.items()))
 
 
 @contextmanager
