@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import httpx
 
-from oracle.distribution import flink_home, logging_configuration, s3_file_system
+from oracle.distribution import flink_home, kafka_connector, logging_configuration, s3_file_system
 from oracle.harness import jvm_options
 from rescale.demo.processes import free_ports
 from rescale.flink.start import Start
@@ -31,6 +31,8 @@ from support.s3 import S3Server
 _JOBS = ("Counts", "Alarms", "Bulk")
 _JOBS_OF_2 = ("AsyncCounts",)
 """Jobs that use classes that Flink 1.x does not have."""
+
+_JOBS_OF_KAFKA = ("Exactly",)
 
 _SLOTS = 16
 _PATIENCE_SECONDS = 300
@@ -68,8 +70,8 @@ _CONFIGURATION = {
 class _Jvm:
     """A JVM of a cluster, which runs while the block does, and can be replaced by another one."""
 
-    def __init__(self, version: str, main: str, folder: Path, memory: str) -> None:
-        jars = os.pathsep.join(map(str, flink_home(version)))
+    def __init__(self, libraries: Sequence[Path], main: str, folder: Path, memory: str) -> None:
+        jars = os.pathsep.join(map(str, libraries))
         self._command = ["java", f"-Xmx{memory}", *jvm_options()]
         self._command += [f"-Dlog4j.configurationFile={logging_configuration()}", "-cp", jars, main]
         self._command += ["--configDir", str(folder)]
@@ -157,11 +159,12 @@ class SessionCluster:
 
 @contextmanager
 def session_cluster(
-    version: str, s3: S3Server | None = None, memory: str = "400m", **options: str
+    version: str, s3: S3Server | None = None, memory: str = "400m", connector: str | None = None, **options: str
 ) -> Iterator[SessionCluster]:
     """A running cluster of a release, each JVM with a heap of `memory`; it ends with the block.
 
-    `options` are more of Flink's.
+    `connector` is the release of a Kafka connector, without which there is no job `Exactly`. `options` are more of
+    Flink's.
     """
     need("javac", "jobs are compiled for real Flink")
     with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
@@ -178,9 +181,12 @@ def session_cluster(
         (folder / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in options.items()))
         entrypoint = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-        manager, worker = (_Jvm(version, main, folder, memory) for main in (entrypoint, runner))
+        libraries = [*flink_home(version), *(kafka_connector(connector) if connector is not None else [])]
+        names = _JOBS if version.startswith("1.") else _JOBS + _JOBS_OF_2
+        names += _JOBS_OF_KAFKA if connector is not None else ()
+        manager, worker = (_Jvm(libraries, main, folder, memory) for main in (entrypoint, runner))
         with manager, worker:
-            jar = _jar(version, folder)
+            jar = _jar(libraries, names, folder)
             address = f"http://127.0.0.1:{rest}"
             wait_until(lambda: _slots(address) == _SLOTS, "Flink's slots")
             yield SessionCluster(address, _upload(address, jar), folder, manager, worker)
@@ -200,11 +206,10 @@ def _slots(address: str) -> int:
         return 0
 
 
-def _jar(version: str, folder: Path) -> Path:
+def _jar(flink: Sequence[Path], names: Sequence[str], folder: Path) -> Path:
     """The jobs, compiled against a release."""
     classes, jar = folder / "classes", folder / "counts.jar"
-    libraries = os.pathsep.join(map(str, flink_home(version)))
-    names = _JOBS if version.startswith("1.") else _JOBS + _JOBS_OF_2
+    libraries = os.pathsep.join(map(str, flink))
     sources = [str(Path(__file__).parent / f"{name}.java") for name in names]
     subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", libraries, *sources], check=True)
     subprocess.run(["jar", "-c", "-f", str(jar), "-C", str(classes), "."], check=True)
