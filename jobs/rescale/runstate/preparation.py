@@ -27,7 +27,6 @@ preparation is paused just there, while a run finds a file and publishes a resul
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 
 from rescale.plan.plan import Plan, plan_to_json
 from rescale.plan.prepared_files import prepared_piece
@@ -110,15 +109,18 @@ def end_preparing(plan: Plan) -> None:
 def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
     """Remove files that came after a run had claimed the target, or after it was discarded.
 
-    Those are files of this plan that were not there `before`, and that the plan with the claim does not name.
+    Those are files of this plan that were not there `before`, and that the plan with the claim does not name. All stay if
+    that plan cannot be read, as one of another version.
     """
     holder = claimed_by(plan.target)
     if holder is None and is_prepared(plan.target):
         return
     named: Mapping[str, int] = {}
     if holder is not None:
-        with suppress(SnapshotError):  # it is being discarded, with all files that are there now
+        try:
             named = prepared_sizes(load_plan(Places(plan.target, holder).plan))
+        except SnapshotError:
+            return
     new = [file for file in prepared_sizes(plan) if file not in before and file not in named]
     there = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
     open_store(plan.target).delete([join(plan.target, file) for file in new if file in there])
