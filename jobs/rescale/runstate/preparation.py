@@ -109,8 +109,8 @@ def end_preparing(plan: Plan) -> None:
 def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
     """Remove files that came after a run had claimed the target, or after it was discarded.
 
-    Those are files of this plan that were not there `before`, and that the plan with the claim does not name. All stay if
-    that plan cannot be read, as one of another version.
+    Those are files of this plan that were not there `before`, and that the plan with the claim does not name. All stay
+    if that plan cannot be read, as one of another version.
     """
     holder = claimed_by(plan.target)
     if holder is None and is_prepared(plan.target):
