@@ -5,10 +5,11 @@
 
 A job of a real session cluster keeps its state in RocksDB, and changes a known number of keys in a second. Its shape
 goes from parallelism 6 and max parallelism 128 to 4 and 1000, and back. With `--same-maximum` it goes from parallelism
-2 to 3, and back, and the result refers to the files of the last checkpoint. The downtime is from the cancel (or the
-request to stop) to all tasks of the new job running, as Flink's overview shows it. A plain restart is a cancel after a
-checkpoint, and a start from it in the same shape. The bar is 5 seconds more than that. Every record of a result is
-compared with its source afterwards.
+2 to 3, and Flink itself takes it back. The result refers to the files of the last checkpoint, or has copies that were
+made ahead; or `rescale run --prepare` copies files, and after the cancel `rescale run` the rest. The downtime is from
+the cancel (or the request to stop) to all tasks of the new job running, as Flink's overview shows it. A plain restart
+is a cancel after a checkpoint, and a start from it in the same shape. The bar is 5 seconds more than that. Every record
+of a result is compared with its source afterwards.
 
 The parts are those of the last cut-over: the last round is among them if the job made another checkpoint right before
 the cancel. The last columns have the keys that the job changed in a second, before it was followed and meanwhile, and
@@ -21,12 +22,13 @@ cluster of its own: if one fails, its line says why, and the others are measured
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,9 +59,17 @@ from support.session_cluster import SessionCluster, session_cluster, wait_until
 RESCALE = str(Path(sys.executable).with_name("rescale"))
 VALUE_SIZE, KEY_BYTES = 1000, 20
 BAR_SECONDS = 5
+ENOUGH_BYTES = 100_000_000
 SHAPES = ((6, 128), (4, 1000))
 SAME_MAXIMUM = ((2, 128), (3, 128))
-"""Parallelism and max parallelism; no reader is without one of the six splits, so none has finished."""
+"""Parallelism and max parallelism."""
+
+WAYS_OF_SAME_MAXIMUM: dict[str, dict[str, Any]] = {"refers": {"files": "refer"}, "copied ahead": {}}
+"""What the result does with the files of the last checkpoint, and the form for that."""
+
+SPLITS = 6
+"""The source makes a split for each subtask that it has at first. A reader without one would finish, and an operator
+with finished subtasks keeps its parallelism. So every job begins with this parallelism."""
 
 TIMEOUT_SECONDS = 3600
 LOOK_SECONDS = 5.0
@@ -89,10 +99,16 @@ class Bulk:
         places = {"state.checkpoints.dir": as_uri(join(self.home, "checkpoints"))}
         return RunJar(self.cluster.address, "counts.jar", "Bulk", self.arguments, {**OPTIONS, **places})
 
+    def begin(self) -> float:
+        """Start the job without state, with a subtask for each split; return the time at which all of it runs."""
+        return self._start("", SPLITS, self.shapes[0][1])
+
     def start(self, snapshot: str, *, turned: bool) -> float:
         """Start the job from a snapshot; return the time at which all of it runs."""
         self.shape ^= turned
-        parallelism, maximum = self.shapes[self.shape]
+        return self._start(snapshot, *self.shapes[self.shape])
+
+    def _start(self, snapshot: str, parallelism: int, maximum: int) -> float:
         self.job_id = uuid4().hex
         with self.cluster.open() as flink:
             start = Start(snapshot, parallelism, maximum)
@@ -168,37 +184,59 @@ def as_uri(place: str) -> str:
 
 
 def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) -> Iterator[Sequence[object]]:
-    bulk.start("", turned=False)
+    bulk.begin()
     wait_until(lambda: bulk.changed() > 1.1 * keys, "the state to be there", TIMEOUT_SECONDS)
+    restart(bulk)  # Flink itself changes the parallelism, where the job goes on with another one
     restarts = [restart(bulk) for _ in range(times)]
     plain = median(restarts)
     yield release, gigabytes, "restart", plain, max(restarts)
-    cuts = [live(bulk, f"live-{number}") for number in range(times)]
-    seconds = [cut.seconds for cut in cuts]
-    yield (
-        release,
-        gigabytes,
-        "refers" if bulk.refers else "while it runs",
-        median(seconds),
-        max(seconds),
-        max(seconds) - plain,
-        BAR_SECONDS,
-        cuts[-1].parts,
-        median(cut.keys_before for cut in cuts),
-        median(cut.keys_meanwhile for cut in cuts),
-        cuts[-1].predicted,
-        cuts[-1].took,
-    )
+    for way, changes in WAYS_OF_SAME_MAXIMUM.items() if bulk.refers else [("while it runs", {})]:
+        cuts = [live(bulk, f"{way}-{number}".replace(" ", "-"), changes) for number in range(times)]
+        seconds = [cut.seconds for cut in cuts]
+        yield (
+            release,
+            gigabytes,
+            way,
+            median(seconds),
+            max(seconds),
+            max(seconds) - plain,
+            BAR_SECONDS,
+            cuts[-1].parts,
+            median(cut.keys_before for cut in cuts),
+            median(cut.keys_meanwhile for cut in cuts),
+            cuts[-1].predicted,
+            cuts[-1].took,
+        )
+    if bulk.refers:
+        ahead = [copied_ahead(bulk, f"ahead-{number}") for number in range(times)]
+        seconds = [cut.seconds for cut in ahead]
+        middle = median(seconds)
+        yield (
+            release,
+            gigabytes,
+            "by command",
+            middle,
+            max(seconds),
+            max(seconds) - plain,
+            BAR_SECONDS,
+            ahead[-1].parts,
+        )
     through = savepoint(bulk, "savepoint")
     yield release, gigabytes, "native savepoint", through, through, through - plain
 
 
-def restart(bulk: Bulk) -> float:
+def restart(bulk: Bulk, *, turned: bool = False) -> float:
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
         begun = time.monotonic()
         cancel(flink, bulk.job_id)
-    return bulk.start(newest_checkpoint(join(bulk.home, f"checkpoints/{bulk.job_id}")), turned=False) - begun
+    return bulk.start(newest_checkpoint(join(bulk.home, f"checkpoints/{bulk.job_id}")), turned=turned) - begun
+
+
+def take_back(bulk: Bulk) -> None:
+    """Let Flink itself take the job back from a cut at the same maximum, so that each begins with the same files."""
+    if bulk.refers:
+        restart(bulk, turned=True)
 
 
 class Cut(NamedTuple):
@@ -212,24 +250,60 @@ class Cut(NamedTuple):
     took: float | None
 
 
-def live(bulk: Bulk, name: str) -> Cut:
+def live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> Cut:
     parallelism, maximum = bulk.other
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
         wait_until(lambda: flink.latest_checkpoint(bulk.job_id) is not None, "Flink to tell of the checkpoint")
     before = bulk.keys_a_second(LOOK_SECONDS)
     target = join(bulk.home, name)
-    changes: dict[str, Any] = {"files": "refer"} if bulk.refers else {"max_parallelism": maximum}
-    story = LiveStory(bulk.cluster, bulk.job_id, bulk.jar, target, parallelism=parallelism, **changes)
+    form = changes if bulk.refers else {"max_parallelism": maximum, **changes}
+    story = LiveStory(bulk.cluster, bulk.job_id, bulk.jar, target, parallelism=parallelism, **form)
     took: list[float] = []
     with _timed_last_round(took), _watched(bulk) as rates:
         summary = story.follow()
     assert _verify(summary, story.form, None)["verdict"] == "complete"
     bulk.job_id, bulk.shape = summary["job"], 1 - bulk.shape
+    take_back(bulk)
     parts = ", ".join(f"{part} {value:.1f}" for part, value in summary["seconds"].items())
     predicted = (story.state.get(ROUNDS) or {}).get("last_round_seconds")
     meanwhile = median(rates) if rates else before
     return Cut(summary["downtime_seconds"], parts, before, meanwhile, predicted, took[-1] if took else None)
+
+
+class Ahead(NamedTuple):
+    """A cut behind copies: its downtime and its parts."""
+
+    seconds: float
+    parts: str
+
+
+def copied_ahead(bulk: Bulk, name: str) -> Ahead:
+    parallelism, _ = bulk.other
+    checkpoints, target = join(bulk.home, f"checkpoints/{bulk.job_id}"), join(bulk.home, name)
+    command = [RESCALE, "run", "--target", target, "--parallelism", str(parallelism)]
+    begun = time.monotonic()
+    with bulk.cluster.open() as flink:
+        new_bytes = ENOUGH_BYTES + 1
+        while new_bytes > ENOUGH_BYTES:
+            take_checkpoint(flink, bulk.job_id)
+            answer = subprocess.run(
+                [*command, checkpoints, "--prepare", "--output", "json"], check=True, stdout=subprocess.PIPE
+            )
+            new_bytes = json.loads(answer.stdout)["new_bytes"]
+        copied = time.monotonic() - begun
+        take_checkpoint(flink, bulk.job_id)
+        begun = time.monotonic()
+        cancel(flink, bulk.job_id)
+    cancelled = time.monotonic()
+    subprocess.run(
+        [*command, newest_checkpoint(checkpoints), "--proof", "files"], check=True, stdout=subprocess.DEVNULL
+    )
+    moved = time.monotonic()
+    started = bulk.start(target, turned=True)
+    take_back(bulk)
+    parts = {"before": copied, "cancel": cancelled - begun, "run": moved - cancelled, "start": started - moved}
+    return Ahead(started - begun, ", ".join(f"{part} {seconds:.1f}" for part, seconds in parts.items()))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ changes.
 | task | what it does |
 |---|---|
 | `look_at_job` | refuses what would fail later, and stores everything that is needed to start the job again |
+| `copy_files_ahead` | with *checkpoint, then cancel*: copies RocksDB's files that the result takes, before the stop |
 | `take_savepoint` | lets Flink write a savepoint, and stops or cancels the job if the form says so |
 | `follow_and_cut_over` | with *Move the state while the job runs*: does all that follows in one task |
 | `ask_to_cut_over` | asks for the cut-over, if somebody has to approve it |

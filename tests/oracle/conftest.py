@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
@@ -28,3 +30,13 @@ def flink(request: pytest.FixtureRequest) -> Flink:
     """Return each release line in turn. Quick tests that need the older line ask for it by name."""
     running: Flink = request.getfixturevalue(request.param)
     return running
+
+
+RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
+
+
+@pytest.fixture(scope="module")
+def retaining() -> Iterator[Callable[[str], Flink]]:
+    """A running Flink of a release line that retains all checkpoints of a test, started when it is first asked for."""
+    with ExitStack() as stack:
+        yield cache(lambda line: stack.enter_context(Flink(LINES[line], RETAINED)))

@@ -7,9 +7,7 @@ users. One round changes nothing but by compactions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ import pytest
 from msgspec import structs
 
 from oracle.cases import ROCKSDB, graph
-from oracle.distribution import LINES
 from oracle.harness import Flink, Job
 from oracle.test_copies import INCREMENTAL, MERGING
 from rescale.execution.steps import validate_coverage, validate_published
@@ -43,9 +40,6 @@ from rescale.text.errors import IntegrityError
 from support.diffing import diff
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
 from support.slow import slow
-
-RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
-"""Options that retain checkpoints, because a continued result needs the checkpoint that it was made from."""
 
 CHURN = graph("churn", 2).with_(parameters={"keys": 60})
 ROUNDS = (("wave", "checkpoint"), ("checkpoint",), *[("wave", "checkpoint")] * 3)
@@ -83,13 +77,6 @@ def execute_with(plan: Plan, proof: Proof) -> Certificate:
 def states_of(certificate: Certificate) -> dict[str, Any]:
     """Return the digests of states by operator."""
     return {operator.label: operator.records.states for operator in certificate.operators if operator.records}
-
-
-@pytest.fixture(scope="module")
-def retaining() -> Iterator[Callable[[str], Flink]]:
-    """Yield a function that returns a running Flink of a release line that retains checkpoints."""
-    with ExitStack() as stack:
-        yield cache(lambda line: stack.enter_context(Flink(LINES[line], RETAINED)))
 
 
 @pytest.mark.parametrize("case", CASES)

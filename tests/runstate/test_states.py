@@ -32,6 +32,7 @@ def move(plan: Plan) -> None:
 
 
 DONE_BY: dict[Transition, Callable[[Plan], object]] = {
+    Transition.PREPARE: lambda plan: permit(plan, Transition.PREPARE),
     Transition.CLAIM: claim,
     Transition.ASK: lambda plan: ask(plan, {"run": "a-run"}),
     Transition.MOVE: move,

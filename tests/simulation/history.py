@@ -119,6 +119,8 @@ class _History:
             "twin": self._scene.steps(script.wish, self._scene.random).all,
             "rival": self._scene.steps(script.other_wish, self._scene.random).all,
             "discard": lambda: discard(TARGET),
+            "preparer": self._scene.steps(script.wish, self._scene.random).copy_ahead,
+            "other preparer": self._scene.steps(script.other_wish, self._scene.random).copy_ahead,
         }
         for who, when in script.beside.items():
             if when == stage:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from rescale.plan.prepared_name import PREPARED
 from rescale.plan.proof import Proof
 from rescale.text.errors import InternalError, unexpected
 from simulation.model import assert_certified
 from simulation.neighbours import SOMEBODY, touched
 from simulation.promises import BrokenPromiseError, assert_published, described, must
 from simulation.run import TARGET, Wish
-from simulation.scene import DISCARD, Scene
+from simulation.scene import DISCARD, PREPARERS, Scene
 from simulation.stored import Stored
 from simulation.stores_word import left_to_the_store
 from simulation.supervisor import Ending
@@ -52,7 +53,7 @@ class Judge:
         must(not scene.bucket.taken_away, f"what nobody can bring back is gone: {scene.bucket.taken_away}")
         if scene.owner is not None and (missed := scene.owner.missed()) is not None:
             raise BrokenPromiseError(missed)
-        plans = {name.split("-")[3] for name in scene.bucket.below("target") if name != "_metadata"}
+        plans = {name.split("-")[3] for name in scene.bucket.below("target") if name != "_metadata"} - {PREPARED}
         must(
             len(plans) <= 1 or self._may_come_late() or bool(scene.done & {"discard", "release"}),
             f"files of several plans lie together: {plans}",
@@ -69,7 +70,7 @@ class Judge:
         seen = dict(scene.bucket.objects), len(scene.damage.versions), set(scene.done)
         if seen == self._right.get(folder):
             return
-        strangers = self._may_come_late() or bool(scene.done & {"rival", "discard", "release"})
+        strangers = self._may_come_late() or bool(scene.done & {"rival", "discard", "release", *PREPARERS})
         wish, source = assert_published(scene.bucket, folder, wishes, scene.damage.versions, strangers=strangers)
         certificate = scene.bucket.objects[f"{folder}.rescale/certificate.json"].data
         if "discard" not in scene.done and not self._came_late(certificate, folder):

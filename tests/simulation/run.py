@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from rescale.execution.preparing import prepare_files
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.in_process import Loop
 from rescale.plan.proof import Proof
 from rescale.planning.prepare import prepare
-from rescale.planning.request.request import make_request
+from rescale.planning.request.request import Request, make_request
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
+from rescale.runstate.preparation import begin_preparing, prepared_sizes
 from rescale.runstate.publication import is_published, publish
 from simulation.bucket import BUCKET
 from simulation.processes import this_process
@@ -75,9 +77,23 @@ class Steps:
         }[step]
 
     def plan(self) -> str:
+        plan = prepare(self._request()).plan
+        if not is_published(plan):
+            process = this_process()
+            claim(plan, by={"run": process.name} if self.tells_who and process is not None else None)
+        return places_of(plan).plan
+
+    def copy_ahead(self) -> None:
+        """As `rescale run --prepare`, if the result takes files as they are."""
+        plan = prepare(self._request(), ahead=True).plan
+        if prepared_sizes(plan):
+            begin_preparing(plan)
+            prepare_files(plan, self._tasks())
+
+    def _request(self) -> Request:
         wish = self.wish
         shape = [[number] if number else [] for number in (wish.parallelism, wish.max_parallelism)]
-        request = make_request(
+        return make_request(
             SOURCE,
             wish.target,
             shape[0],
@@ -86,11 +102,6 @@ class Steps:
             files=wish.files,
             surgery=parse_surgery(renames=wish.renames, drops=wish.drops, state_drops=wish.state_drops),
         )
-        plan = prepare(request).plan
-        if not is_published(plan):
-            process = this_process()
-            claim(plan, by={"run": process.name} if self.tells_who and process is not None else None)
-        return places_of(plan).plan
 
     def all(self) -> None:
         """One process does everything, and tries nothing twice; of what is published it does nothing again."""

@@ -22,6 +22,9 @@ _OWNED = 0.08
 
 DISCARD = "user's discard"
 
+PREPARERS = ("preparer", "other preparer")
+"""Processes that copy files ahead."""
+
 _PUBLISHES = ("head_object target.rescale/published", "put_object target/_metadata")
 """Requests of a publisher that has had its last look, or has put `_metadata`, and is about to say so."""
 

@@ -20,6 +20,12 @@ from simulation.wishes import draw_wishes, with_what_is_otherwise
 _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
 """How many histories are of native state, or of canonical state that becomes RocksDB's: these take longer."""
 
+AHEAD = 3_000_000
+"""First seed of histories in which a process may copy files ahead: others are known for what they found without it."""
+
+_COPIED_AHEAD = 0.5
+"""In how many of these with RocksDB state it does so, for one of the wishes."""
+
 _MISREAD = 0.05
 """In how many histories publish misreads something."""
 
@@ -100,6 +106,7 @@ def draw_script(random: Random, seed: int) -> Script:
     weather, store = draw_weather(seed, STAGES), draw_store(seed)
     wishes = draw_wishes(random, kinds if is_native else None, source)
     _draw_more_trouble(kinds, trouble, wishes)
+    _draw_preparer(seed, source, trouble)
     if weather is not None:
         trouble.rates |= weather.rates
         trouble.damage |= {} if weather.vanishes is None else {"source vanishes": weather.vanishes}
@@ -174,6 +181,15 @@ def _draw_more_trouble(kinds: Random, trouble: _Trouble, wishes: Sequence[Wish])
         trouble.damage[kinds.choice(("source changes", "source is deleted"))] = "publish"
     if kinds.random() < _MISREAD:
         trouble.rates[Toxic.MISREAD] = kinds.choice((0.05, 0.3))
+
+
+def _draw_preparer(seed: int, source: Source, trouble: _Trouble) -> None:
+    """From a seed of its own."""
+    random = Random(f"copied ahead {seed}")
+    if seed < AHEAD or source.kind is not Kind.ROCKSDB or source.is_changelog:
+        return
+    if random.random() < _COPIED_AHEAD:
+        trouble.beside[random.choice(("preparer", "other preparer"))] = random.choice(("plan", "plan", *STAGES))
 
 
 def kind_due(kinds: set[Kind], wish: Wish) -> set[Kind]:

@@ -13,6 +13,8 @@ from rescale.runstate.publication import is_published
 from simulation.history import Verdict, play
 from simulation.installed import installed
 from simulation.playing import play_all, side_by_side
+from simulation.scene import PREPARERS
+from simulation.script import AHEAD, has_native_state
 from simulation.store_kinds import draw_store
 from support.slow import slow
 
@@ -35,6 +37,16 @@ def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
         ways[verdict.how] += 1
     published = sum(count for how, count in ways.items() if how.startswith("published"))
     assert published > 0.8 * len(seeds), ways
+
+
+@pytest.mark.parametrize("seeds", [range(AHEAD, AHEAD + 400), slow(range(AHEAD + 400, AHEAD + 8000))])
+def test_files_that_are_copied_ahead_make_no_difference(seeds: range) -> None:
+    copied = 0
+    for seed in filter(has_native_state, seeds):
+        verdict = play(seed)
+        assert verdict.broken is None, described(verdict)
+        copied += any(verdict.injected[who] for who in PREPARERS)
+    assert copied > len(seeds) // 100
 
 
 @pytest.mark.parametrize(

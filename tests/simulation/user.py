@@ -14,7 +14,7 @@ from simulation.neighbours import ours_below
 from simulation.processes import Crash, Process
 from simulation.promises import BrokenPromiseError, described, must, referred_to
 from simulation.run import TARGET
-from simulation.scene import DISCARD, Scene
+from simulation.scene import DISCARD, PREPARERS, Scene
 from simulation.supervisor import Ending
 from simulation.toxics import Toxic
 
@@ -115,7 +115,7 @@ class User:
         if process.error is None:
             self._judge.look_for_open_uploads("after discard", but_strangers=False)
             left = [*ours_below(scene.bucket, "target"), *ours_below(scene.bucket, "target.rescale")]
-            if not scene.done & {"document rots", "rival", "discard", "release"}:
+            if not scene.done & {"document rots", "rival", "discard", "release", *PREPARERS}:
                 must(not left, f"discard leaves {left}")
         elif not (
             scene.done & {"document rots", "rival", "release"}

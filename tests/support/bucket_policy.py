@@ -26,7 +26,7 @@ PLACES = "/-/places"
 
 _OURS = "Boto3/"
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>the policy of the tests</Message></Error>"
-_PLAN = re.compile(r"(.+)\.rescale/plan-[0-9a-f]{64}\.json")
+_PLAN = re.compile(r"(.+)\.rescale/(?:plan-[0-9a-f]{64}|prepared)\.json")
 
 
 @dataclass(frozen=True)

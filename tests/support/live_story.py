@@ -64,13 +64,13 @@ class LiveStory:
         return {(vertex.parallelism, vertex.max_parallelism) for vertex in self.cluster.job(job_id).vertices}
 
 
-def begin(cluster: SessionCluster, target: Path, *arguments: str, **form: Any) -> LiveStory:
+def begin(cluster: SessionCluster, target: Path, *arguments: str, main: str = "Counts", **form: Any) -> LiveStory:
     """Start a job that counts, and a run that rescales it while it runs."""
     kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
     options = {**native_options(cluster, ROCKSDB), **kept}
-    job_id = cluster.run(2, *arguments, options=options)
+    job_id = cluster.run(2, *arguments, main=main, options=options)
     wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
-    jar = RunJar(cluster.address, "counts.jar", "Counts", arguments, options)
+    jar = RunJar(cluster.address, "counts.jar", main, arguments, options)
     return LiveStory(cluster, job_id, jar, str(target), **{"parallelism": 3, "max_parallelism": 256, **form})
 
 

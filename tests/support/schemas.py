@@ -29,6 +29,8 @@ def answered_by(*arguments: str) -> str:
         return "file-changes"
     if command == "follow" and "--finish" in arguments:
         return "run"
+    if command == "run" and "--prepare" in arguments:
+        return "prepare"
     return _OF_COMMANDS.get(command, command)
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Self
 from uuid import uuid4
 
 import httpx
 
-from oracle.distribution import flink_home, logging_configuration, s3_file_system
+from oracle.distribution import flink_home, kafka_connector, logging_configuration, s3_file_system
 from oracle.harness import jvm_options
 from rescale.demo.processes import free_ports
 from rescale.flink.start import Start
@@ -30,6 +31,8 @@ from support.s3 import S3Server
 _JOBS = ("Counts", "Alarms", "Bulk", "Chains")
 _JOBS_OF_2 = ("AsyncCounts",)
 """Jobs that use classes that Flink 1.x does not have."""
+
+_JOBS_OF_KAFKA = ("Exactly",)
 
 _SLOTS = 16
 _PATIENCE_SECONDS = 300
@@ -64,6 +67,32 @@ _CONFIGURATION = {
 }
 
 
+class _Jvm:
+    """A JVM of a cluster, which runs while the block does, and can be replaced by another one."""
+
+    def __init__(self, libraries: Sequence[Path], main: str, folder: Path, memory: str) -> None:
+        jars = os.pathsep.join(map(str, libraries))
+        self._command = ["java", f"-Xmx{memory}", *jvm_options()]
+        self._command += [f"-Dlog4j.configurationFile={logging_configuration()}", "-cp", jars, main]
+        self._command += ["--configDir", str(folder)]
+        self._environment = {**os.environ, "FLINK_PLUGINS_DIR": str(folder / "plugins")}
+        self._log = folder / f"{main.rpartition('.')[2]}.log"
+
+    def __enter__(self) -> Self:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def replace(self) -> None:
+        """Kill it, as if its machine were lost, and start another one."""
+        self.__exit__()
+        self.__enter__()
+
+
 @dataclass(frozen=True)
 class SessionCluster:
     """`jar` is the id of the uploaded jar with `Counts`, `Alarms`, `Bulk`, `Chains` and, of Flink 2, `AsyncCounts`.
@@ -74,6 +103,17 @@ class SessionCluster:
     address: str
     jar: str
     folder: Path
+    job_manager: _Jvm
+    task_manager: _Jvm
+
+    def lose_job_manager(self) -> None:
+        """Replace the JobManager by one that knows no job, for lack of high availability; the jar stays uploaded."""
+        self.job_manager.replace()
+        wait_until(lambda: _slots(self.address) == _SLOTS, "Flink's slots")
+
+    def lose_task_manager(self) -> None:
+        """Replace the TaskManager; its jobs fail, and start again by themselves if they may."""
+        self.task_manager.replace()
 
     def open(self) -> Flink:
         return Flink(self.address)
@@ -119,11 +159,12 @@ class SessionCluster:
 
 @contextmanager
 def session_cluster(
-    version: str, s3: S3Server | None = None, memory: str = "400m", **options: str
+    version: str, s3: S3Server | None = None, memory: str = "400m", connector: str | None = None, **options: str
 ) -> Iterator[SessionCluster]:
     """A running cluster of a release, each JVM with a heap of `memory`; it ends with the block.
 
-    `options` are more of Flink's.
+    `connector` is the release of a Kafka connector, without which there is no job `Exactly`. `options` are more of
+    Flink's.
     """
     need("javac", "jobs are compiled for real Flink")
     with TemporaryDirectory(prefix=f"flink-{version}-") as scratch:
@@ -136,14 +177,19 @@ def session_cluster(
             plugin = folder / "plugins" / "s3"
             plugin.mkdir(parents=True)
             (plugin / "s3.jar").symlink_to(s3_file_system(version))
+        options["web.upload.dir"] = str(folder / "uploads")
         (folder / "config.yaml").write_text("".join(f"{name}: {value}\n" for name, value in options.items()))
         entrypoint = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
-        with _jvm(version, entrypoint, folder, memory), _jvm(version, runner, folder, memory):
-            jar = _jar(version, folder)
+        libraries = [*flink_home(version), *(kafka_connector(connector) if connector is not None else [])]
+        names = _JOBS if version.startswith("1.") else _JOBS + _JOBS_OF_2
+        names += _JOBS_OF_KAFKA if connector is not None else ()
+        manager, worker = (_Jvm(libraries, main, folder, memory) for main in (entrypoint, runner))
+        with manager, worker:
+            jar = _jar(libraries, names, folder)
             address = f"http://127.0.0.1:{rest}"
             wait_until(lambda: _slots(address) == _SLOTS, "Flink's slots")
-            yield SessionCluster(address, _upload(address, jar), folder)
+            yield SessionCluster(address, _upload(address, jar), folder, manager, worker)
 
 
 def wait_until(holds: Callable[[], bool], what: str, seconds: float = _PATIENCE_SECONDS) -> None:
@@ -153,21 +199,6 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = _PATIENCE_
         time.sleep(0.2)
 
 
-@contextmanager
-def _jvm(version: str, main: str, folder: Path, memory: str) -> Iterator[None]:
-    jars = os.pathsep.join(map(str, flink_home(version)))
-    command = ["java", f"-Xmx{memory}", *jvm_options(), f"-Dlog4j.configurationFile={logging_configuration()}"]
-    command += ["-cp", jars, main, "--configDir", str(folder)]
-    environment = {**os.environ, "FLINK_PLUGINS_DIR": str(folder / "plugins")}
-    with (folder / f"{main.rpartition('.')[2]}.log").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        try:
-            yield
-        finally:
-            process.kill()
-            process.wait()
-
-
 def _slots(address: str) -> int:
     try:
         return int(_HTTP.get(f"{address}/overview").json()["slots-total"])
@@ -175,11 +206,10 @@ def _slots(address: str) -> int:
         return 0
 
 
-def _jar(version: str, folder: Path) -> Path:
+def _jar(flink: Sequence[Path], names: Sequence[str], folder: Path) -> Path:
     """The jobs, compiled against a release."""
     classes, jar = folder / "classes", folder / "counts.jar"
-    libraries = os.pathsep.join(map(str, flink_home(version)))
-    names = _JOBS if version.startswith("1.") else _JOBS + _JOBS_OF_2
+    libraries = os.pathsep.join(map(str, flink))
     sources = [str(Path(__file__).parent / f"{name}.java") for name in names]
     subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", libraries, *sources], check=True)
     subprocess.run(["jar", "-c", "-f", str(jar), "-C", str(classes), "."], check=True)

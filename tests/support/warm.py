@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 from move_and_validate import steps_of_a_run
 from rescale.cli.main import main
+from rescale.execution.preparing import prepare_files
 from rescale.execution.step_results import values_of
 from rescale.execution.tasks.in_process import Loop
 from rescale.execution.tasks.protocol import Tasks
@@ -73,6 +74,8 @@ def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, envi
 
 def run_steps(step: Step, _: str, arguments: Sequence[str], *__: object, **___: object) -> dict[str, Any]:
     """In place of `process.run_step`."""
+    if step is Step.PREPARE:
+        return values_of(prepare_files(load_plan(arguments[arguments.index("--plan") + 1]), Loop()))
     assert step is Step.RUN
     for step_of_run in STEPS_OF_A_RUN:
         step_without_spark(step_of_run, arguments, Loop())

@@ -18,7 +18,16 @@ class MovedStreams(msgspec.Struct, frozen=True):
     bytes: int
 
 
-StepResult = MovedStreams | Certificate | DiffDocument | None
+class PreparedFiles(msgspec.Struct, frozen=True):
+    """Files that are copied ahead, and their bytes; `new_files` and `new_bytes` are those that this step has copied."""
+
+    files: int
+    bytes: int
+    new_files: int
+    new_bytes: int
+
+
+StepResult = MovedStreams | PreparedFiles | Certificate | DiffDocument | None
 """Result of a step; None for a process that carries out several steps, each with a result document of its own."""
 
 

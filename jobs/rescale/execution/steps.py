@@ -39,6 +39,7 @@ from rescale.runstate.candidate import put_candidate
 from rescale.runstate.certificate import Certificate, certificate_beside, write_certificate
 from rescale.runstate.certified_files import check_files
 from rescale.runstate.places import places_of
+from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.states import KEYED, OPERATOR
 from rescale.runstate.written_handles import WrittenHandles, begin_moving, write_handles
 from rescale.snapshot.databases.live_tables import with_tables
@@ -79,6 +80,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
     `RequestError` if a proof by files is requested and no state can be proven by files.
     """
     how_proven(plan, proof)
+    remove_unused_files(plan)
 
     def opened() -> SnapshotPair:
         as_it_is = open_pinned(plan)

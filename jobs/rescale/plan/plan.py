@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -23,20 +22,14 @@ from rescale.plan.continuation import ContinuedResult
 from rescale.plan.mixed_maxima import mixed_maxima
 from rescale.plan.new_streams import NewStream
 from rescale.plan.operator_plan import OperatorPlan
+from rescale.plan.prepared_files import SourceFile, identity, prepared_piece
+from rescale.plan.prepared_name import PREPARED
 from rescale.snapshot.moves import Move
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
-from rescale.storage.contract import Pin
 from rescale.text.errors import SnapshotError
 
-FORMAT = 15
-
-
-class SourceFile(NamedTuple):
-    """A file of the source, pinned to the version that the planner read."""
-
-    uri: str
-    pin: Pin
+FORMAT = 16
 
 
 @dataclass(frozen=True)
@@ -46,7 +39,8 @@ class Plan:
     `serializers` are the users' own serializers that the source needs; a plan without them does not have the field. A
     task writes `part_size` bytes and reads `chunk_size` bytes at once. `operators` are those of the source after the
     `surgery`. `moves` maps places in handles to the places where those files are now. If an earlier result is
-    `continued`, its files and those of its source are among `files`.
+    `continued`, its files and those of its source are among `files`. With `prepared`, SST files have names that do not
+    depend on the plan (`prepared_files`).
     """
 
     format: int
@@ -65,6 +59,7 @@ class Plan:
     surgery: Surgery = NO_SURGERY
     moves: tuple[Move, ...] = ()
     continued: ContinuedResult | None = None
+    prepared: bool = False
 
     @cached_property
     def digest(self) -> str:
@@ -105,6 +100,9 @@ class Plan:
 
     def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
         """Return the name of a new stream's file in the target; its digest keeps plans apart."""
+        if self.prepared and (piece := prepared_piece(stream)) is not None:
+            file = self.files[piece.file or 0]
+            return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{identity(file, piece)}.sst"
         name = f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{self.digest[:8]}"
         return f"{name}-{stream.local_name}" if stream.local_name else name
 

@@ -18,7 +18,8 @@ from rescale.plan.continuation import BaseDatabase
 from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Piece, piece_of
-from rescale.plan.plan import Plan, SourceFile
+from rescale.plan.plan import Plan
+from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format

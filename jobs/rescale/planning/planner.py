@@ -16,7 +16,8 @@ from rescale.flink.slot import Slot
 from rescale.plan.new_streams import CompactedDirectory, NewDatabase, PlannedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Literals
-from rescale.plan.plan import FORMAT, Plan, SourceFile
+from rescale.plan.plan import FORMAT, Plan
+from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import Rekeying
 from rescale.plan.work_class import work_class
 from rescale.planning.refusals import refuse_changelog, refuse_heap, refuse_names, refuse_unread
@@ -56,11 +57,14 @@ def make_plan(
     key_hashes: Mapping[str, str] = _NONE,
     kafka: Sequence[KafkaOffsets] = (),
     surgery: Surgery = NO_SURGERY,
+    *,
+    prepared: bool = False,
 ) -> Plan:
     """Return the plan for a snapshot; raise an error that names the operator if there can be none.
 
     `snapshot` is the one after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
-    groups to the name of its key hash. `kafka` has the offsets of the Kafka sources, which the warnings mention.
+    groups to the name of its key hash. `kafka` has the offsets of the Kafka sources, which the warnings mention. With
+    `prepared`, files may be in the target before the plan is claimed.
     """
     shapes = new_shapes(snapshot.operators, request)
     refuse_finished(snapshot.operators, shapes, request)
@@ -68,7 +72,7 @@ def make_plan(
     literals = Literals(snapshot.written)
     registered = user_serializers(_serializers(snapshot))
     notes: list[str] = []
-    planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes)
+    planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, prepared)
     operators = tuple(
         planner.plan(operator, shapes[operator.operator_id], key_hashes.get(operator.operator_id))
         for operator in snapshot.operators
@@ -99,6 +103,7 @@ def make_plan(
         serializers=registered or UNSET,
         surgery=surgery,
         moves=snapshot.moves,
+        prepared=prepared,
     )
 
 
@@ -133,6 +138,7 @@ class _OperatorPlanner:
     literals: Literals
     inline: InlineBudget
     notes: list[str]
+    prepared: bool
 
     def plan(self, operator: Operator, shape: Shape, key_hash: str | None) -> OperatorPlan:
         wanted = self.request.format
@@ -196,7 +202,9 @@ class _OperatorPlanner:
         """Plan RocksDB directories that are assembled from whole files, or compacted."""
         sizes = {number: pin.size for number, (_, pin) in enumerate(self.snapshot.files)}
         referring = sizes if self.request.files is Files.REFER else None
-        planner = DatabasePlanner(operator, shape, headers, self.literals, self.inline, self.notes, referring)
+        planner = DatabasePlanner(
+            operator, shape, headers, self.literals, self.inline, self.notes, referring, prepared=self.prepared
+        )
         planned = planner.plan()
         streams = (*planned.files, *groups.raw_streams())
         return _PlannedKeyed(streams, databases=planned.databases, compacted=planned.compacted)

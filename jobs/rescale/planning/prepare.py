@@ -14,6 +14,7 @@ from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import resolve_request
 from rescale.planning.request.result_kind import goes_by_record, joins_databases
+from rescale.runstate.preparation import is_prepared
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -29,8 +30,10 @@ class Prepared(NamedTuple):
     kafka: tuple[KafkaOffsets, ...]
 
 
-def prepare(request: Request) -> Prepared:
+def prepare(request: Request, *, ahead: bool = False) -> Prepared:
     """Open the source, find out how its keys hash where that matters, and plan.
+
+    The plan uses files that were copied ahead (`preparation`), or, with `ahead`, is for copying them.
 
     Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the request cannot be met.
     """
@@ -60,4 +63,5 @@ def prepare(request: Request) -> Prepared:
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
     kafka = kafka_offsets(snapshot)
-    return Prepared(make_plan(snapshot, request, key_hashes, kafka, surgery), snapshot, kafka)
+    ahead = ahead or is_prepared(request.target)
+    return Prepared(make_plan(snapshot, request, key_hashes, kafka, surgery, prepared=ahead), snapshot, kafka)

@@ -229,6 +229,22 @@ class Outcome(msgspec.Struct, frozen=True):
     start: str
 
 
+class Preparation(msgspec.Struct, frozen=True):
+    """The answer of `run --prepare`: files of the checkpoint `source` that are in the target before a run claims it.
+
+    `new_files` and `new_bytes` are those that this preparation has copied. `bytes_left` are those that a run from this
+    checkpoint would still write.
+    """
+
+    target: str
+    source: str
+    files: int
+    bytes: int
+    new_files: int
+    new_bytes: int
+    bytes_left: int
+
+
 class ReportDocument(msgspec.Struct, frozen=True):
     """All that is known about a snapshot, a plan or a run, which a report is made from.
 

@@ -59,6 +59,18 @@ class MovedResult(msgspec.Struct, frozen=True, kw_only=True):
     metrics: StepMetrics
 
 
+class PreparedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Result of the step that copies files ahead: all files of the plan's source that can be, and the new ones."""
+
+    status: Literal["done"]
+    files: int
+    bytes: int
+    new_files: int
+    new_bytes: int
+    seconds: float
+    metrics: StepMetrics
+
+
 @dataclass(frozen=True, kw_only=True)
 class ValidatedResult(CertificateDocument):
     """Result of the step that validates: the certificate."""

@@ -19,7 +19,7 @@ from rescale.plan.new_streams import CompactedDirectory, RekeyedDirectory
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import certificate_beside
 from rescale.runstate.documents import read_document, store_plan
-from rescale.runstate.places import Places, certificate_place, places_of, plan_in_name, probe_place
+from rescale.runstate.places import Places, certificate_place, is_prepared_file, places_of, plan_in_name, probe_place
 from rescale.runstate.states import State, Transition, claimed_by, is_being_discarded, permit, state_of
 from rescale.runstate.territory import check_territory, take_documents
 from rescale.storage.files.temporary_files import is_temporary
@@ -93,13 +93,17 @@ def refuse_taken(plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class PlannedNames:
-    """Names of the files of a result. Of files in RocksDB directories, only the beginnings are known in advance."""
+    """Names of the files of a result. Of files in RocksDB directories, only the beginnings are known in advance.
+
+    With `prepared`, all files that were copied ahead are among them: the run removes those that its result lacks.
+    """
 
     whole: frozenset[str]
     beginnings: tuple[str, ...]
+    prepared: bool = False
 
     def __contains__(self, file: str) -> bool:
-        return file in self.whole or file.startswith(self.beginnings)
+        return file in self.whole or file.startswith(self.beginnings) or (self.prepared and is_prepared_file(file))
 
 
 def planned_names(plan: Plan) -> PlannedNames:
@@ -110,7 +114,7 @@ def planned_names(plan: Plan) -> PlannedNames:
     directories = tuple(
         f"{file}-" for file, stream in named if isinstance(stream, RekeyedDirectory | CompactedDirectory)
     )
-    return PlannedNames(frozenset(file for file, _ in named), directories)
+    return PlannedNames(frozenset(file for file, _ in named), directories, plan.prepared)
 
 
 def _refuse_foreign_files(plan: Plan, store: Store) -> None:

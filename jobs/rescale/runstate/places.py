@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rescale.plan.prepared_name import PREPARED
 from rescale.storage.files.document_folders import BESIDE, ORDERS, PINS, ROUNDS
 from rescale.storage.locations import contains, join, real
 
@@ -16,15 +17,17 @@ if TYPE_CHECKING:
     from rescale.plan.plan import Plan
 
 _DOCUMENT = re.compile(
-    r"claim|discarding|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(question|approval)-[0-9a-f]{64}\.json|(handles|result)-\w+\.json"
+    r"claim|discarding|prepared\.json|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(question|approval)-[0-9a-f]{64}\.json|(handles|result)-\w+\.json"
     r"|run-[0-9a-f]{8}-[0-9a-f]{16}\.json|probe-[0-9a-f]{32}-[a-z]+|\..+\.[0-9a-f]{32}\.tmp"
 )
-_STAGED = re.compile(r"[0-9a-f]{32}-(?:raw)?(?:keyed|operator)-\d+-[0-9a-f]{8}(?:-[^/]+)?(?:\.[0-9a-f]{32})?")
+_STAGED = re.compile(
+    rf"[0-9a-f]{{32}}-(?:raw)?(?:keyed|operator)-\d+-(?:[0-9a-f]{{8}}|{PREPARED})(?:-[^/]+)?(?:\.[0-9a-f]{{32}})?"
+)
 """Names of unfinished files: those of `Plan.file_name`, with the suffixes that stores and writers append."""
 
 _PROBE = re.compile(r"probe-[0-9a-f]{32}-[a-z]+\.[0-9a-f]{32}")
 _TEMPORARY = re.compile(r"\.staging\.[0-9a-f]{32}\.tmp")
-_STATE = re.compile(r"[0-9a-f]{32}-(?:raw)?(?:keyed|operator)-\d+-([0-9a-f]{8})(?:-.+)?")
+_STATE = re.compile(rf"[0-9a-f]{{32}}-(?:raw)?(?:keyed|operator)-\d+-([0-9a-f]{{8}}|{PREPARED})(?:-.+)?")
 """Names of files of state (`Plan.file_name`)."""
 
 
@@ -145,14 +148,27 @@ def is_staged(name: str) -> bool:
 
 
 def plan_in_name(name: str) -> str | None:
-    """Return the first eight digits of the plan that a file of state belongs to; None for any other file."""
+    """Return the first eight digits of the plan that a file of state belongs to; None for any other file.
+
+    A file that was copied ahead, which no plan owns, has `PREPARED` instead.
+    """
     match = _STATE.fullmatch(name)
     return match[1] if match else None
+
+
+def is_prepared_file(name: str) -> bool:
+    """Return whether a name in the target is that of a file that was copied ahead."""
+    return plan_in_name(name) == PREPARED
 
 
 def claim_place(target: str) -> str:
     """Return the place of the claim on a target."""
     return join(beside(target), "claim")
+
+
+def prepared_place(target: str) -> str:
+    """Return the place of the plan by which files were copied ahead into a target."""
+    return join(beside(target), "prepared.json")
 
 
 def discarding_place(target: str) -> str:

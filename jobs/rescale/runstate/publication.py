@@ -12,6 +12,7 @@ from rescale.runstate.certified_files import check_files
 from rescale.runstate.documents import read_document
 from rescale.runstate.leftovers import clear_leftovers
 from rescale.runstate.places import places_of
+from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
 from rescale.storage.second_look import DOCUMENTS, RESULT, looked_at_again, misread
 from rescale.storage.store import open_store
@@ -45,6 +46,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     certificate, candidate = looked_at_again(lambda: _certified(plan), DOCUMENTS)
     if not already:
         clear_leftovers(places_of(plan))
+        remove_unused_files(plan)
     check_files(plan.target, certificate.files, published=already)
     if not already:
         already = _begin(plan, claim)

@@ -19,7 +19,9 @@ from rescale.runstate.places import (
     follower_place,
     is_document,
     is_followers,
+    is_prepared_file,
     plan_in_name,
+    prepared_place,
 )
 from rescale.runstate.states import (
     TRANSITIONS,
@@ -130,7 +132,14 @@ class _Listing:
         """Files that are removed after all others, in this order; the note of the discard is the last."""
         places = Places(self.target, "")
         plans = [uri for uri in self.documents if name(uri).startswith(("plan-", "question-", "approval-"))]
-        return [places.published], [places.claim], [*plans, places.publishing], [discarding_place(self.target)]
+        others = [*plans, places.publishing, prepared_place(self.target)]
+        return [places.published], [places.claim], others, [discarding_place(self.target)]
+
+    @property
+    def prepared(self) -> list[str]:
+        """Files in the target that were copied ahead, if it is prepared."""
+        is_prepared = prepared_place(self.target) in self.documents
+        return [uri for uri in self.inside if is_prepared and is_prepared_file(name(uri))]
 
 
 def _list(target: str) -> _Listing:
@@ -151,7 +160,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     if digest is None:
         if listing.inside and not listing.documents:
             raise _no_run(listing.target, listing.inside)
-        return []
+        return listing.prepared
     if state is State.EMPTIED:
         refuse_unless(State.GONE if listing.inside else state, Transition.DISCARD, listing.target)
         return []
@@ -162,7 +171,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
         return []
     # A damaged plan, which would name other files and leave those of the run behind, fails to load.
     planned = planned_names(load_plan(plan))
-    return [uri for uri in listing.inside if name(uri) in planned]
+    return [uri for uri in listing.inside if name(uri) in planned or uri in listing.prepared]
 
 
 def _remove_documents(listing: _Listing, plan: str | None) -> None:

@@ -5,7 +5,8 @@ crash looks at the files. Every function of this package that writes calls `perm
 
     state       files that exist                  written by           meaning after a crash        may continue
     ----------  --------------------------------  -------------------  ---------------------------  -----------------
-    FREE        nothing of ours, or plans         claim (the plan)     nothing was started          any plan
+    FREE        nothing of ours, or plans, or     claim (the plan),    nothing was started          any plan; discard
+                files that were copied ahead      prepare
     CLAIMED     a claim that names the plan       claim, if absent     files of state may exist,    the plan; discard
                                                                        each whole
     MOVED       the handles of all new streams    the moving steps,    all files of state were      the plan; discard
@@ -80,6 +81,9 @@ unpublished finish of an older checkpoint of that job is discarded first, becaus
 active meanwhile sees at the end of its round that its document is gone, and removes the files that it has put since. If
 it is killed before that, they stay: without follower.json nothing shows whose they are, and `discard` keeps them.
 
+Preparations. `prepare` copies files of a running job's checkpoint into the target, before a run claims it: the target
+is FREE meanwhile (`preparation`).
+
 Limits. Between the last check and the request that follows it, a process can be paused for any time. If a publisher is
 paused just there, for as long as a job takes to own the result and to replace it, it puts a `_metadata` whose files are
 gone. If a `discard` is, it deletes files of a new run of the same plan. If a publisher is, while somebody is being
@@ -110,6 +114,8 @@ _LISTINGS = 2
 _SHOWN = 500
 """Characters that an error shows of a file that is not a claim; a claim is shorter."""
 
+_THE_RUN_COPIES = "the run that has claimed it copies what is missing"
+
 STEPS = KEYED, OPERATOR = "keyed", "operator"
 """The moving steps, as they name the handles that they write."""
 
@@ -132,6 +138,7 @@ class State(StrEnum):
 class Transition(StrEnum):
     """A step of a run, or of `discard`, that changes a target or the documents beside it."""
 
+    PREPARE = auto()
     CLAIM = auto()
     ASK = auto()
     MOVE = auto()
@@ -141,7 +148,11 @@ class Transition(StrEnum):
 
 
 TRANSITIONS: Mapping[State, Mapping[Transition, State]] = {
-    State.FREE: {Transition.CLAIM: State.CLAIMED, Transition.DISCARD: State.FREE},
+    State.FREE: {
+        Transition.PREPARE: State.FREE,
+        Transition.CLAIM: State.CLAIMED,
+        Transition.DISCARD: State.FREE,
+    },
     State.CLAIMED: {
         Transition.CLAIM: State.CLAIMED,
         Transition.ASK: State.CLAIMED,
@@ -184,6 +195,7 @@ _STATES = {
     State.FREE: "the target is not claimed",
     State.CLAIMED: "not all state has been moved",
     State.MOVED: "the result was not validated",
+    State.CERTIFIED: "the result is validated, and not published yet",
     State.PUBLISHING: "the target was about to be published, and may have been",
     State.PUBLISHED: "the target is published",
     State.GONE: "the target was published, and its `_metadata` is gone: a job that owns it may still use its files",
@@ -192,6 +204,7 @@ _STATES = {
     State.OCCUPIED: "the target holds a snapshot that is not ours",
 }
 _RULES = {
+    Transition.PREPARE: "files are copied ahead only into a target that no run has claimed",
     Transition.CLAIM: "a run needs a free target",
     Transition.ASK: "only a plan that has claimed its target can be approved",
     Transition.MOVE: "state is only moved into a target that the plan has claimed",
@@ -286,7 +299,9 @@ def refuse_unless(
         path=target,
         expected=expected if state in (State.FREE, State.TAKEN) else None,
         found=holder,
-        advice=_advice(state, target, None if holder is None else state_of(target, holder.plan)),
+        advice=_THE_RUN_COPIES
+        if transition is Transition.PREPARE and state in (State.CLAIMED, State.MOVED, State.CERTIFIED)
+        else _advice(state, target, None if holder is None else state_of(target, holder.plan)),
     )
 
 

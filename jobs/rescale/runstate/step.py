@@ -14,6 +14,7 @@ class Step(StrEnum):
     RESHUFFLE = "reshuffle_keyed_state"
     REDISTRIBUTE = "redistribute_operator_state"
     VALIDATE = "validate_coverage"
+    PREPARE = "prepare_files"
     RUN = "move_and_validate"
     ROUNDS = "move_rounds"
     DIFF = "diff_snapshots"

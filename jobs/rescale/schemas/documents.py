@@ -17,9 +17,16 @@ from rescale.plan.plan import FORMAT, Plan
 from rescale.planning.request.kafka_offsets import PrintedOffset
 from rescale.report.answers import DiscardAnswer, SmallestKeys, WrittenReport
 from rescale.report.differences import DiffDocument
-from rescale.report.documents import Inspection, Outcome, PlanDocument
+from rescale.report.documents import Inspection, Outcome, PlanDocument, Preparation
 from rescale.report.match_document import MatchDocument
-from rescale.report.step_results import DiffResult, FailedResult, MovedResult, RunResult, ValidatedResult
+from rescale.report.step_results import (
+    DiffResult,
+    FailedResult,
+    MovedResult,
+    PreparedResult,
+    RunResult,
+    ValidatedResult,
+)
 from rescale.runstate.certificate import CertificateDocument
 from rescale.text.error_document import ErrorDocument
 
@@ -59,6 +66,7 @@ DOCUMENTS = (
     PublishedDocument("match", 1, "rescale match", (MatchDocument,)),
     PublishedDocument("plan", 2, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
     PublishedDocument("run", 1, "rescale run, and rescale follow --finish", (Outcome,)),
+    PublishedDocument("prepare", 1, "rescale run --prepare", (Preparation,)),
     PublishedDocument("follow", 1, "rescale follow, a document a line", (RoundLine,)),
     PublishedDocument(
         "certificate", 1, "rescale validate, and <target>.rescale/certificate.json", (CertificateDocument,)
@@ -76,6 +84,7 @@ DOCUMENTS = (
         "step-result", 1, "<target>.rescale/result-<step>.json", (MovedResult, ValidatedResult, FailedResult)
     ),
     PublishedDocument("diff-result", 1, "--result of rescale-diff-snapshots", (DiffResult, FailedResult)),
+    PublishedDocument("prepare-result", 1, "--result of rescale-prepare-files", (PreparedResult, FailedResult)),
     PublishedDocument("run-result", 1, "--result of rescale-move-and-validate", (RunResult, FailedResult)),
 )
 """All published documents, those of commands first."""

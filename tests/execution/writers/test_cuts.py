@@ -14,7 +14,8 @@ from rescale.flink.metadata.handles import HandleTag
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import CopiedKeyGroups, TranslatedKeyGroups
 from rescale.plan.pieces import Piece, split
-from rescale.plan.plan import Plan, SourceFile
+from rescale.plan.plan import Plan
+from rescale.plan.prepared_files import SourceFile
 from rescale.planning.planner import PART_SIZE
 from rescale.storage.contract import Pin
 from support import snapshots

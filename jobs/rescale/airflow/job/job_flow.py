@@ -11,6 +11,7 @@ from airflow.sdk import TaskGroup, chain
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.graph import RescaleTasks, rescale_graph
 from rescale.airflow.job.job_tasks import GO_BACK, GoBackIfNeeded, TakeSavepointIfNeeded, job_end_task, look
+from rescale.airflow.job.prepare_task import prepare_files
 from rescale.airflow.live.cut_over_question import AskToCutOver
 from rescale.airflow.live.follow_task import follow
 from rescale.airflow.live.verify_task import verify
@@ -33,6 +34,7 @@ def job_graph(
     """
     with TaskGroup("stop", prefix_group_id=False, group_display_name="Take the savepoint"):
         looked = look(known)
+        prepared = prepare_files(known, looked)
         taken = TakeSavepointIfNeeded(
             task_id=TAKE,
             task_display_name="Take the savepoint",
@@ -66,7 +68,7 @@ def job_graph(
             retries=_RETRIES_TO_GO_BACK,
             on_success_callback=[notifier.create() for notifier in settings().notify.back] or None,
         )
-    chain(taken, rescale.first)
+    chain(prepared, taken, rescale.first)
     chain(looked, asked)
     chain(rescale.published, handed_over)
     chain([handed_over, followed, asked], gone_back)

@@ -47,7 +47,7 @@ from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip
 from rescale.airflow.steps.retries import task_errors
 from rescale.flink.start import RAN_ON
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
-from rescale.storage.locations import join
+from rescale.storage.locations import join, name
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError
 
@@ -215,12 +215,15 @@ def _nothing_to_do(job: Job) -> str:
 
 def _check_places(request: Request) -> None:
     """Raise an error if the job's savepoint could not be read, or the target is occupied."""
+    from rescale.runstate.places import is_prepared_file
+    from rescale.runstate.preparation import is_prepared
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
     from rescale.storage.store import open_store
 
     open_store(request.source).list(request.source)
     claimed = claim_on(request.target)  # by any plan: the plan of a new savepoint is a new plan
-    if claimed is None and not open_store(request.target).list(request.target):
+    there = [name(entry.uri) for entry in open_store(request.target).list(request.target)]
+    if claimed is None and (not there or (is_prepared(request.target) and all(map(is_prepared_file, there)))):
         return
     may_be_discarded = claimed is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claimed.plan)]
     raise RequestError(

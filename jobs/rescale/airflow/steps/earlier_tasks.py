@@ -14,6 +14,7 @@ Summary = dict[str, Any]
 """Output of a task for other tasks, stored in Airflow's database: at most 8 KiB."""
 
 OPEN, LOOK, TAKE, PLAN, ASK, PUBLISH = "open_window", "look_at_job", "take_savepoint", "plan", "approve", "publish"
+PREPARE = "copy_files_ahead"
 HAND_OVER, FOLLOW, ASK_CUT, VERIFY = "hand_over", "follow_and_cut_over", "ask_to_cut_over", "compare_all_records"
 ANNOUNCE = "announce"
 """Ids of the tasks whose output other tasks read."""

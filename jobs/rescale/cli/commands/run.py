@@ -12,6 +12,7 @@ from rescale.cli.arguments import add_base, add_master, add_request_options, add
 from rescale.cli.consent import agree_to_losses, agree_to_mixed_maxima
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
+from rescale.cli.preparing import execute_preparation
 from rescale.cli.terminal import waiting
 from rescale.insight.cluster import cluster_of_environment
 from rescale.plan.plan import Plan
@@ -46,6 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_request_options(parser, "run", "Operators are named as they are in SOURCE.", shape=True)
     add_master(parser)
     parser.add_argument(
+        "--prepare",
+        action="store_true",
+        help="only copy SST files of SOURCE into TARGET, while the job still runs: for RocksDB with incremental "
+        "checkpoints and an unchanged max parallelism. SOURCE may be the directory with the job's checkpoints. Can be "
+        "repeated; the run itself copies what is new",
+    )
+    parser.add_argument(
         "--yes",
         action="store_true",
         help="drop state, and give operators different max parallelisms, without asking",
@@ -53,6 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
+    if arguments.prepare:
+        execute_preparation(arguments, output)
+        return
     with waiting(f"reading {arguments.source}"):
         ready = prepared(arguments)
     proof = None if arguments.proof is None else Proof(arguments.proof)

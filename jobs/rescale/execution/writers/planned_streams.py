@@ -7,7 +7,7 @@ files appear only when complete. Validation checks its content, and the certific
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import NamedTuple
@@ -17,12 +17,13 @@ from rescale.execution.tasks.protocol import Tasks, Weighed
 from rescale.execution.writers.cuts import Cut, cuts, whole_file
 from rescale.execution.writers.files import begun_in_parts, part_size, stream_uri, tell_of_refusals, unpacked
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
-from rescale.execution.writers.stream_units import StreamUnit, UnitResult, UnitWriter
+from rescale.execution.writers.stream_units import AheadWriter, StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import CopiedFile, PlannedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
+from rescale.plan.prepared_files import prepared_piece
 from rescale.planning.little_work import is_little
 from rescale.planning.task_sizes import MOST_UNITS
 from rescale.runstate.written_handles import WrittenHandle
@@ -51,6 +52,33 @@ def write_planned_streams(
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
+    written = _written(plan, places, UnitWriter(plan), tasks, says, existing)
+    by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
+    for place, stream in zip(places, written, strict=True):
+        by_operator[place.operator].append(stream)
+    return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
+
+
+def copy_ahead(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> None:
+    """Copy the files that a plan can copy before it claims its target, and that are not `existing` (sizes by name)."""
+    places = [
+        _Place(i, j)
+        for i, operator in enumerate(plan.operators)
+        for j, stream in enumerate(operator.streams)
+        if prepared_piece(stream) is not None
+    ]
+    _written(plan, places, AheadWriter(plan), tasks, "copy files ahead", existing)
+
+
+def _written(
+    plan: Plan,
+    places: Sequence[_Place],
+    writer: Callable[[StreamUnit], UnitResult],
+    tasks: Tasks,
+    says: str,
+    existing: Mapping[str, int],
+) -> list[WrittenStream]:
+    """Write the streams in these places, and return them."""
     if not places:
         return []
     size = sum(_stream(plan, place)[1].size for place in places)
@@ -61,15 +89,11 @@ def write_planned_streams(
     progress = Progress(says, sum(unit.length for unit in units), ByteAction.WRITTEN)
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
     weighed = [(unit.length, unit) for unit in units]
-    for result in tasks.run(UnitWriter(plan), weighed, progress, threads_will_do=in_threads):
+    for result in tasks.run(writer, weighed, progress, threads_will_do=in_threads):
         results[result.operator, result.stream].append(result)
     tell_of_refusals(progress, (result.refused for units_of_stream in results.values() for result in units_of_stream))
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
-    written = side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
-    by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
-    for place, stream in zip(places, written, strict=True):
-        by_operator[place.operator].append(stream)
-    return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
+    return side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
 
 
 def _threads_will_do(plan: Plan, units: Weighed[StreamUnit]) -> bool:

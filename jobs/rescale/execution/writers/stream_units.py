@@ -15,6 +15,7 @@ from rescale.plan.piece_bytes import piece_chunks
 from rescale.plan.pieces import split
 from rescale.plan.plan import Plan
 from rescale.runstate.places import places_of
+from rescale.runstate.preparation import refuse_claimed
 from rescale.storage.contract import CopyRefused
 from rescale.storage.store import open_store
 
@@ -100,3 +101,14 @@ class UnitWriter:
         key_groups = stream_writer(self.plan, operator, stream).write(sink)
         data = sink.close()
         return UnitResult(unit.operator, unit.stream, 0, b"", sink.size, data, key_groups, refused)
+
+
+@dataclass(frozen=True)
+class AheadWriter:
+    """Writes units of a plan into a target that no run has claimed; each raises `RequestError` once one has."""
+
+    plan: Plan
+
+    def __call__(self, unit: StreamUnit) -> UnitResult:
+        refuse_claimed(self.plan.target)
+        return UnitWriter(self.plan)(unit)

@@ -46,7 +46,8 @@ class DatabasePlanner:
     """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
     Adds warnings for the user to `notes`. If the result is to refer to files, `referring` maps the number of every file
-    of the source to its size, because only a whole file can be referred to.
+    of the source to its size, because only a whole file can be referred to. If files are `prepared`, copies
+    cost no time when they are needed, so that no file is rewritten to save bytes.
     """
 
     def __init__(
@@ -58,6 +59,8 @@ class DatabasePlanner:
         inline: InlineBudget,
         notes: list[str],
         referring: Mapping[int, int] | None,
+        *,
+        prepared: bool,
     ) -> None:
         self._operator = operator
         self._shape = shape
@@ -66,6 +69,7 @@ class DatabasePlanner:
         self._inline = inline
         self._notes = notes
         self._referring = referring
+        self._prepared = prepared
         self._databases: list[NewDatabase] = []
         self._copied: list[CopiedFile] = []
         self._compacted: list[CompactedDirectory] = []
@@ -106,7 +110,7 @@ class DatabasePlanner:
         if len(sources) == 1 or all(is_clean(source, wanted, maximum) for source in sources):
             assembled = assemble(sources, wanted, maximum)
             self._level_0_files = max(self._level_0_files, assembled.level_0_files)
-            if self._referring is not None or not _is_shared(assembled):
+            if self._referring is not None or self._prepared or not _is_shared(assembled):
                 self._add_files(subtask, wanted, self._files(assembled, givers), header)
                 return
         size = sum(

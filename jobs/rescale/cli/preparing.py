@@ -1,0 +1,50 @@
+"""`rescale run --prepare`: copy files of a running job's newest checkpoint into the target."""
+
+from __future__ import annotations
+
+import argparse
+
+from rescale.cli.arguments import request_of
+from rescale.cli.output import Output
+from rescale.cli.own_step import run_own_step
+from rescale.cli.terminal import waiting
+from rescale.planning.prepare import prepare
+from rescale.planning.request.request import Request
+from rescale.report.documents import Preparation
+from rescale.report.pages.preparation import preparation, preparation_text
+from rescale.runstate.places import prepared_place
+from rescale.runstate.preparation import begin_preparing
+from rescale.runstate.step import Step
+from rescale.text.errors import RequestError, SnapshotError
+
+_ATTEMPTS = 5
+"""Attempts to copy files of the newest checkpoint, which Flink deletes after the next one."""
+
+
+def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
+    """Copy files ahead, and answer with what is copied."""
+    if arguments.base is not None:
+        raise RequestError(
+            "a result that continues another one takes that one's files, and copies none ahead",
+            expected="either --prepare or --base",
+            found="both",
+        )
+    document = _prepare(request_of(arguments), output, arguments.master)
+    output.answer(document, lambda: preparation_text(document))
+
+
+def _prepare(request: Request, output: Output, master: str) -> Preparation:
+    """Copy files of the source ahead; of a newer checkpoint if Flink deletes those of this one meanwhile."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        with waiting(f"reading {request.source}"):
+            plan = prepare(request, ahead=True).plan
+        begin_preparing(plan)
+        try:
+            result = run_own_step(Step.PREPARE, ["--plan", prepared_place(plan.target)], master)
+        except SnapshotError as error:
+            if attempt == _ATTEMPTS or prepare(request, ahead=True).plan.source == plan.source:
+                raise
+            output.say(f"{plan.source} is gone: {error.what}; the newest checkpoint is tried")
+        else:
+            return preparation(plan, result)
+    raise AssertionError

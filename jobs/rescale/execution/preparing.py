@@ -1,0 +1,27 @@
+"""The step that copies files of a running job's checkpoint ahead (`runstate.preparation`)."""
+
+from __future__ import annotations
+
+from rescale.execution.step_results import PreparedFiles
+from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.writers.planned_streams import copy_ahead
+from rescale.plan.plan import Plan
+from rescale.runstate.preparation import end_preparing, give_up_preparing, prepared_sizes
+from rescale.storage.locations import name
+from rescale.storage.store import open_store
+
+
+def prepare_files(plan: Plan, tasks: Tasks) -> PreparedFiles:
+    """Copy the SST files of the plan that are not in its target yet, and remove those of older checkpoints.
+
+    Raises `RequestError` if a run claims the target meanwhile, or somebody discards it: nothing new stays then.
+    """
+    there = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
+    sizes = prepared_sizes(plan)
+    try:
+        copy_ahead(plan, tasks, there)
+        end_preparing(plan)
+    finally:
+        give_up_preparing(plan, there)
+    new = [size for file, size in sizes.items() if there.get(file) != size]
+    return PreparedFiles(len(sizes), sum(sizes.values()), len(new), sum(new))

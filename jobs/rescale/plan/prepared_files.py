@@ -1,0 +1,42 @@
+"""SST files that are copied into the target while the job still runs, before there is a plan for its last checkpoint.
+
+Such a file is named by its identity: the place of its bytes, and the version of the file that holds them. Flink never
+writes into a file of a checkpoint again (`FsCheckpointStateOutputStream` creates each under a random name), so the same
+bytes of the same version are the same SST file, with the same properties. Its name in its directory and its level may
+differ from checkpoint to checkpoint: they are in the MANIFEST, which is made anew. So whatever plan copies a file, the
+bytes under its name are the same, and a plan for a later checkpoint takes the files that are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import NamedTuple
+
+from rescale.plan.new_streams import CopiedFile, NewStream
+from rescale.plan.pieces import Piece
+from rescale.storage.contract import Pin
+
+_HEX_DIGITS = 32
+
+
+class SourceFile(NamedTuple):
+    """A file of the source, pinned to the version that the planner read."""
+
+    uri: str
+    pin: Pin
+
+
+def prepared_piece(stream: NewStream) -> Piece | None:
+    """Return the bytes of a stream that is an SST file of the source, outside of `_metadata`; None for any other."""
+    if not isinstance(stream, CopiedFile) or stream.inline or not stream.local_name.endswith(".sst"):
+        return None
+    piece = stream.pieces[0] if len(stream.pieces) == 1 else None
+    return piece if piece is not None and piece.file else None
+
+
+def identity(file: SourceFile, piece: Piece) -> str:
+    """Return the identity of `piece`, which lies in `file`, in hex."""
+    etag = None if file.pin.etag is None else file.pin.etag.strip('"')
+    known = [file.uri, piece.start, piece.length, file.pin.size, etag, file.pin.mtime_ns]
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:_HEX_DIGITS]

@@ -1,0 +1,138 @@
+"""Preparation of a target: files of a running job's checkpoint are copied into it before any run claims it.
+
+It may be repeated, for newer checkpoints of any job and for any request. The target is FREE meanwhile.
+
+    file                      written by                   means                          after a crash
+    ------------------------  ---------------------------  -----------------------------  -----------------------------
+    prepared.json             prepare, first               the target is prepared; the    the next preparation, or a
+                                                           plan of the newest time        run, goes on
+    …-prepared-… in the       prepare, each whole          this file of a checkpoint      serves each plan that names
+    target                                                 is copied                      it
+
+The name of a prepared file says which bytes it holds (`plan.prepared_files`), so whoever writes it writes the same. A
+run into a prepared target plans with such names: it takes what is there, whoever copied it and for whatever request,
+and copies the rest. It removes the files that its result lacks before its candidate is compared, and once more before
+it publishes. `validate` compares the content of prepared files like that of all others. `discard` removes all of them,
+then `prepared.json`.
+
+A preparation ends by removing files of older checkpoints. It looks for a claim before each file that it copies and each
+request that deletes, and gives way to one: it removes the files that it has put since, unless the plan with the claim
+names them. If it is killed before that, the run removes them; a file that comes after the run has published stays, and
+Flink does not know it.
+
+Limits. Between the look for a claim and the request that follows, a process can be paused for any time. If a
+preparation is paused just there, while a run finds a file and publishes a result with it, it deletes this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from rescale.plan.plan import Plan, plan_to_json
+from rescale.plan.prepared_files import prepared_piece
+from rescale.runstate.claim import refuse_taken
+from rescale.runstate.documents import load_plan
+from rescale.runstate.places import Places, is_prepared_file, prepared_place
+from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
+from rescale.runstate.territory import take_documents
+from rescale.storage.locations import join, name
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError, SnapshotError
+
+_AT_ONCE = 100
+"""Files deleted between two checks that the target is still to be prepared."""
+
+_REMOVABLE = (State.CLAIMED, State.MOVED, State.CERTIFIED)
+"""States of a run that may remove prepared files which its result lacks."""
+
+
+def is_prepared(target: str) -> bool:
+    """Return whether files were copied ahead into a target."""
+    place = prepared_place(target)
+    return open_store(place).stat(place) is not None
+
+
+def prepared_sizes(plan: Plan) -> dict[str, int]:
+    """Return the sizes in bytes of the files that can be copied ahead, by their names in the target."""
+    return {
+        plan.file_name(operator, stream): stream.size
+        for operator in plan.operators
+        for stream in operator.streams
+        if prepared_piece(stream) is not None
+    }
+
+
+def begin_preparing(plan: Plan) -> None:
+    """Let the target be prepared by this plan.
+
+    Raises `RequestError` if a run has claimed it, if others' files are in it, or if the plan names no file to copy.
+    """
+    if not prepared_sizes(plan):
+        raise RequestError(
+            "the result takes no SST file of the source as it is, so nothing can be copied ahead",
+            path=plan.source,
+            expected="RocksDB with incremental checkpoints, whose files are copied, and the same max parallelism",
+            advice="run without a preparation; for another max parallelism, follow the job instead",
+        )
+    refuse_taken(plan)
+    permit(plan, Transition.PREPARE)
+    take_documents(plan.target)
+    place = prepared_place(plan.target)
+    open_store(place).put(place, plan_to_json(plan))
+
+
+def refuse_claimed(target: str) -> None:
+    """Raise `RequestError` if the target is no longer to be prepared: a run has claimed it, or it was discarded."""
+    if (claim := claim_on(target)) is not None:
+        raise RequestError(
+            "a run has claimed the target, so nothing more is copied ahead",
+            path=target,
+            found=claim,
+            advice="that run copies what is missing",
+        )
+    if not is_prepared(target):
+        raise RequestError("the target was discarded while files were copied into it", path=target)
+
+
+def end_preparing(plan: Plan) -> None:
+    """Remove the prepared files that a result of this plan would lack: they are of older checkpoints.
+
+    Raises `RequestError` if the target was claimed or discarded meanwhile.
+    """
+    unused = _unused(plan.target, prepared_sizes(plan))
+    for at in range(0, len(unused), _AT_ONCE):
+        refuse_claimed(plan.target)
+        open_store(plan.target).delete(unused[at : at + _AT_ONCE])
+    refuse_claimed(plan.target)
+
+
+def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
+    """Remove files that came after a run had claimed the target, or after it was discarded.
+
+    Those are files of this plan that were not there `before`, and that the plan with the claim does not name. All stay
+    if that plan cannot be read, as one of another version.
+    """
+    holder = claimed_by(plan.target)
+    if holder is None and is_prepared(plan.target):
+        return
+    named: Mapping[str, int] = {}
+    if holder is not None:
+        try:
+            named = prepared_sizes(load_plan(Places(plan.target, holder).plan))
+        except SnapshotError:
+            return
+    new = [file for file in prepared_sizes(plan) if file not in before and file not in named]
+    there = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
+    open_store(plan.target).delete([join(plan.target, file) for file in new if file in there])
+
+
+def remove_unused_files(plan: Plan) -> None:
+    """Remove prepared files that the result of a run lacks, before the run publishes it."""
+    if plan.prepared and permit(plan, Transition.CERTIFY) in _REMOVABLE:
+        open_store(plan.target).delete(_unused(plan.target, prepared_sizes(plan)))
+
+
+def _unused(target: str, used: Collection[str]) -> list[str]:
+    """Return the prepared files in a target that are not `used`."""
+    entries = open_store(target).list(target)
+    return [entry.uri for entry in entries if is_prepared_file(name(entry.uri)) and name(entry.uri) not in used]

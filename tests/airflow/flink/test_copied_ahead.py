@@ -1,0 +1,84 @@
+"""Files of a job's checkpoints are copied while it runs on a real session cluster; after the stop, only the rest is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from airflow.sdk.definitions.param import ParamsDict
+
+from rescale.airflow.flink.last_checkpoint import take_checkpoint
+from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
+from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.forms.job_form import job_form
+from rescale.airflow.hand_overs import RunJar
+from rescale.airflow.job.job_tasks import _check_places
+from rescale.airflow.job.prepare_task import _prepare
+from rescale.flink_rest.client import StopMode
+from rescale.planning.request.request import make_request
+from rescale.runstate.places import is_prepared_file
+from rescale.runstate.preparation import is_prepared
+from support.deferring import run_operator
+from support.pipeline import execute_without_spark, plan_rescale
+from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
+
+KEYS, VALUE_SIZE, RATE = "60000", "500", "1000"
+MAIN = "Bulk"
+
+
+class Story:
+    """A job with files that are too large for `_metadata`, and a run that keeps its max parallelism."""
+
+    def __init__(self, cluster: SessionCluster, target: Path) -> None:
+        kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+        options = {**native_options(cluster, ROCKSDB), **kept}
+        self.cluster, self.target = cluster, target
+        self.job_id = cluster.run(2, KEYS, VALUE_SIZE, RATE, main=MAIN, options=options)
+        wait_until(lambda: cluster.counts(self.job_id), "the job to count")
+        with cluster.open() as flink:
+            take_checkpoint(flink, self.job_id)
+        wait_until(lambda: has_checkpoint(cluster, self.job_id), "Flink to tell of the checkpoint")
+        jar = RunJar(cluster.address, "counts.jar", MAIN, (KEYS, VALUE_SIZE, RATE), options)
+        self.before: JobBefore = look_at_job(cluster.address, self.job_id, StopMode.CHECKPOINT, None, jar)
+
+    def prepare(self, **form: Any) -> Any:
+        params = ParamsDict(job_form())
+        params.update(flink=self.cluster.address, job=self.job_id, jar="counts.jar", target=str(self.target))
+        params.update(taking=StopMode.CHECKPOINT.value, **{"parallelism": 3, **form})
+        instance = SimpleNamespace(dag_id="a-dag", run_id="a-run")
+        looked = {"before": msgspec.to_builtins(self.before)}
+        return _prepare(None, looked, dict(params.validate()), instance)
+
+    def times(self) -> dict[str, int]:
+        return {path.name: path.stat().st_mtime_ns for path in self.target.iterdir() if is_prepared_file(path.name)}
+
+
+def test_what_was_copied_before_the_stop_is_not_copied_after_it(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = Story(cluster, tmp_path / "result")
+    first = story.prepare()
+    assert first["files"] > 0
+    assert cluster.alive() == {story.job_id}, "the job runs on"
+    _check_places(make_request(story.before.directory, str(story.target), ["3"]))
+    copied = story.times()
+    taken = run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(story.before)), "a-run")
+    plan = plan_rescale(taken["savepoint"], str(story.target), ["3"])
+    assert plan.prepared
+    execute_without_spark(plan)
+    assert copied.items() & story.times().items(), "nothing that was copied ahead is in the result"
+    known = {"before": msgspec.to_builtins(story.before), "start": plan.start._asdict()}
+    started = run_operator(HandOverJob(task_id="hand_over", **known), "a-run")
+    assert {vertex.parallelism for vertex in cluster.job(started["job"]).vertices} == {3}
+    wait_until(lambda: cluster.counts(started["job"]), "the job to count on")
+    assert cluster.alive() == {started["job"]}
+
+
+@pytest.mark.parametrize("form", [{"max_parallelism": 1000}, {"files": "refer"}, {"while_it_runs": True}])
+def test_nothing_is_copied_ahead_of_other_results(
+    cluster: SessionCluster, tmp_path: Path, form: dict[str, Any]
+) -> None:
+    story = Story(cluster, tmp_path / "result")
+    assert story.prepare(**form) == {"files": 0}
+    assert not is_prepared(str(story.target))

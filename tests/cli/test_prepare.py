@@ -1,0 +1,110 @@
+"""`rescale run --prepare`: what it answers and refuses, and what it does where Flink deletes a checkpoint meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from rescale.cli import preparing
+from rescale.cli.main import main
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.plan.plan import Plan
+from rescale.runstate.preparation import begin_preparing
+from support import warm
+from support.checkpoints import Checkpoints, checkpoints_in
+from support.commands import Captured, answer
+from support.readme import fields
+from support.schemas import assert_valid
+
+SHAPE = ("--parallelism", "4")
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkpoints:
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    monkeypatch.setattr("rescale.cli.own_step.run_step", warm.run_steps)
+    return checkpoints_in("2-rocksdb-incremental", str(tmp_path / "job"), tmp_path / "scratch")
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    return str(tmp_path / "target")
+
+
+def test_the_answer_says_what_is_new_and_what_is_left(job: Checkpoints, target: str, capsys: Captured) -> None:
+    command = ("run", job.directory, "--target", target, *SHAPE)
+    code, first = answer(capsys, *command, "--prepare")
+    assert (code, first.keys()) == (0, fields("prepare"))
+    assert_valid("prepare", first)
+    assert (first["source"], first["new_files"], first["new_bytes"]) == (job.newest, first["files"], first["bytes"])
+    assert first["bytes_left"] > 0
+    job.copy_newest(4)
+    code, second = answer(capsys, *command, "--prepare")
+    assert code == 0
+    assert second == {**first, "source": job.newest, "new_files": 0, "new_bytes": 0}
+    code, done = answer(capsys, "run", job.newest, "--target", target, *SHAPE)
+    assert (code, done["bytes_moved"]) == (0, first["bytes"] + first["bytes_left"])
+    code, again = answer(capsys, "run", job.newest, "--target", target, *SHAPE)
+    assert (code, again["already_published"], again["plan"]) == (0, True, done["plan"])
+    code, late = answer(capsys, *command, "--prepare")
+    assert code == 2
+    assert late["path"] == target
+
+
+def test_text_says_the_same(job: Checkpoints, target: str, capsys: Captured) -> None:
+    assert main(["run", job.directory, "--target", target, *SHAPE, "--prepare"]) == 0
+    has, new, then = capsys.readouterr().out.splitlines()
+    assert has.startswith(f"{target} is prepared: it has ")
+    assert f"SST files of {job.newest}, " in has
+    assert "would still write" in new
+    assert "without --prepare" in then
+
+
+def test_a_result_that_takes_no_file_as_it_is(job: Checkpoints, target: str, capsys: Captured) -> None:
+    code, error = answer(
+        capsys, "run", job.directory, "--target", target, "--max-parallelism", "1000", *SHAPE, "--prepare"
+    )
+    assert (code, error["path"]) == (2, job.newest)
+    assert not Path(f"{target}.rescale").exists()
+
+
+def test_a_result_that_continues_another_one(job: Checkpoints, target: str, capsys: Captured) -> None:
+    code, error = answer(capsys, "run", job.newest, "--target", target, *SHAPE, "--prepare", "--base", "/base")
+    assert (code, error["found"]) == (2, "both")
+
+
+def test_a_newer_checkpoint_serves_where_flink_deletes_the_files_of_one(
+    job: Checkpoints, target: str, capsys: Captured
+) -> None:
+    subsumed: list[int] = []
+
+    def subsume(plan: Plan) -> None:
+        begin_preparing(plan)
+        if not subsumed:
+            subsumed.append(job.number)
+            job.copy_newest(4)
+            job.move_shared_to(f"{job.directory}/elsewhere")
+            job.delete_older(4)
+
+    with patch.object(preparing, "begin_preparing", subsume):
+        assert main(["run", job.directory, "--target", target, *SHAPE, "--prepare"]) == 0
+    captured = capsys.readouterr()
+    assert f"{job.newest}, " in captured.out
+    assert "is gone: " in captured.err
+    assert main(["run", job.newest, "--target", target, *SHAPE]) == 0
+    assert validate_published(job.newest, target, Loop()).verdict == "complete"
+
+
+def test_a_checkpoint_whose_files_are_gone_for_good(job: Checkpoints, target: str, capsys: Captured) -> None:
+    def lose(plan: Plan) -> None:
+        begin_preparing(plan)
+        for uri in job.shared():
+            Path(uri).unlink()
+
+    with patch.object(preparing, "begin_preparing", lose):
+        code, error = answer(capsys, "run", job.newest, "--target", target, *SHAPE, "--prepare")
+    assert code == 3
+    assert error["path"] == f"{job.newest}/_metadata"

@@ -1,0 +1,60 @@
+"""Files copied ahead of a job's checkpoints, a run from its last one, and real Flink that goes on from the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import ROCKSDB, everything, graph
+from oracle.harness import Flink, Job
+from oracle.test_copies import INCREMENTAL, MERGING
+from rescale.execution.preparing import prepare_files
+from rescale.execution.tasks.in_process import Loop
+from rescale.planning.prepare import prepare
+from rescale.planning.request.request import make_request
+from rescale.runstate.places import is_prepared_file
+from rescale.runstate.preparation import begin_preparing
+from support.pipeline import execute, plan_rescale
+from support.slow import gate, slow
+
+IN_FILES = {"state.storage.fs.memory-threshold": "0", "execution.checkpointing.data-inline-threshold": "0"}
+"""No state lies in `_metadata`, however small."""
+
+CASES = (
+    pytest.param("2", everything(2), INCREMENTAL, 3, id="2 to 3"),
+    gate("1.20", everything(2), INCREMENTAL, 3, id="1.20 to 3"),
+    slow("2", everything(4), INCREMENTAL, 2, id="2 to 2"),
+    slow("1.20", graph("windows", 3), INCREMENTAL, 4, id="1.20 with windows to 4"),
+    slow("2", everything(3), MERGING, 5, id="2 with merged files to 5"),
+)
+
+
+@pytest.mark.parametrize(("line", "plain", "configuration", "restored"), CASES)
+def test_flink_goes_on_from_a_prepared_result(
+    retaining: Callable[[str], Flink],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    plain: Job,
+    configuration: dict[str, str],
+    restored: int,
+) -> None:
+    """Files are copied of a first checkpoint, and the result is made of a second one, which shares some of them."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    flink = retaining(line)
+    job = plain.with_(**ROCKSDB, configuration={**configuration, **IN_FILES})
+    first, second = flink.snapshots(job, tmp_path / "source", "checkpoint", "checkpoint")
+    target = tmp_path / "target"
+    ahead = prepare(make_request(str(first), str(target), [str(restored)]), ahead=True).plan
+    begin_preparing(ahead)
+    done = prepare_files(ahead, Loop())
+    assert done.new_files == done.files > 0
+    there = {path.name: path.stat().st_mtime_ns for path in target.iterdir()}
+    execute(plan_rescale(str(second), str(target), [str(restored)]))
+    after = {path.name: path.stat().st_mtime_ns for path in target.iterdir() if is_prepared_file(path.name)}
+    assert after.items() & there.items(), "nothing that was copied ahead was of use"
+    verdict = flink.restore(target, job, job.with_(parallelism=restored), again="checkpoint")
+    assert verdict.ok, verdict
+    assert verdict.compared["results"] > 0

@@ -1,0 +1,237 @@
+"""Preparation of a target: repeated, taken over by any run, discarded, and given up where a run was faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rescale.execution.preparing import prepare_files
+from rescale.execution.steps import validate_coverage, validate_published
+from rescale.execution.tasks.in_process import Loop
+from rescale.execution.writers.stream_units import UnitWriter
+from rescale.plan.plan import Plan
+from rescale.planning.prepare import prepare
+from rescale.planning.request.request import make_request
+from rescale.runstate import preparation
+from rescale.runstate.claim import claim
+from rescale.runstate.places import beside, is_prepared_file
+from rescale.runstate.preparation import begin_preparing, is_prepared, prepared_sizes
+from rescale.runstate.publication import publish
+from rescale.runstate.removal import discard
+from rescale.storage.locations import join, name
+from rescale.storage.store import Pin, open_store
+from rescale.text.errors import IntegrityError, RequestError, StoreError
+from support.checkpoints import Checkpoints, checkpoints_in
+from support.pipeline import execute_without_spark, move, plan_rescale
+from support.s3 import S3Server, somebodys_store
+from support.slow import slow
+
+SHAPE = ("4",)
+
+
+@pytest.fixture(params=["local", "s3", slow("uses_strict_s3")])
+def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A place where results have files, however small."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    if request.param == "local":
+        return str(tmp_path / "home")
+    server: S3Server = request.getfixturevalue(request.param)
+    return f"s3://{server.new_bucket('prepared')}/home"
+
+
+@pytest.fixture
+def job(home: str, tmp_path: Path) -> Checkpoints:
+    return checkpoints_in("2-rocksdb-incremental", join(home, "job"), tmp_path / "scratch")
+
+
+@pytest.fixture
+def target(home: str) -> str:
+    return join(home, "target")
+
+
+def plan_ahead(job: Checkpoints, target: str, parallelism: tuple[str, ...] = SHAPE) -> Plan:
+    return prepare(make_request(job.directory, target, parallelism), ahead=True).plan
+
+
+def prepare_target(job: Checkpoints, target: str, parallelism: tuple[str, ...] = SHAPE) -> tuple[int, int]:
+    """Copy files ahead; return how many files there are, and how many of them are new."""
+    plan = plan_ahead(job, target, parallelism)
+    begin_preparing(plan)
+    done = prepare_files(plan, Loop())
+    return done.files, done.new_files
+
+
+def files_in(target: str) -> dict[str, Pin]:
+    return {name(entry.uri): entry.pin for entry in open_store(target).list(target)}
+
+
+def test_a_run_takes_the_files_that_are_there(job: Checkpoints, target: str) -> None:
+    source = {entry.uri: entry.pin for entry in open_store(job.directory).list(job.directory)}
+    files, new = prepare_target(job, target)
+    assert files == new > 0
+    prepared = files_in(target)
+    job.copy_newest(job.number + 1)
+    assert prepare_target(job, target) == (files, 0), "a checkpoint with the same files"
+    plan = plan_rescale(job.newest, target, SHAPE)
+    execute_without_spark(plan)
+    there = files_in(target)
+    assert {file: pin for file, pin in there.items() if is_prepared_file(file)} == prepared
+    assert validate_published(job.newest, target, Loop()).verdict == "complete"
+    assert plan_rescale(job.newest, target, SHAPE).digest == plan.digest, "the same command answers again"
+    after = {entry.uri: entry.pin for entry in open_store(job.directory).list(job.directory)}
+    assert source.items() <= after.items(), "the source is as it was"
+
+
+@pytest.mark.parametrize("parallelism", ["3", "2", "1"])
+def test_a_run_of_another_request_takes_the_target_over(job: Checkpoints, target: str, parallelism: str) -> None:
+    prepare_target(job, target)
+    maximum = ["1000"] if parallelism == "1" else []
+    plan = plan_rescale(job.newest, target, [parallelism], max_parallelism=maximum)
+    execute_without_spark(plan)
+    assert {file for file in files_in(target) if is_prepared_file(file)} == prepared_sizes(plan).keys()
+    assert validate_published(job.newest, target, Loop()).verdict == "complete"
+
+
+def test_files_of_older_checkpoints_go(job: Checkpoints, target: str, home: str) -> None:
+    files, _ = prepare_target(job, target)
+    before = files_in(target)
+    job.move_shared_to(join(home, "job/elsewhere"))
+    assert prepare_target(job, target) == (files, files), "other places have other identities"
+    assert len(files_in(target)) == files
+    assert not files_in(target).keys() & before.keys()
+
+
+def test_discard_removes_what_was_copied_ahead_and_nothing_else(job: Checkpoints, target: str) -> None:
+    prepare_target(job, target)
+    others = [join(target, "notes.txt"), join(beside(target), "notes.txt")]
+    for uri in others:
+        somebodys_store(uri).put(uri, b"mine")
+    assert discard(target).left == tuple(sorted(others))
+    left = [entry.uri for place in (target, beside(target)) for entry in open_store(target).list(place)]
+    assert left == others
+    assert not is_prepared(target)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_discard_of_a_run_removes_what_was_copied_ahead_too(job: Checkpoints, target: str, moved: bool) -> None:
+    prepare_target(job, target)
+    prepare_target(job, target, ("3",))
+    plan = plan_rescale(job.newest, target, SHAPE)
+    move(plan, Loop()) if moved else claim(plan)
+    discard(target)
+    assert not files_in(target)
+    assert not open_store(target).list(beside(target))
+
+
+def test_a_claimed_target_is_not_prepared(job: Checkpoints, target: str) -> None:
+    claim(plan_rescale(job.newest, target, SHAPE))
+    with pytest.raises(RequestError, match="the target is claimed by another plan"):
+        prepare_target(job, target)
+    assert not is_prepared(target)
+
+
+def test_somebodys_files_are_not_joined_by_others(job: Checkpoints, target: str) -> None:
+    somebodys_store(target).put(join(target, "notes.txt"), b"mine")
+    with pytest.raises(RequestError, match="the target is occupied"):
+        prepare_target(job, target)
+    assert not is_prepared(target)
+
+
+def test_a_result_that_takes_no_file_as_it_is_is_not_prepared(job: Checkpoints, target: str) -> None:
+    plan = prepare(make_request(job.directory, target, SHAPE, max_parallelism=["1000"]), ahead=True).plan
+    with pytest.raises(RequestError, match="takes no SST file of the source as it is"):
+        begin_preparing(plan)
+    assert not open_store(target).list(beside(target))
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object], *, at: int) -> None:
+    """Do something right before the file with this number is copied, behind the look for a claim."""
+    copy, copied = UnitWriter.__call__, [0]
+
+    def copying(writer: UnitWriter, unit: object) -> object:
+        copied[0] += 1
+        if copied[0] == at:
+            with monkeypatch.context() as undisturbed:
+                undisturbed.setattr(UnitWriter, "__call__", copy)
+                do()
+        return copy(writer, unit)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(UnitWriter, "__call__", copying)
+
+
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_preparation_gives_way_to_a_run(
+    job: Checkpoints, target: str, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """The run publishes; the file that is copied behind that is one of its own, or goes."""
+    run = plan_rescale(job.newest, target, ("3",))
+    assert not run.prepared
+
+    def publish_another() -> None:
+        execute_without_spark(plan_rescale(job.newest, target, ("3",)))
+
+    meanwhile(monkeypatch, publish_another, at=at)
+    with pytest.raises(RequestError, match="a run has claimed the target, so nothing more is copied ahead"):
+        prepare_target(job, target)
+    assert validate_published(job.newest, target, Loop()).verdict == "complete"
+
+
+def test_a_preparation_that_is_discarded_leaves_nothing(
+    job: Checkpoints, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meanwhile(monkeypatch, lambda: discard(target), at=2)
+    with pytest.raises(RequestError, match="the target was discarded while files were copied into it"):
+        prepare_target(job, target)
+    assert not files_in(target)
+    assert not open_store(target).list(beside(target))
+
+
+def test_a_file_that_comes_behind_the_validation_goes_before_publication(job: Checkpoints, target: str) -> None:
+    prepare_target(job, target)
+    plan = plan_rescale(job.newest, target, SHAPE)
+    other = plan_ahead(job, target, ("3",))
+    late = min(prepared_sizes(other).keys() - prepared_sizes(plan).keys())
+    move(plan, Loop())
+    validate_coverage(plan, Loop())
+    open_store(target).put(join(target, late), b"late")
+    publish(plan)
+    assert late not in files_in(target)
+    assert files_in(target).keys() >= prepared_sizes(plan).keys()
+
+
+def test_a_prepared_file_with_other_bytes_is_found(job: Checkpoints, target: str) -> None:
+    prepare_target(job, target)
+    plan = plan_rescale(job.newest, target, SHAPE)
+    file = min(prepared_sizes(plan))
+    uri = join(target, file)
+    data = bytearray(open_store(uri).read_all(uri, 1 << 20)[0])
+    data[len(data) // 2] ^= 1
+    somebodys_store(uri).put(uri, bytes(data))
+    with pytest.raises((IntegrityError, StoreError)) as refused:
+        execute_without_spark(plan)
+    assert refused.value.path is not None
+    assert join(target, "_metadata") not in [entry.uri for entry in open_store(target).list(target)]
+
+
+def test_a_preparation_that_deletes_looks_for_a_claim_before(
+    job: Checkpoints, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_target(job, target)
+    before = files_in(target)
+    run = plan_rescale(job.newest, target, SHAPE)
+    other = plan_ahead(job, target, ("3",))
+    begin_preparing(other)
+    unused = preparation._unused
+
+    def claim_behind_the_listing(*arguments: object) -> list[str]:
+        listed = unused(*arguments)  # type: ignore[arg-type]
+        claim(run)
+        return listed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(preparation, "_unused", claim_behind_the_listing)
+        with pytest.raises(RequestError, match="a run has claimed the target"):
+            prepare_files(other, Loop())
+    assert before.items() <= files_in(target).items()
