@@ -131,7 +131,7 @@ def test_a_kafka_source_reads_on_from_the_offsets_that_the_form_gives(stories: d
     story = stories["moved source"]
     story.published()
     log = story.run.log_text("plan")
-    assert "orders (KafkaSource) has the topic orders-1 as orders" in log
+    assert "orders (KafkaSource): the topic orders-1 is renamed to orders" in log
     assert "reads 2 partitions from another offset: orders-1-0 from 5 instead of 20 (15 once more)" in log
     next_offsets = {str(position.partition): position.next for position in story.offsets().held}
     assert {name: next_offsets[name] for name in ("orders-0", "orders-2", f"{LONG}-1-4")} == {
@@ -148,7 +148,7 @@ def test_a_consumer_is_a_source_once_its_lost_offset_is_approved(stories: dict[s
         story.run,
         r"orders \([0-9a-f]{32}\) is renamed to from-kafka \([0-9a-f]{32}\)",
         r"orders \(FlinkKafkaConsumer\) becomes a KafkaSource: .*",
-        rf"orders \(FlinkKafkaConsumer\) has no offset any more for 1 partition: {LONG}-3-4",
+        rf"orders \(FlinkKafkaConsumer\) loses the offsets of 1 partition: {LONG}-3-4",
     )
     story.published()
     source = story.offsets()
