@@ -126,7 +126,7 @@ def test_a_release_that_is_not_known(cluster: OtherFlink, release: str) -> None:
 
 def test_only_so_many_jobs_are_looked_at(cluster: OtherFlink) -> None:
     cluster.answers["/jobs/overview"]["jobs"] *= MOST_JOBS + 2
-    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "2 jobs not looked at")]
+    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "2 jobs not checked")]
 
 
 @pytest.mark.parametrize(
