@@ -76,7 +76,7 @@ DOCUMENTS = (
     PublishedDocument("diff-result", 1, "--result of rescale-diff-snapshots", (DiffResult, FailedResult)),
     PublishedDocument("run-result", 1, "--result of rescale-move-and-validate", (RunResult, FailedResult)),
 )
-"""All published documents, those of commands first."""
+"""All published documents; the documents of commands come first."""
 
 
 def schema_list() -> SchemaList:
