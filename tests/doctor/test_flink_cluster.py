@@ -126,7 +126,7 @@ def test_unknown_release_is_warned_of(cluster: OtherFlink, release: str) -> None
 
 def test_number_of_jobs_that_are_not_checked_is_reported(cluster: OtherFlink) -> None:
     cluster.answers["/jobs/overview"]["jobs"] *= MOST_JOBS + 2
-    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "2 jobs not looked at")]
+    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "2 jobs not checked")]
 
 
 @pytest.mark.parametrize(

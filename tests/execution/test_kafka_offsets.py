@@ -110,7 +110,7 @@ def test_plan_lists_changed_and_dropped_offsets_with_warnings(tmp_path: Path) ->
     assert [line.replace(label, "orders") for line in declared_lines(plan.surgery)] == [
         "orders (FlinkKafkaConsumer) reads 3 partitions from another offset: orders-0 from 5 instead of 0 (5 skipped), "
         "orders-2 from earliest instead of 20, orders-4 from 35 instead of 40 (5 once more)",
-        "orders (FlinkKafkaConsumer) has no offset any more for 1 partition: orders-3",
+        "orders (FlinkKafkaConsumer) loses the offsets of 1 partition: orders-3",
     ]
     assert any("treats it as a new one" in warning for warning in plan.warnings)
     assert any("there is no offset for orders-3" in warning for warning in plan.warnings)
@@ -127,7 +127,7 @@ def test_topic_is_renamed_in_splits_enumerator_and_union_state(tmp_path: Path, *
     book = after.enumerator.known if after.enumerator is not None else set()
     assert {topic.topic for topic in (*(position.partition for position in after.held), *book)} == {"a-longer-name"}
     assert diff_snapshots(open_snapshot(source), open_snapshot(target), Loop(), plan.surgery).equal
-    assert f"{after.label} ({after.kind}) has the topic orders as a-longer-name" in declared_lines(
+    assert f"{after.label} ({after.kind}): the topic orders is renamed to a-longer-name" in declared_lines(
         read_certificate(target).surgery
     )
     assert any("the same records at the same offsets" in warning for warning in plan.warnings)

@@ -32,8 +32,8 @@ FORMULAS = {
 }
 """Formulas that fit keys with a `hashCode` of the user's own."""
 
-NOT_GUESSED = {"POJO of an enum": "hold an enum", "POJO beyond guessing": "no formula fits"}
-NOT_FOLLOWED = {"POJO of subclasses": "an object of a subclass of its POJO, which is not followed"}
+NOT_GUESSED = {"POJO of an enum": "contain an enum", "POJO beyond guessing": "no formula fits"}
+NOT_FOLLOWED = {"POJO of subclasses": "an object of a subclass of its POJO, which cannot be delimited"}
 """Reasons why a walk does not follow the first key."""
 
 NOT_HASHED = {

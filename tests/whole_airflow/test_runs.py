@@ -209,7 +209,7 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
     "no change": ({"parallelism": None}, "inspect", "the form asks for no change"),
     "the same shape": ({"parallelism": 4}, "plan", "the state in "),
     "no snapshot": ({"source": "/nothing/there"}, "inspect", "there is no snapshot"),
-    "damage": ({"source": "CUT"}, "inspect", "a count that cannot be"),
+    "damage": ({"source": "CUT"}, "inspect", "an impossible count"),
     "damage in a step": (
         {"source": "TORN", "max_parallelism": 1000},
         "reshuffle_keyed_state",

@@ -133,7 +133,7 @@ def test_kafka_source_reads_on_from_the_offsets_in_the_form(stories: dict[str, S
     story = stories["moved source"]
     story.published()
     log = story.run.log_text("plan")
-    assert "orders (KafkaSource) has the topic orders-1 as orders" in log
+    assert "orders (KafkaSource): the topic orders-1 is renamed to orders" in log
     assert "reads 2 partitions from another offset: orders-1-0 from 5 instead of 20 (15 once more)" in log
     next_offsets = {str(position.partition): position.next for position in story.offsets().held}
     assert {name: next_offsets[name] for name in ("orders-0", "orders-2", f"{LONG}-1-4")} == {
@@ -150,7 +150,7 @@ def test_consumer_becomes_a_source_after_approval_of_its_lost_offset(stories: di
         story.run,
         r"orders \([0-9a-f]{32}\) is renamed to from-kafka \([0-9a-f]{32}\)",
         r"orders \(FlinkKafkaConsumer\) becomes a KafkaSource: .*",
-        rf"orders \(FlinkKafkaConsumer\) has no offset any more for 1 partition: {LONG}-3-4",
+        rf"orders \(FlinkKafkaConsumer\) loses the offsets of 1 partition: {LONG}-3-4",
     )
     story.published()
     source = story.offsets()

@@ -24,7 +24,7 @@ PARSING = {
     "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
     "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
 }
-"""Limits of the parsing of a DAG file; those of Airflow, 30 and 50 seconds, are too short on a busy machine."""
+"""Limits of the parsing of a DAG file; Airflow's defaults, 30 and 50 seconds, are too short on a busy machine."""
 
 _DAG_FOLDERS = (Path(__file__).parents[3] / "dags", Path(sys.prefix) / "share" / "rescale" / "dags")
 """Folders of the DAGs: in a checkout, and of an installed package."""

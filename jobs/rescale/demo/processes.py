@@ -1,8 +1,8 @@
 """Processes of the demo, which end with it together with all their descendants.
 
 A process passes its environment on to its children, even to those that outlive it or leave its session. So each process
-that is started here gets a mark in its environment, and all processes with this mark belong to it. The demo has a mark,
-too: with it a process that outlives the demo (`guard`) finds what is left of a demo that was killed.
+that is started here gets a mark in its environment, and all processes with this mark are its descendants. The demo has
+a mark, too: a process that outlives the demo (`guard`) finds the remaining processes of a killed demo by it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Process = subprocess.Popen[bytes]
 _MARK = "RESCALE_DEMO_PROCESS"
 _MARK_OF_ALL = "RESCALE_DEMO"
 _KEEP_ENVIRONMENT = "SPT_NOENV"
-"""Variable that keeps the titles which Airflow gives its processes from overwriting their environment."""
+"""Variable that keeps `setproctitle`, with which Airflow names its processes, from overwriting their environment."""
 
 _PORTS = range(10_000, 30_000)
-"""Ports that systems give to no outgoing connection: one that is free is so until the server that it is for starts."""
+"""Ports that systems do not use for outgoing connections, so a free port stays free until its server starts."""
 
 _GRACE_SECONDS = 20
 _LAST_LINES = 15
@@ -62,7 +62,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
     for number in signals:
         signal.signal(number, interrupt)
     yield ignore
-    # Not after an interruption: the process then only has to end, and goes on ignoring signals.
+    # This is not reached after an interruption: the process then only has to end, and keeps ignoring signals.
     for changed, handler in before.items():
         signal.signal(changed, handler)
 
@@ -71,7 +71,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 def demo_folder() -> Iterator[Path]:
     """Yield a temporary folder that is removed when the block ends.
 
-    If this process is killed in the block, the guard ends all processes that it started and removes the folder.
+    If this process is killed in the block, the guard ends all its descendants and removes the folder.
     """
     mark = uuid.uuid4().hex
     with scratch_folder(Path(temporary_directory()), ScratchKind.DEMO) as folder:
@@ -92,7 +92,7 @@ def free_port() -> int:
 
 
 def free_ports() -> Iterator[int]:
-    """Yield ports of 127.0.0.1 where servers can listen, each once and at random: two processes hardly get the same."""
+    """Yield ports of 127.0.0.1 where servers can listen, each once, at random: two processes rarely get the same."""
     return filter(_is_free, random.SystemRandom().sample(_PORTS, len(_PORTS)))
 
 
@@ -146,6 +146,7 @@ def wait_until(ready: Callable[[], bool], process: Process, log: Path, what: str
 
 
 def failure(what: str, log: Path) -> RescaleError:
+    """Return the error `what` about a process, with the end of its log."""
     lines = log.read_text(errors="replace").splitlines()
     return RescaleError(what, found="\n    ".join(["the end of its log:", *lines[-_LAST_LINES:]]))
 

@@ -27,6 +27,8 @@ _START_SECONDS = 300
 
 @dataclass(frozen=True)
 class S3Server:
+    """An S3 server, by the URL of its endpoint."""
+
     endpoint: str
 
     @property

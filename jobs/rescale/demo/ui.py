@@ -122,4 +122,5 @@ def _get(url: str, data: bytes | None = None, authorization: str = "") -> dict[s
 
 
 def component_log(home: AirflowHome, component: str) -> Path:
+    """Return the path of a component's log."""
     return home.folder / f"{component}.log"

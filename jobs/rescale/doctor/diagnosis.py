@@ -13,7 +13,7 @@ from rescale.text.units import counted
 
 
 def diagnose(source: str | None, target: str | None, flink: str | None) -> Diagnosis:
-    """Check this machine, and a source, a target and a Flink as far as they are given.
+    """Check this machine and, if they are given, a source, a target and a Flink.
 
     Raises `RequestError` if `flink` is not an address.
     """
@@ -32,7 +32,7 @@ def diagnose(source: str | None, target: str | None, flink: str | None) -> Diagn
 
 
 def diagnose_run(source: str, target: str, *, machine: bool, wording: Callable[[Mention], str]) -> Diagnosis:
-    """Check what the steps of a run need, whose source was inspected before: its target, and with `machine` this one.
+    """Check what a run with an inspected source still needs: its target and, with `machine`, this machine.
 
     `wording` words the advice.
     """
@@ -46,7 +46,7 @@ def diagnose_run(source: str, target: str, *, machine: bool, wording: Callable[[
 
 
 def diagnosis_text(diagnosis: Diagnosis) -> str:
-    """Return a line for each check, with a further one that says what to do, and a summary."""
+    """Return a line for each check, followed by a line of advice if there is any, and a summary."""
     lines = [line for check in diagnosis.checks for line in _lines(check)]
     number = {outcome: sum(check.outcome is outcome for check in diagnosis.checks) for outcome in CheckOutcome}
     problems = f"{counted(number[CheckOutcome.ERROR], 'error')}, {counted(number[CheckOutcome.WARNING], 'warning')}"

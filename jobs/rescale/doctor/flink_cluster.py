@@ -14,7 +14,7 @@ from rescale.text.errors import RescaleError
 from rescale.text.units import counted, human_bytes
 
 MOST_JOBS = 20
-"""Running jobs whose checkpoints are looked at."""
+"""Most running jobs whose checkpoints are checked."""
 
 INCREMENTAL = ("execution.checkpointing.incremental", "state.backend.incremental")
 """`CheckpointingOptions.INCREMENTAL_CHECKPOINTS`, and its name before Flink 2."""
@@ -23,13 +23,13 @@ _SUBJECT = "Flink"
 
 
 def check_flink(checks: CheckList, address: str) -> None:
-    """Ask the cluster at an address; `RequestError` for what is not an address."""
+    """Check the cluster at an address of Flink's REST API; `RequestError` if it is not such an address."""
     with Flink(address_of(address, ADDRESS_WITHOUT_LOGIN)) as flink:
         _check_release(checks, flink)
         if checks.unreachable:
             return
         tried = f"GET {flink.address}/jobs/overview"
-        with checks.failing(_SUBJECT, tried, "a DAG finds its job by its name there"):
+        with checks.failing(_SUBJECT, tried, "a DAG finds its job by its name with this request"):
             running = [job for job in flink.jobs() if not job.ended]
             checks.ok(_SUBJECT, tried, counted(len(running), "running job"), "jobs can be found")
             options = _options(flink)
@@ -37,7 +37,7 @@ def check_flink(checks: CheckList, address: str) -> None:
                 _check_job(checks, flink, job, options)
             if len(running) > MOST_JOBS:
                 left = counted(len(running) - MOST_JOBS, "job")
-                checks.warn(_SUBJECT, tried, f"{left} not looked at", f"only {MOST_JOBS} jobs are looked at", None)
+                checks.warn(_SUBJECT, tried, f"{left} not checked", f"only {MOST_JOBS} jobs are checked", None)
 
 
 def _check_release(checks: CheckList, flink: Flink) -> None:
@@ -57,7 +57,7 @@ def _check_release(checks: CheckList, flink: Flink) -> None:
                 _SUBJECT, tried, f"Flink {release}", meaning, "try the restore of a result before you rely on it"
             )
         else:
-            meaning = f"this release is not known: {known} are"
+            meaning = f"this release is unknown; known releases are {known}"
             checks.warn(_SUBJECT, tried, f"Flink {release}", meaning, "look for a newer version of Rescale")
 
 
@@ -71,7 +71,7 @@ def _options(flink: Flink) -> dict[str, str]:
 def _check_job(checks: CheckList, flink: Flink, job: JobLine, options: dict[str, str]) -> None:
     subject = f"Flink job {job.name}"
     tried = f"GET {flink.address}/jobs/{job.job_id}/checkpoints/config"
-    with checks.failing(subject, tried, "how the job makes checkpoints is not known"):
+    with checks.failing(subject, tried, "it is unknown how the job makes checkpoints"):
         config = flink.checkpoint_config(job.job_id)
         if config is None or config.interval is None or not 0 < config.interval < (1 << 63) - 1:
             meaning = "rescale takes a savepoint; rescale follow, and a look ahead at a running job, need checkpoints"
@@ -84,13 +84,13 @@ def _check_job(checks: CheckList, flink: Flink, job: JobLine, options: dict[str,
 
 def _check_retention(checks: CheckList, subject: str, tried: str, config: CheckpointConfig) -> None:
     if config.externalization.enabled and not config.externalization.delete_on_cancellation:
-        checks.ok(subject, tried, "checkpoints are retained", "the last one is there after the job was cancelled")
+        checks.ok(subject, tried, "checkpoints are retained", "the last one remains when the job is cancelled")
         return
     checks.warn(
         subject,
         tried,
         "checkpoints are deleted when the job is cancelled",
-        "rescale follow --finish has no last checkpoint then; a savepoint works as ever",
+        "rescale follow --finish then finds no last checkpoint; a savepoint works as always",
         "set execution.checkpointing.externalized-checkpoint-retention to RETAIN_ON_CANCELLATION",
     )
 
@@ -118,7 +118,7 @@ def _check_increments(
     options: dict[str, str],
     job: JobLine,
 ) -> None:
-    """Tell whether checkpoints are incremental, by the last one, and by the configuration of the cluster."""
+    """Check whether checkpoints are incremental, by the last checkpoint and the configuration of the cluster."""
     tried = f"GET {flink.address}/jobs/{job.job_id}/checkpoints and {flink.address}/jobmanager/config"
     written = None if last is None else last.checkpointed_size
     smaller = last is not None and written is not None and written < last.state_size

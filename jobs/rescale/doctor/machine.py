@@ -29,7 +29,7 @@ _RELEASE = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 """The release in the answer of `java -version`: "17.0.11", and "1.8.0_402" for Java 8."""
 
 _NO_JAVA = "a Spark cluster (--master) cannot be used from here; runs on this machine need no Java"
-_SET_JAVA = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headless), or let JAVA_HOME name one"
+_SET_JAVA = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headless), or set JAVA_HOME to one"
 
 
 def check_java(checks: CheckList) -> None:
@@ -77,10 +77,10 @@ def check_spark_packages(checks: CheckList) -> None:
 
 
 def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
-    """Write into each scratch directory, and compare its free bytes with those of the state, if they are known."""
+    """Write into each scratch directory, and compare its free bytes with the size of the state, if it is known."""
     subject = "scratch space"
     meaning = "records that get new key groups, and RocksDB's files, pass through it"
-    advice = "name a directory with room, which this user may write to, in SPARK_LOCAL_DIRS"
+    advice = "set SPARK_LOCAL_DIRS to a directory with enough space, to which this user may write"
     with checks.failing(subject, "SPARK_LOCAL_DIRS, else the system's directory for temporary files", meaning):
         for place in scratch_directories():
             tried = f"write a file below {place}"
@@ -101,7 +101,9 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
             if free < enough:
                 small = f"it may be too small: a change of the max parallelism writes up to {needed} here"
                 if state_bytes is None:
-                    small = f"less than {needed}: enough for small states only; with --source it is compared"
+                    small = (
+                        f"less than {needed}: enough for small state only; give --source to compare it with the state"
+                    )
                 checks.warn(subject, tried, f"{human_bytes(free)} free", small, f"make room there, or {advice}")
             else:
                 checks.ok(subject, tried, f"{human_bytes(free)} free", meaning)

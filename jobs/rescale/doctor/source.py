@@ -37,6 +37,6 @@ def check_source(checks: CheckList, source: str) -> int | None:
             meaning = f"the state of {counted(len(unread), 'operator')} cannot be read, such as {unread[0].label}"
             checks.fail(subject, tried, result, meaning, f"rescale inspect {source} says why")
         else:
-            checks.ok(subject, tried, result, "the snapshot can be planned with; rescale inspect shows it")
+            checks.ok(subject, tried, result, "a run can be planned; rescale inspect shows the snapshot")
         return snapshot.bytes
     return None

@@ -1,6 +1,6 @@
-"""Checks of a target: each verb of its store that a run uses is tried on a probe, which is removed again.
+"""Checks of a target: try each operation of its store that a run uses on a probe, and remove the probe afterwards.
 
-The probes lie where the documents of a run lie, in `<target>.rescale`; the target itself stays as it is.
+The probes lie beside the documents of a run, in `<target>.rescale`; the target itself does not change.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rescale.text.errors import LockedError, RequestError, RescaleError
 from rescale.text.units import counted
 
 MOST_SKEW_SECONDS = 60
-"""Difference of the clocks of this machine and the store from which on there is a warning; S3 refuses 15 minutes."""
+"""Largest difference between the clocks of this machine and the store without a warning; S3 refuses 15 minutes."""
 
 _SUBJECT = "target"
 
 
 def check_target(checks: CheckList, target: str, source: str | None) -> None:
-    """Try all that a run does in the target's store."""
+    """Try everything that a run does in the target's store."""
     checks.unreachable = False
     source = None if source is None else source.removesuffix("/_metadata")
     with checks.failing(_SUBJECT, f"look at {beside(target)}", "a run puts its documents there"):
@@ -64,7 +64,7 @@ class _Probes:
         self._is_put = False
 
     def check(self) -> None:
-        """Try all verbs, and remove the probes whatever happens."""
+        """Try all operations, and remove the probes whatever happens."""
         try:
             steps = (
                 self._check_list,
@@ -88,8 +88,10 @@ class _Probes:
             files = self._store.list(self._target)
             claimed = self._store.stat(claim_place(self._target)) is not None
             if claimed:
-                meaning = "a run has claimed the target: only the same plan can go on there"
-                advice = Advice("go on with the same plan, name another target, or ", command("discard", self._target))
+                meaning = "a run has claimed the target: only the same plan can continue there"
+                advice = Advice(
+                    "continue with the same plan, name another target, or ", command("discard", self._target)
+                )
                 self._checks.warn(_SUBJECT, tried, counted(len(files), "file"), meaning, advice)
             elif files:
                 meaning = "a run would refuse the target, because it is not empty"
@@ -135,7 +137,7 @@ class _Probes:
                 result = "the bytes that were put"
                 self._checks.ok(_SUBJECT, tried, result, "validation can read a result back")
             else:
-                meaning = "the store does not return what was put"
+                meaning = "the store does not return the bytes that were put"
                 self._checks.fail(_SUBJECT, tried, f"{len(data)} other bytes", meaning, "ask who runs the store")
 
     def _check_copy(self) -> None:
@@ -144,7 +146,7 @@ class _Probes:
             copied, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
         with self._checks.failing(_SUBJECT, tried, "state that does not change is copied by the store"):
             pin = self._store.stat(copied)
-            if pin is None:  # a check before has said so
+            if pin is None:  # an earlier check has reported it
                 return
             try:
                 self._store.copy(self._copy, Span(copied, 0, pin.size, pin))

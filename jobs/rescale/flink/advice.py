@@ -4,8 +4,8 @@ from rescale.text.advice import Advice, mention
 
 ANOTHER = "take another snapshot"
 SAVEPOINT = (
-    "take a canonical savepoint (flink savepoint --type canonical, at which a job with asynchronous state fails: start "
-    "it without that first)"
+    "take a canonical savepoint (flink savepoint --type canonical; a job with asynchronous state must first be started "
+    "without it)"
 )
 """Flink takes no canonical savepoints of asynchronous state (`StreamOperatorStateHandler`), and no snapshot tells which
 state is asynchronous."""
@@ -13,8 +13,8 @@ state is asynchronous."""
 CANONICAL = f"{SAVEPOINT} and rescale that"
 MATERIALISED = f"start the job from this snapshot unchanged, then {SAVEPOINT}: it contains the state with all changes"
 LET_ALIGN = (
-    "if its checkpoints are unaligned, execution.checkpointing.aligned-checkpoint-timeout lets each of them be aligned "
-    "unless that takes longer"
+    "if its checkpoints are unaligned, set execution.checkpointing.aligned-checkpoint-timeout: a checkpoint then stays "
+    "aligned unless alignment takes longer than that"
 )
 NOTHING_IN_FLIGHT = (
     "take a savepoint or an aligned checkpoint, which hold no records in flight. If the job no longer runs, start it "
@@ -31,7 +31,7 @@ OLD_STATE = (
     "newer Flink that still restores it (Flink's documentation has a table of savepoint compatibility), take a "
     "savepoint there and rescale that"
 )
-"""Earlier versions of `KeyedBackendSerializationProxy` and `OperatorBackendSerializationProxy`."""
+"""Advice for older versions of `KeyedBackendSerializationProxy` and `OperatorBackendSerializationProxy`."""
 
 WRONG_OFFSETS = (
     "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore the savepoint at its "

@@ -1,4 +1,4 @@
-"""Index of old streams by key group: which of them a new stream gets its key groups from."""
+"""Index of old streams by key group, to find those from which a new stream gets its key groups."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from rescale.flink.key_groups import KeyGroupRange
 
 
 class HasKeyGroups(Protocol):
+    """A stream, or anything else with a range of key groups."""
+
     @property
     def key_groups(self) -> KeyGroupRange: ...
 
@@ -25,6 +27,7 @@ class Givers(Generic[S]):
         self._streams = streams
         self._order = sorted(range(len(streams)), key=lambda i: streams[i].key_groups.first)
         self._firsts = [streams[i].key_groups.first for i in self._order]
+        # Largest key group of all streams up to each position; it ascends, so it can be bisected.
         self._reached = list(accumulate((streams[i].key_groups.last for i in self._order), max))
 
     def of(self, own: KeyGroupRange) -> list[S]:

@@ -1,10 +1,10 @@
 """Reader of a job from Flink's REST API: its details (`/jobs/:id`) or its plan (`/jobs/:id/plan`, `/jars/:id/plan`).
 
-Both list vertices. A vertex is a chain of operators, and has the id of the first (`StreamingJobGraphGenerator`); the
-ids of the others are missing. The details name a vertex by the names of its operators, in one line with arrows. The
-plan (`JsonPlanGenerator`) describes each operator: in a line of its own behind the branches of a tree
-(`VertexDescriptionMode.TREE`), or with arrows (`CASCADING`). A description is the operator's name unless the program
-sets it, as planned SQL and windows do. Neither document mentions states.
+Both list vertices. A vertex is a chain of operators, and has the id of its first operator
+(`StreamingJobGraphGenerator`); the ids of the others are missing. The name of a vertex in the details is the names of
+its operators, in one line with arrows. The plan (`JsonPlanGenerator`) describes each operator: in a line of its own,
+drawn as a tree (`VertexDescriptionMode.TREE`), or in one line with arrows (`CASCADING`). A description is the
+operator's name unless the program sets it, as planned SQL and windows do. Neither document mentions states.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operator ids: 16 bytes, written as 32 hex digits.
 
-The id of an operator with a `uid` is the murmur3_128 hash of it, with seed 0
+The id of an operator with a `uid` is the murmur3_128 hash of the uid, with seed 0
 (`StreamGraphHasherV2.generateUserSpecifiedHash`). The id of an operator without a uid hashes the topology of the job,
 so it cannot be derived.
 """

@@ -37,7 +37,7 @@ class OperatorStateHeader:
 
 
 def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
-    """Return the header in `data`, which ends with it (or with the snappy identifier, if compressed).
+    """Return the header in `data`, which must end with it (or, if compressed, with the snappy identifier).
 
     `path` names the file in errors. Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a
     serializer's class is unknown and the states cannot be delimited without it (`state_starts`).

@@ -3,9 +3,9 @@
 With the same parallelism, every element stays where it is. With another parallelism, the mode of a state decides:
 
 * SPLIT_DISTRIBUTE: Flink deals the elements of a state, in subtask order, in consecutive runs. The remainder of a state
-  shifts the start of the next, so the *order of the states* matters: it is that of a `java.util.HashMap`.
-* UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. They are dealt in
-  consecutive runs of even size; elements with equal bytes stay separate.
+  shifts the start of the next, so the *order of the states* matters: it is the order of a `java.util.HashMap`.
+* UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. Elements are dealt
+  in consecutive runs of even size; elements with equal bytes stay separate.
 * BROADCAST: new subtask i gets copy i mod n of the n existing copies, in subtask order.
 
 An element is identified by its old subtask, and its index in that subtask's list of offsets.

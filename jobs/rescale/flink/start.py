@@ -14,8 +14,9 @@ MAX_PARALLELISM_OPTION = "pipeline.max-parallelism"
 """`PipelineOptions.MAX_PARALLELISM`."""
 
 RAN_ON = (
-    "if the job has run on since the snapshot, this start takes it back there: it processes all later records again, "
-    "and a sink that remembers ids of checkpoints (such as Iceberg's) may skip commits until they are reached again"
+    "if the job continued to run after the snapshot, this start takes it back to the snapshot: it processes all later "
+    "records again, and a sink that remembers checkpoint ids (such as Iceberg's) may skip commits until the job has "
+    "reached these ids again"
 )
 
 CLAIM_MODE_OPTIONS = ("execution.state-recovery.claim-mode", "execution.savepoint-restore-mode")
@@ -28,7 +29,7 @@ NO_CLAIM = "NO_CLAIM"
 class Start(NamedTuple):
     """Start of a job from a snapshot; with a `max_parallelism` of None, the job and the snapshot determine it.
 
-    If the snapshot `refers` to files of another one, the job must not claim them: it would delete what others need.
+    If the snapshot `refers` to files of another snapshot, the job must not claim it: it would delete these files.
     """
 
     snapshot: str
@@ -57,9 +58,9 @@ def common_parallelism(shapes: Shapes) -> int:
 def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
     """Return the start of a job; `old` and `new` have (parallelism, max parallelism) of its operators, in equal order.
 
-    The parallelism applies to operators for which the job's code sets none, so it is that of most operators.
+    The start has the parallelism of most operators; it applies to operators for which the job's code sets none.
 
-    The max parallelism is set only if it changes: Flink adopts that of a snapshot only where the job configures none
+    The max parallelism is set only if it changes: Flink adopts the snapshot's if the job configures none
     (`Checkpoints.loadAndValidateCheckpoint`). If operators have different ones, it is not set, because it would apply
     to all operators (`StreamGraphGenerator`); a job that configures none adopts each operator's own.
     """

@@ -56,7 +56,7 @@ class StateMetaInfo:
 
     @property
     def content_serializers(self) -> tuple[SerializerSnapshot, ...]:
-        """All serializers but that of namespaces."""
+        """All serializers except the namespace serializer."""
         return tuple(snapshot for key, snapshot in self.serializers if key != SerializerKey.NAMESPACE)
 
 

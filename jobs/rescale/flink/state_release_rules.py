@@ -105,13 +105,13 @@ def by_name(state: str, writer: int, line: ReleaseLine) -> Reason | None:
 _WAITING_ROWS = "inputState"
 _OF_EVERY_OVER = {"accState", _WAITING_ROWS}
 _OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTSState"}
-"""Keyed states of an OVER in SQL. An OVER that is bounded, or uses processing time, has one of the last."""
+"""Keyed states of an OVER in SQL. An OVER that is bounded, or uses processing time, has one of `_OF_OTHER_OVERS`."""
 
 
 def by_name_beside(state: str, beside: Set[str], writer: int, line: ReleaseLine) -> Reason | None:
     """Return the rule for a keyed state of an operator that has the states `beside`; None if there is no rule.
 
-    `writer` and `line` are those of `by_name`.
+    `writer` and `line` are as for `by_name`.
     """
     is_unbounded = beside >= _OF_EVERY_OVER and not beside & _OF_OTHER_OVERS
     if state != _WAITING_ROWS or not is_unbounded or writer >= line.major:

@@ -1,9 +1,10 @@
 """Client for the part of Flink's REST API that a rescale needs: jobs, savepoints, jars.
 
-Faults of the network or the server, and a JobManager that is not yet elected, are `StoreError`s: they may pass. A
-request that Flink refuses is a `RequestError` with Flink's message. The answer is None for what Flink does not know: it
-forgets finished savepoints after `rest.async.store-duration`, and jobs after `jobstore.expiration-time`. Only Flink's
-own 404 counts for that; a misconfigured proxy answers with 404, too, while the job may be running.
+Faults of the network or the server, and a JobManager that is not yet elected, raise `StoreError`: they may pass. A
+request that Flink refuses raises `RequestError` with Flink's message. Methods return None for a job or savepoint that
+Flink does not know: it forgets finished savepoints after `rest.async.store-duration`, and jobs after
+`jobstore.expiration-time`. Only Flink's own 404 counts as not known, because a misconfigured proxy also answers with
+404, while the job may be running.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ _SECONDS = {"": 0.001, "ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600
 _JsonObject = dict[str, Any]
 
 _TIMEOUT_SECONDS = 60
-"""Timeout of a request. Running a jar takes longest, because its `main` runs meanwhile."""
+"""Timeout of a request. Running a jar takes longest, because Flink runs its `main` first."""
 
 
 ADDRESS_WITHOUT_LOGIN = (
-    "name an address that needs no login, such as that of kubectl port-forward to the JobManager's port 8081"
+    "name an address that needs no login, such as the address of kubectl port-forward to the JobManager's port 8081"
 )
 """Advice for callers that cannot send a login."""
 
@@ -71,11 +72,11 @@ class StopMode(StrEnum):
     """The job is cancelled when the savepoint is complete; the savepoint holds what sinks have not committed."""
 
     CHECKPOINT = "checkpoint"
-    """No savepoint is taken: the job is cancelled right after a checkpoint, and its last retained one is the source."""
+    """No savepoint is taken: the job is cancelled right after a checkpoint; its last retained checkpoint is used."""
 
 
 class SavepointFormat(StrEnum):
-    """`SavepointFormatType`."""
+    """Format of a savepoint (`SavepointFormatType`)."""
 
     CANONICAL = "canonical"
     """The same for all state backends. It holds all timers, and can be rescaled to every shape."""
@@ -165,7 +166,7 @@ class Flink:
     def seconds_of_old_answers(self) -> float:
         """Return for how many seconds Flink repeats an answer about checkpoints (`web.refresh-interval`).
 
-        An option of its own may set another time for them (`rest.cache.checkpoint-statistics.timeout`).
+        The option `rest.cache.checkpoint-statistics.timeout` takes precedence.
         """
         dashboard = self._request("GET", "/config", Dashboard) or Dashboard()
         own = self.configuration().get("rest.cache.checkpoint-statistics.timeout")
@@ -203,7 +204,7 @@ class Flink:
     def trigger_savepoint(
         self, job_id: str, trigger_id: str, directory: str, taking: StopMode, savepoint_format: SavepointFormat
     ) -> None:
-        """Begin a savepoint below `directory`, unless one was begun with this trigger id.
+        """Begin a savepoint below `directory`, unless this trigger id has already begun one.
 
         `SavepointTriggerHandler` and `StopWithSavepointHandler` take the id from the request.
         """
@@ -225,14 +226,14 @@ class Flink:
         return Savepoint(status.operation.location, _causes(failure.stack_trace) if failure is not None else None)
 
     def trigger_checkpoint(self, job_id: str, trigger_id: str, *, full: bool = False) -> None:
-        """Begin a checkpoint, unless one was begun with this id (`CheckpointTriggerHandler`, since Flink 1.17).
+        """Begin a checkpoint, unless this id has already begun one (`CheckpointTriggerHandler`, since Flink 1.17).
 
-        A `full` one shares no files with earlier checkpoints; otherwise it is made as the job is configured.
+        A `full` checkpoint shares no files with earlier checkpoints; otherwise, the job's configuration decides.
         """
         body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": trigger_id}
         if self._request("POST", f"/jobs/{job_id}/checkpoints", _JsonObject, body, allowed=(404, 405)) is None:
             raise RequestError(
-                "Flink cannot be asked for a checkpoint of this job",
+                "Flink cannot make a checkpoint of this job on request",
                 path=self.address,
                 expected="Flink 1.17 or newer, and a job that runs",
                 found=job_id,
@@ -289,9 +290,9 @@ class Flink:
         arguments: Sequence[str],
         configuration: Mapping[str, str],
     ) -> None:
-        """Start a job from a snapshot, all of which must be restored. The user keeps it (`RestoreMode.NO_CLAIM`).
+        """Start a job from a snapshot; Flink must restore all of its state, and refuses a second job with the same id.
 
-        Flink refuses a second job with the same id.
+        The job does not own the snapshot's files (`RestoreMode.NO_CLAIM`).
         """
         options = dict(configuration)
         if start.max_parallelism is not None:
@@ -372,7 +373,7 @@ class Flink:
             )
         status = f"status {answer.status_code}: {answer.text[:200] if errors is None else errors}"
         if answer.status_code == 404:
-            advice = "check the address, and the proxy before Flink"
+            advice = "check the address, and the proxy in front of Flink"
             raise StoreError("this address is not Flink's REST API", path=place, found=status, advice=advice)
         if answer.status_code == 429 or answer.status_code >= 500:
             raise StoreError("Flink has a temporary problem", path=place, found=status)
@@ -386,19 +387,19 @@ class Flink:
                 path=place,
                 expected=f"Flink's JSON: {error}",
                 found=answer.text[:100],
-                advice="check the address, and the proxy before Flink",
+                advice="check the address, and the proxy in front of Flink",
             ) from None
 
 
 def is_place(location: str | None) -> bool:
-    """Return whether it is a directory, not a note of Flink's such as `<checkpoint-not-externally-addressable>`."""
+    """Return whether a location is a directory, not a placeholder like `<checkpoint-not-externally-addressable>`."""
     return location is not None and not location.startswith("<")
 
 
 def seconds_of(duration: str) -> float:
-    """Return the seconds of a duration as Flink's options have it (`TimeUtils`), such as `3 s` or `500`.
+    """Return the seconds of a duration in Flink's options (`TimeUtils`), such as `3 s` or `500` (milliseconds).
 
-    A form that is not known here counts as a minute.
+    An unknown form counts as a minute.
     """
     match = _DURATION.fullmatch(duration.strip().lower())
     return int(match[1]) * _SECONDS[match[2]] if match else 60.0

@@ -1,4 +1,4 @@
-"""Response bodies of Flink's REST API: the fields that a rescale reads. Another shape means that it is not Flink."""
+"""Response bodies of Flink's REST API: the fields that a rescale reads. A body without them is not Flink's."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Dashboard(msgspec.Struct, rename="kebab"):
 
 
 class Externalization(msgspec.Struct):
-    """`CheckpointConfigInfo.ExternalizedCheckpointInfo`: whether checkpoints outlive the job, or only its failure."""
+    """`CheckpointConfigInfo.ExternalizedCheckpointInfo`: whether checkpoints are retained, also after cancellation."""
 
     enabled: bool = False
     delete_on_cancellation: bool = False
@@ -126,7 +126,7 @@ class CompletedSavepoint(_Snapshot):
 
     @property
     def stops_the_job(self) -> bool:
-        """Whether it was taken to stop the job: then its sinks commit what they wrote before it."""
+        """Whether it was taken to stop the job; the sinks then commit everything that they wrote before it."""
         return self.checkpoint_type == "SYNC_SAVEPOINT"
 
 
@@ -137,7 +137,7 @@ class CheckpointDetails(_Snapshot):
 
 
 class CompletedCheckpoint(_Snapshot):
-    """`CompletedCheckpointStatistics`: its number, and the sizes in bytes of all state and of what it wrote."""
+    """`CompletedCheckpointStatistics`: its number, and the bytes of all its state and of the part that it wrote."""
 
     id: int = 0
     state_size: int = 0
@@ -145,7 +145,7 @@ class CompletedCheckpoint(_Snapshot):
 
 
 class LatestCheckpoints(msgspec.Struct):
-    """`CheckpointingStatistics.LatestCheckpoints`: since the JobManager started, but for the restored one."""
+    """`CheckpointingStatistics.LatestCheckpoints`: the latest since the JobManager started, and the restored one."""
 
     completed: CompletedCheckpoint | None = None
     savepoint: CompletedSavepoint | None = None
@@ -169,7 +169,7 @@ class Checkpoints(msgspec.Struct):
 
     @property
     def bytes_per_second(self) -> float | None:
-        """The rate at which the job's largest checkpoint was written, at least; None if that is not known."""
+        """Lower bound of the rate at which the job's largest checkpoint was written; None if it is unknown."""
         if self.summary is None or not self.summary.end_to_end_duration.max:
             return None
         return 1000 * self.summary.checkpointed_size.max / self.summary.end_to_end_duration.max or None

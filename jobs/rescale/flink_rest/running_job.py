@@ -17,7 +17,7 @@ _RESTORED = ("RUNNING", "FINISHED")
 
 
 class JobLine(msgspec.Struct, frozen=True):
-    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts them by state, and their `total`."""
+    """A job in Flink's overview (`JobDetails`), which is current; `tasks` counts tasks by state, and as `total`."""
 
     job_id: str = msgspec.field(name="jid")
     name: str

@@ -1,4 +1,4 @@
-"""A cluster on paper: the resources that a run would have, written as `executors=40 cores=8 bandwidth=1.2GB`."""
+"""A cluster for estimates: the resources that a run would have, written as `executors=40 cores=8 bandwidth=1.2GB`."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _size(name: str, text: str) -> int:
 
 
 def bytes_of(text: str) -> int | None:
-    """Bytes of a size such as 1.2GB or 20Gi; None if it is none, or nothing."""
+    """Return the bytes of a size such as 1.2GB or 20Gi; None if the text is not a size, or the size is 0."""
     match = _SIZE.fullmatch(text)
     if match is None or len(match[1]) > _MOST_DIGITS or not float(match[1]):
         return None

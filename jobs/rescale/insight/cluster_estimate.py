@@ -1,6 +1,7 @@
 """Estimate of a run on a cluster: time, shuffled bytes, requests and their price, scratch space, the driver's memory.
 
-The rates are those of `durations`. The estimate tells minutes from hours, and what fits from what does not.
+The rates are those of `durations`. The estimate is precise enough to tell minutes from hours, and to show which
+resource is too small.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class ClusterEstimate:
     """Estimate for a state of `bytes`.
 
     `shuffle` and `scratch` are bytes of each executor, `driver_memory` is in bytes, and `dollars` pay for the requests
-    alone. `limit` names what binds the longest stage, or says that starting executors takes longer than all stages.
+    alone. `limit` names what limits the longest stage, or says that starting executors takes longer than all stages.
     """
 
     bytes: int
@@ -97,7 +98,7 @@ def cluster_report(plan: Plan, cluster: Cluster) -> ClusterReport:
 
 
 def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
-    """Return the estimate of a run that has this work to do; it uses no more executors than the work is worth."""
+    """Return the estimate of a run with this work; it uses no more executors than the work can keep busy."""
     cluster = worth(cluster, work.bytes)
     run = stages(work, cluster)
     working, starting = sum(stage.seconds for stage in run), STEPS * (PROCESS_SECONDS + START_SECONDS)

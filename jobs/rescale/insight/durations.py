@@ -2,7 +2,7 @@
 
 `benchmarks/` measured the rates of a run (1 GB, two cores, a local disk with a warm cache). Flink's rates come from
 restoring 1 GB of RocksDB state at other parallelisms on the same machine, and S3's from the documentation of AWS. The
-estimates tell seconds from minutes and minutes from hours, and which of two ways is shorter.
+estimates tell seconds from minutes and minutes from hours, and which of two alternatives takes less time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ than a little work, and more than copying files on this machine. `rescale run` p
 
 
 class Rates(NamedTuple):
-    """Bytes of the source that a core moves, and that it compares with the result, in a second."""
+    """Bytes of the source that a core moves in a second, and that it compares with the result in a second."""
 
     move: int
     compare: int
@@ -122,14 +122,14 @@ def _step_seconds(plan: Plan) -> Iterator[StepSeconds]:
     dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     rekeyed = sum(operator.rekeyed_bytes for operator in plan.operators)
     places = sum([is_s3(plan.source), is_s3(plan.target)])
-    over_there = places / S3_CONNECTION  # for each byte, there and back
+    transfer = places / S3_CONNECTION  # seconds for each byte: from a source in S3, and to a target in S3
     for step, work, size, by_python in (
         ("reshuffle", keyed, plan.bytes_moved - dealt, rekeyed),
         ("redistribute", elements, dealt, 0),
         ("validate", compared, plan.bytes_moved, rekeyed + dealt),
     ):
         start = PROCESS_SECONDS + (WORKERS_SECONDS if (size if places else by_python) > LITTLE_BYTES else 0)
-        yield StepSeconds(step, start + (work + over_there * size) / CORES)
+        yield StepSeconds(step, start + (work + transfer * size) / CORES)
 
 
 def rates_of(operator: OperatorPlan) -> Rates:
@@ -140,7 +140,7 @@ def rates_of(operator: OperatorPlan) -> Rates:
 
 
 def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> float:
-    """Return the seconds until Flink's slowest slot has its keyed state; subtasks of one number share a slot."""
+    """Return the seconds until Flink's slowest slot has its keyed state; subtasks with the same number share a slot."""
     seconds: dict[int, float] = {}
     for restore in restores:
         for subtask in restore.subtasks:
@@ -155,7 +155,7 @@ def _restore_result(plan: Plan) -> float:
 
 
 def _formats(plan: Plan) -> Iterator[FormatRestore]:
-    """Yield the estimates for records, which Flink puts one by one, and for RocksDB's files, which it opens."""
+    """Yield the estimates for records, which Flink puts into RocksDB one by one, and for files, which it opens."""
     keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
     if not keyed:
         return

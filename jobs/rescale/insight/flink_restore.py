@@ -4,16 +4,17 @@
 the subtask reads only its own key groups, but puts every record into its backend one by one. A RocksDB directory is
 downloaded whole (`RocksDBIncrementalRestoreOperation`):
 
-* one directory is opened as it is; what lies outside the subtask's range is hidden by a range deletion;
-* of several, the best one becomes the base: most key groups of the subtask, then the largest part of its own, then the
-  first (`RocksDBIncrementalCheckpointUtils.findTheBestStateHandleForInitial`, with the default threshold of
+* a single directory is opened as it is; a range deletion hides the rows outside the subtask's range;
+* of several directories, the best becomes the base: the one with most key groups of the subtask, then the one with the
+  largest share of such key groups, then the first
+  (`RocksDBIncrementalCheckpointUtils.findTheBestStateHandleForInitial`, with the default threshold of
   `state.backend.rocksdb.restore-overlap-fraction-threshold`, 0). The rows of all others are copied into it one by one.
 
-Twice the parallelism cuts every directory in two, and nothing is copied; one and a half times it leaves subtasks
-between two directories, which download both and copy. Flink 2 can ingest files instead of copying rows
+At twice the parallelism, every directory is cut in two, and nothing is copied. At one and a half times the parallelism,
+some subtasks need two directories, download both and copy rows. Flink 2 can ingest files instead of copying rows
 (`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) where no earlier rescale left foreign rows in them;
 Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets its own handle, whatever
-key groups that has.
+key groups the handle has.
 
 For a changelog the subtask first restores the materialised part in this way. Then it reads all changes of every handle
 that it gets, in order, and applies those of its own key groups (`ChangelogBackendRestoreOperation`).
@@ -153,7 +154,7 @@ def _with_databases(
 
 
 def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Changelog]) -> SubtaskRestore:
-    """Return the restore from changelogs in addition to that of the materialised state.
+    """Return the restore from changelogs in addition to the restore of the materialised state.
 
     The bytes of changes count as spread evenly over the key groups of their handle.
     """

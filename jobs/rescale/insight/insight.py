@@ -22,7 +22,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class Scale(NamedTuple):
-    """A parallelism to compare with: `times` ÷ 2 times the old one, rounded up."""
+    """A parallelism to compare with: the old parallelism × `times` ÷ 2, rounded up."""
 
     name: str
     times: int
@@ -123,7 +123,7 @@ def with_measured_databases(snapshot: Snapshot) -> Snapshot:
 
 
 def _keyed(snapshot: Snapshot) -> list[Operator]:
-    """Operators with keyed state that can run with more than one subtask."""
+    """Return the operators with keyed state that can run with more than one subtask."""
     return [o for o in snapshot.operators if (o.managed_keyed or o.raw_keyed) and o.max_parallelism > 1]
 
 
@@ -139,7 +139,7 @@ def _new_sizes(planned: OperatorPlan) -> KeyGroupSizes | None:
 
 
 def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyGroupBytes:
-    """Return the bytes by key group; with a plan also those of the result."""
+    """Return the bytes by key group; with a plan also the bytes in the result."""
     old = key_group_sizes(operator)
     new = _new_sizes(planned) or old if planned else None
     after = (new.sizes, new.exact) if new else (None, None)
@@ -147,7 +147,7 @@ def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyG
 
 
 def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | None = None) -> ShapeAdvice:
-    """Return the advice for a parallelism; `new_sizes` are those of new key groups if the max parallelism changes."""
+    """Return the advice for a parallelism; `new_sizes` has new key groups if the max parallelism changes."""
     sizes = key_group_sizes(operator)
     return shape_advice(
         operator.operator_id,
@@ -190,7 +190,7 @@ def _asked(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> J
         old = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed})))
         refused = (
             f"Flink itself cannot do this: it refuses a job whose max parallelism differs from the snapshot's, {old}, "
-            "and a job that sets none keeps that"
+            "and a job that sets none keeps the snapshot's"
         )
         return JobRestore("as asked", (), 0.0, refused)
     return _restored("as asked", snapshot, parallelisms)

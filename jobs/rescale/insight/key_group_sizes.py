@@ -45,7 +45,7 @@ _MOST_FILLED = 0.98
 
 
 def about_keys(operator: Operator) -> int | None:
-    """Return about how many keys there are, if they are so few that key groups are empty; otherwise None.
+    """Return an estimate of the number of keys if they are so few that key groups are empty; otherwise None.
 
     On average n keys leave M × e^(-n ÷ M) of M key groups empty.
     """

@@ -1,4 +1,4 @@
-"""The keys of an operator whose subtasks have one key each; of other operators at most a few bytes are read.
+"""Keys of an operator whose subtasks have a single key each; for other operators, at most a few bytes are read.
 
 In canonical and heap streams the lengths of key groups show where there may be only one key. Only the beginnings of
 these key groups are read. For a RocksDB directory the MANIFEST holds the smallest and the largest row of each SST file:

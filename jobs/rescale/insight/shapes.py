@@ -16,10 +16,10 @@ from rescale.insight.key_group_sizes import KeyGroupSizes, evenness
 from rescale.planning.request.operator_shapes import good_max_parallelism
 
 _HOT_SHARE = 0.5
-"""A hot key group holds at least this share of the mean of a subtask …"""
+"""Share of a subtask's mean bytes that a hot key group holds at least."""
 
 _HOT_FACTOR = 4
-"""… and at least this multiple of the mean of a key group."""
+"""Multiple of a key group's mean bytes that a hot key group also holds at least."""
 
 _MOST_HOT = 10
 

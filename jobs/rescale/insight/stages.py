@@ -1,8 +1,8 @@
-"""The stages of a run on a cluster: how many tasks each has, how long it takes, and which limit binds.
+"""The stages of a run on a cluster: how many tasks each has, how long it takes, and what limits it.
 
-A stage takes as long as the scarcest of what it needs: cores, which read, work and write one behind the other; the
-network of the executors; their disks, which hold what is shuffled; its largest task, for which there is only one core;
-the driver, which starts one task after the other; and the requests that S3 answers for a prefix.
+A stage takes as long as its scarcest resource needs: the cores, which read, compute and write in turn; the executors'
+network; their disks, which hold shuffled records; the single core that works on the largest task; the driver, which
+starts tasks one by one; or the requests that S3 answers for a prefix.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WRITES_A_SECOND, READS_A_SECOND = 3500, 5500
 """Requests that S3 answers for a prefix (Best practices design patterns: optimizing Amazon S3 performance)."""
 
 LAST_TASKS = 2
-"""Durations of a task for which cores are idle at the end of a stage, while slow executors still work."""
+"""Time at the end of a stage for which cores wait for slow executors, in durations of a task."""
 
 _SORTING = 0.45
 """Share of a record's time for reading, hashing, sorting and sending; the rest is fetching, framing and writing."""
@@ -51,7 +51,8 @@ class EstimatedRequests:
 class EstimatedStage:
     """A stage of a run.
 
-    `most_bytes` are those of the largest task, `shuffled` bytes pass between executors, and `limit` names what binds.
+    `most_bytes` has the largest task, `shuffled` bytes pass between executors, and `limit` names the scarcest
+    resource.
     """
 
     name: str
@@ -99,18 +100,18 @@ def worth(cluster: Cluster, size: int) -> Cluster:
 
 
 def part_size(work: Workload) -> int:
-    """Size of the parts of files, in bytes; no file gets more than half as many as S3 takes."""
+    """Return the size of the parts of files, in bytes; no file gets more than half of the parts that S3 allows."""
     return max(part_size_for(work.bytes, work.part_size), -(-work.largest_file // 5000))
 
 
 def read_tasks(records: RekeyedWork, cluster: Cluster) -> int:
-    """Return about the number of tasks that `read_units` and `slices_of` make."""
+    """Return an estimate of the number of tasks that `read_units` and `slices_of` make."""
     unit = max(records.bytes // records.pieces, min(UNIT_SIZE, records.bytes))
     return max(1, records.bytes // max(unit, _slice(records.bytes, cluster)))
 
 
 def write_tasks(records: RekeyedWork, cluster: Cluster) -> int:
-    """Return about the number of tasks that `plan_write_ranges` makes."""
+    """Return an estimate of the number of tasks that `plan_write_ranges` makes."""
     size = records.bytes
     range_size = max(min(RANGE_SIZE, size // (TASKS_PER_CORE * cluster.slots)), size // MOST_PARTITIONS, 1)
     return max(1, size // max(range_size, size // records.new_pieces))
@@ -182,7 +183,7 @@ def _timed(work: _Work, cluster: Cluster) -> EstimatedStage:
 
 
 def _reads(size: int, piece: int) -> int:
-    """Requests that read `size` bytes in pieces that lie end to end."""
+    """Return the number of requests that read `size` bytes in pieces that lie end to end."""
     return _parts(size, request_size(max(piece, min(UNIT_SIZE, size))))
 
 

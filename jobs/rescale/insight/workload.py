@@ -17,8 +17,8 @@ from rescale.snapshot.places import StreamPlace
 class RekeyedWork:
     """Records that get new key groups, in bytes of the source.
 
-    They can be read in `pieces` (key groups or databases), whose `largest` is in bytes. `new_pieces` and `new_largest`
-    are those of the result: key groups, or streams where a stream is not cut.
+    The `pieces` (key groups or databases) can be read separately; `largest` is the size of the largest. `new_pieces`
+    and `new_largest` describe the result: key groups, or streams where a stream is not cut.
     """
 
     bytes: int
@@ -74,7 +74,7 @@ def _rekeyed(plan: Plan) -> Iterator[RekeyedWork]:
 
 
 def _readable(rekeying: Rekeying) -> list[int]:
-    """Return the bytes of what can be read on its own."""
+    """Return the sizes of the pieces that can be read separately: key groups of streams, and databases."""
     streams = [source for source in rekeying.sources if isinstance(source.place, StreamPlace)]
     groups = [size for stream in streams for size in stream.key_group_sizes if size]
     return groups + [place.size for _, place in rekeying.databases]

@@ -8,8 +8,9 @@ from typing import NamedTuple
 class DetailLevel(NamedTuple):
     """Limits of a page.
 
-    `drawn` operators get all figures, and `strips` more get their key groups. `parts` and `ribbons` limit the shapes of
-    a figure, `rows` those of a table, and `listed` the items of a list in the embedded JSON.
+    `drawn` operators get all figures, and `strips` further operators only the map of their key groups. `parts` and
+    `ribbons` limit the shapes of a figure, `rows` the rows of a table, and `listed` the items of a list in the embedded
+    JSON.
     """
 
     drawn: int

@@ -50,7 +50,7 @@ class DiffedState(msgspec.Struct, frozen=True):
 
 
 class DiffedOperator(msgspec.Struct, frozen=True):
-    """Comparison of an operator; `differences` concern the operator itself, `a` or `b` is null where it is missing."""
+    """Comparison of an operator; `differences` concern the operator itself. `a` or `b` is null if missing."""
 
     operator_id: str
     label: str

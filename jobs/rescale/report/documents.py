@@ -191,8 +191,9 @@ class PlannedOperator(msgspec.Struct, frozen=True):
 class PlanDocument(msgspec.Struct, frozen=True):
     """A plan without byte ranges, and the insight into it: the answer of `plan`.
 
-    `start` is the line that starts the job; None if no run may carry out the plan. `refused` is the error of a run in
-    the target as it is now. `rounds` are the last ones that a follower of the target made before this plan.
+    `start` is the line that starts the job; None if no run may carry out the plan. `refused` is the error that a run
+    would raise, because of the files in its target now. `rounds` are the last rounds of a follower of the target before
+    this plan.
     """
 
     plan: str

@@ -1,7 +1,7 @@
 """Bytes that go from each old subtask to each new one, by key group.
 
-If the max parallelism stays, so does the key group of a record. If the new maximum divides the old one, the new key
-group is the old one modulo the new maximum. Any other maximum tears key groups apart, and there are no flows.
+If the max parallelism stays, a record keeps its key group. If the new maximum divides the old one, the new key group is
+the old one modulo the new maximum. Any other maximum spreads the records of a key group, so there are no flows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeyedShape(NamedTuple):
 class Flow(NamedTuple):
     """A run of key groups that stays together.
 
-    Key groups `first` to `last` of `subtask` become those from `new_first` on, of `new_subtask`.
+    Key groups `first` to `last` of `subtask` become key groups of `new_subtask`, from `new_first` on.
     """
 
     subtask: int

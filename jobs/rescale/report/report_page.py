@@ -47,7 +47,7 @@ def html_report(document: ReportDocument) -> bytes:
 
 
 def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
-    """Return the page with as much of it as `detail` says."""
+    """Return the page of a report, with as much detail as `detail` allows."""
     plan, snapshot = document.plan, document.snapshot
     shown = plan or snapshot
     if shown is None:

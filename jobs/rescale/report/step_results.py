@@ -89,7 +89,7 @@ class DiffResult(DiffDocument, frozen=True, kw_only=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of the process that moves and validates: each of its steps has a result of its own beside the target."""
+    """Result of the process that moves and validates; each of its steps also has its own result beside the target."""
 
     status: Literal["done"]
     seconds: float

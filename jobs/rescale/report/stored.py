@@ -41,7 +41,7 @@ _NAMES = {Step.RESHUFFLE: "reshuffle", Step.REDISTRIBUTE: "redistribute", Step.V
 def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence[Round] = ()) -> str:
     """Write the report of a run that has claimed its target; return a sentence that says where it is, or why not.
 
-    `planned` is the document of the plan, given by the step that made the plan. `rounds` are those of a follower before
+    `planned` is the document of the plan, given by the step that made the plan. `rounds` are a follower's rounds before
     the plan. A run never fails because of its report, so this raises nothing.
     """
     try:
@@ -100,7 +100,7 @@ def document_of(
             raise RequestError(
                 f"only a report on a snapshot can say what Flink {line} would restore, and this is a plan or a target",
                 path=uri,
-                advice="with --for-flink inspect shows it for a published target, too",
+                advice="inspect the published target with --for-flink",
             )
         with _as_it_was_written(uri):
             return run_document(load_plan(plan))
@@ -122,7 +122,7 @@ def _damaged(uri: str, error: Exception) -> RequestError:
         "no report can be made from this document: it is damaged, or another version of Rescale wrote it",
         path=uri,
         found=f"{type(error).__name__}: {error}",
-        advice="plan again, and report on that; or see who else writes here",
+        advice="plan again and report on the new plan; or find out who else writes here",
     )
 
 

@@ -87,7 +87,7 @@ DOCUMENTS = (
     PublishedDocument("prepare-result", 1, "--result of rescale-prepare-files", (PreparedResult, FailedResult)),
     PublishedDocument("run-result", 1, "--result of rescale-move-and-validate", (RunResult, FailedResult)),
 )
-"""All published documents, those of commands first."""
+"""All published documents; the documents of commands come first."""
 
 
 def schema_list() -> SchemaList:

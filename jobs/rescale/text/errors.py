@@ -24,7 +24,7 @@ from rescale.text.error_document import ErrorDocument
 from rescale.text.names import encodable, printable, printable_lines, without_secrets
 
 _LABELS = {"offset": "at byte", "advice": "what to do"}
-"""Names of details in texts, if they differ from those of the fields."""
+"""Names of details in texts, if they differ from the names of the fields."""
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -85,7 +85,7 @@ class RescaleError(Exception):
     ) -> None:
         self.what = without_secrets(what)
         self.path = None if path is None else without_secrets(path)
-        # JSON takes no number of numpy, which a loop that is not compiled returns.
+        # A loop that is not compiled returns numbers of numpy, which JSON does not accept.
         self.offset = None if offset is None else int(offset)
         self.operator = operator
         self.state = state
@@ -165,7 +165,7 @@ class RequestError(RescaleError):
 
 
 class LockedError(RequestError):
-    """Nobody may remove or replace a file yet; leftovers may stay."""
+    """The store forbids removing or replacing a file for now, as an object lock does; leftovers may stay."""
 
 
 class SnapshotError(RescaleError):

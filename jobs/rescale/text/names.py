@@ -12,7 +12,7 @@ _NEAR = 0.65
 """Smallest similarity of a suggested name, where 1 is the same name (`SequenceMatcher.ratio`)."""
 
 _SIGNS = r"[^\s\"'<>]{0,2000}"
-"""Bounded, as schemes are, because names come from files that anybody may have made."""
+"""Characters of an address; their number is limited, because names come from files that anybody may have made."""
 _SCHEME = r"\b(?!s3[ap]?:|file:)[a-z][a-z0-9+.-]{0,30}://"
 _KEYS = rf"(?!arn:)[^/\s:]{{1,128}}:{_SIGNS}"
 """Access key and secret in an address, as Hadoop once took them; the secret may contain a slash.

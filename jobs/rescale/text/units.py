@@ -28,7 +28,7 @@ def duration(seconds: float) -> str:
 
 
 def when(instant: str | None) -> str:
-    """Return an instant of a document, or words for None, a time that is not known."""
+    """Return an instant of a document; for None, which is an unknown time, a phrase that says so."""
     return instant or "at an unknown time"
 
 

@@ -94,7 +94,7 @@ def test_unknown_operator_is_refused_before_the_job_is_stopped(of: str, name: st
             asked(["clicks=3"], surgery=parse_surgery(drops=["clicks"])),
             "an operator is dropped, but the request asks something else",
         ),
-        (asked([], ["1000"], key_hash=["clicks-per-user=record(a)"]), "does not tell how keys of the type"),
+        (asked([], ["1000"], key_hash=["clicks-per-user=record(a)"]), "does not define a hash for keys of the type"),
         (asked(["3"], surgery=parse_surgery(state_drops=["clicks-per-user:clcks"])), "no state 'clcks'"),
     ],
 )

@@ -59,7 +59,7 @@ def test_what_is_the_same_everywhere() -> None:
 def test_a_class_that_a_line_lacks() -> None:
     (reason,) = reasons_of(pojo(OPTION), 1, V2)
     assert (reason.restores, reason.fails_all) == (Restores.NO, True)
-    assert f"Flink 2.3 has no {OPTION.class_name}, which is there up to 1.20" in reason.why
+    assert f"Flink 2.3 has no {OPTION.class_name}, which exists up to 1.20" in reason.why
     assert reasons_of(OPTION, 1, V1) == []
     hidden = SerializerSnapshot("com.x.Mine", 1, b"", attributes=((UNKNOWN, "com.x.Mine"),))
     (reason,) = reasons_of(pojo(hidden), 1, V2)
@@ -69,7 +69,7 @@ def test_a_class_that_a_line_lacks() -> None:
 
 def test_a_class_that_came_later() -> None:
     bitmap = "org.apache.flink.api.common.typeutils.base.BitmapSerializer$BitmapSerializerSnapshot"
-    assert "which is there from 2.3 on" in missing_class(bitmap, ReleaseLine(2, 2)).why
+    assert "which exists from 2.3 on" in missing_class(bitmap, ReleaseLine(2, 2)).why
     assert missing_class(bitmap, ReleaseLine(2, 2)).restores is Restores.NO
     assert reasons_of(SerializerSnapshot(bitmap, 3, b""), 2, V2) == []
 

@@ -115,7 +115,7 @@ def test_enum_constants_keep_their_order() -> None:
     ],
 )
 def test_what_is_not_known_is_named(data: bytes, class_name: str) -> None:
-    with pytest.raises(UnknownSerializer, match="is not known") as error:
+    with pytest.raises(UnknownSerializer, match="is unknown") as error:
         read_snapshot(ByteReader(data, "a file"))
     assert error.value.class_name == class_name
     assert class_name in error.value.what
@@ -148,9 +148,9 @@ def test_in_a_frame_what_is_not_known_is_passed_over() -> None:
         (snapshot("com..x"), "not a serializer snapshot"),
         (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911109, 1)), "not a composite"),
         (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911108, 1, 1333246, 1, 0)), "not a block of nested"),
-        (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911108, 1, 1333245, 2, 0)), "not a version of nested"),
-        (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911108, 1, 1333245, 1, -1)), "a count"),
-        (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911108, 1, 1333245, 1, 1 << 30)), "a count"),
+        (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911108, 1, 1333245, 2, 0)), "not a known version of nested"),
+        (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911108, 1, 1333245, 1, -1)), "an impossible count"),
+        (snapshot(BASE + "ListSerializerSnapshot", 3, i32(911108, 1, 1333245, 1, 1 << 30)), "an impossible count"),
         (snapshot(POJO, 2, utf("x.Y") + bytes(12)), "not a map of optional entries"),
         (pojo({"a": INT + b"\0"}), "bytes behind a serializer snapshot"),
         (pojo({"a": INT[:-1]}), "ends too early"),
@@ -238,7 +238,7 @@ def parsed_in_frame(data: bytes) -> SerializerSnapshot:
 
 @pytest.mark.parametrize(
     ("packed", "what"),
-    [(b"\xff\xff\xff\xff\x07", "a length that cannot be"), (b"\xff" * 9, "a packed number without end")],
+    [(b"\xff\xff\xff\xff\x07", "an impossible length"), (b"\xff" * 9, "a packed number without end")],
 )
 def test_a_damaged_length_of_a_packed_text_is_named(packed: bytes, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):

@@ -67,4 +67,4 @@ def test_of_an_operator_that_is_not_there_the_states_are_not_gone_into() -> None
 
 def test_a_state_that_nobody_looked_into_says_so() -> None:
     unlike = StateDiff("last", "VALUE", "records", Amount(3, 1), Amount())
-    assert text(operator(unlike)).endswith("orders, last\n  which ones was not looked for")
+    assert text(operator(unlike)).endswith("orders, last\n  the differing entries were not searched for")

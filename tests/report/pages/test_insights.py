@@ -89,13 +89,13 @@ def test_of_a_few_keys_nothing_is_said_but_that() -> None:
     document = snapshot_insight(snapshot(operator("few", 4, keyed=few), operator("many", 4, keyed=many)))
     assert [row[0] for row in shapes_table(document).rows] == ["many"]
     assert sentences(document) == [
-        "few: about 4 keys, so few that their distribution is chance and says nothing yet about a shape"
+        "few: about 4 keys, so few that their distribution is chance, and says nothing about a shape"
     ]
 
 
 def test_keys_picked_by_hand() -> None:
     (what, ways) = said(replace(NOTHING, hand_picked_keys=(PICKED,)))
-    assert "its 2 keys (7, 9; by chance in 9.0% of cases) are one for each of 4 subtasks" in what
+    assert "its 2 keys (7, 9; by chance in 9.0% of cases) belong to a different subtask each, of 4" in what
     assert "With 6 subtasks (max parallelism 128) subtasks 1, 2 would get none, and 0 several" in what
     assert "(5, 6, the smallest key that Flink sends to each subtask)" in ways
     assert "prepareSnapshotPreBarrier" in ways

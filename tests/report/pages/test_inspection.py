@@ -115,7 +115,7 @@ def test_timers_on_the_heap_are_states() -> None:
 def test_it_is_said_where_entries_of_the_heap_cannot_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert operator_of(shown("2-heap-native"), "states").remark == ""
     monkeypatch.setattr("rescale.report.pages.inspection.tells_entries", lambda _: False)
-    said = "heap entries that cannot be told apart"
+    said = "heap entries that cannot be delimited"
     assert operator_of(shown("2-heap-native"), "states").remark == said
 
 

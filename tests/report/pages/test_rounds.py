@@ -1,4 +1,4 @@
-"""The table of a follower's rounds: what each moved, what was foretold of its time, and what it took."""
+"""The table of a follower's rounds: what each moved, the expected time, and what it took."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ JOINED = Round(2, 6, RoundKind.JOINED, 3, "no level", 2, 1, 10, 20, 5.0, 4.0, 4.
 
 def test_each_round_has_a_row() -> None:
     lines = text_of(Page(tuple(rounds_blocks([BASE, FIRST, JOINED])))).splitlines()
-    rows = [line.split() for line in lines if line[:1].isdigit() and "behind" not in line]
+    rows = [line.split() for line in lines if line[:1].isdigit() and "after" not in line]
     assert rows[0][:3] == ["0", "(base)", "3"]
     assert rows[1][:4] == ["1", "4", "1,200", "1,100"]
-    assert rows[1][-3:] == ["-", "3.0", "s"], "nothing was foretold after the base"
+    assert rows[1][-3:] == ["-", "3.0", "s"], "no time was expected after the base"
     assert rows[2][:3] == ["2", "(joined)", "6"]
     assert rows[2][-4:] == ["3.0", "s", "4.5", "s"]
 
@@ -25,7 +25,7 @@ def test_each_round_has_a_row() -> None:
 def test_the_last_of_many_rounds_are_shown() -> None:
     many = [Round(**{**vars(FIRST), "number": number, "checkpoint": 100 + number}) for number in range(1, 60)]
     text = text_of(Page(tuple(rounds_blocks(many))))
-    assert "59 rounds behind the base" in text
+    assert "59 rounds after the base" in text
     assert "159" in text
     assert "101" not in text
 

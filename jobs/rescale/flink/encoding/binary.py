@@ -1,7 +1,7 @@
 """Reader and writer of Java's `DataOutput`: big-endian, two's complement, lengths in front.
 
-The reader trusts nothing: every length is checked against what is left before a byte is taken, so that a
-damaged length costs an error with its offset and never memory.
+The reader trusts nothing: it checks every length against the remaining bytes before it takes any, so a damaged length
+raises an error with its offset and allocates no memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ _HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
 
 
 class ByteReader:
-    """A cursor over bytes in memory; `path` names them in errors, `position` counts from their first byte."""
+    """A cursor over bytes in memory; `path` names them in errors, `position` counts from their first byte.
+
+    All methods that read raise `SnapshotError`, with the offset, if the data ends too early.
+    """
 
     def __init__(self, data: bytes, path: str = "", position: int = 0, end: int | None = None) -> None:
         self.data = data
@@ -31,7 +34,7 @@ class ByteReader:
     def error(
         self, what: str, *, at: int | None = None, expected: object = None, found: object = None
     ) -> SnapshotError:
-        """Return the error for the value at the cursor, or for one that began `at` an offset and was read already."""
+        """Return the error for the value at the cursor, or for a value that was read already from offset `at` on."""
         offset = self.position if at is None else at
         return SnapshotError(what, path=self.path, offset=offset, expected=expected, found=found)
 
@@ -73,9 +76,10 @@ class ByteReader:
         return self.raw(self.i32())
 
     def utf(self) -> str:
-        """`DataInput.readUTF`: `u16` length and *modified* UTF-8.
+        """Read a string of `DataInput.readUTF`: `u16` length and *modified* UTF-8.
 
-        All that Flink writes so are names. Java takes half of a surrogate pair in one, and no document of ours can.
+        Flink writes only names this way. Java accepts half of a surrogate pair in a name; plans and reports cannot
+        contain one.
         """
         at = self.position
         encoded = self.raw(self.u16())
@@ -88,16 +92,19 @@ class ByteReader:
         return name
 
     def text(self) -> str:
-        """`StringValue.readString`: the number of UTF-16 units plus one (0 is null, here ""), then each, all packed."""
+        """Read a string of `StringValue.readString`: the number of UTF-16 units plus one, then the units, all packed.
+
+        The number 0 stands for null, which is returned as "".
+        """
         at = self.position
         units = max(0, self.packed() - 1)
         if units > self.remaining:
-            raise self.error("a length that cannot be", at=at, expected=f"at most {self.remaining}", found=units)
+            raise self.error("an impossible length", at=at, expected=f"at most {self.remaining}", found=units)
         packed = b"".join((self.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units))
         return packed.decode("utf-16-be", "surrogatepass")
 
     def packed(self) -> int:
-        """Read a variable-length number, of seven bits in each byte; the high bit tells that more follow."""
+        """Read a variable-length number: seven bits in each byte, whose high bit says that another byte follows."""
         value, at = 0, self.position
         for shift in range(0, 35, 7):
             byte = self.u8()
@@ -107,12 +114,12 @@ class ByteReader:
         raise self.error("a packed number without end", at=at)
 
     def count(self, item_size: int) -> int:
-        """Read an `i32` number of items of at least `item_size` bytes; `SnapshotError` if so many cannot follow."""
+        """Read an `i32` number of items of at least `item_size` bytes; `SnapshotError` if the data is too short."""
         at = self.position
         number = self.i32()
         if number < 0 or number * item_size > self.remaining:
             possible = f"0 to {self.remaining // item_size}"
-            raise self.error("a count that cannot be", at=at, expected=possible, found=number)
+            raise self.error("an impossible count", at=at, expected=possible, found=number)
         return number
 
 

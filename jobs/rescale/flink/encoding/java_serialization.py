@@ -1,13 +1,14 @@
-"""Java object streams (`ObjectOutputStream`), walked.
+"""Reader of Java object streams (`ObjectOutputStream`).
 
 Some parts of a snapshot are Java objects with no length in front: the properties of a checkpoint, and the
 types inside the serializer snapshots of Flink's SQL. To find where such an object ends, the stream has to be
-read by its grammar. A class is described once, where it first occurs; later it is a reference to a *handle*,
-the number of the thing in order of appearance. An object's fields follow in the order of its classes from the
-topmost down; a class that writes its data itself (`writeObject`) adds blocks and objects up to an end mark.
+read by its grammar. Classes, objects and strings are numbered in order of appearance; this number is their *handle*. A
+class is described where it first occurs; later occurrences refer to its handle. An object's fields follow class by
+class, from the topmost super class down. A class that writes its data itself (`writeObject`) adds blocks and objects up
+to an end mark.
 
-Kept are classes, strings, enum constants, and the fields that refer to those. Numbers, the elements of arrays
-and what `writeObject` wrote are passed over.
+The reader keeps classes, strings, enum constants, and the fields that refer to them. It skips numbers, the elements of
+arrays, and the data that `writeObject` wrote.
 """
 
 from __future__ import annotations
@@ -89,9 +90,9 @@ JavaValue: TypeAlias = str | JavaClass | JavaObject | JavaEnum | None
 
 
 def read_java_object(reader: ByteReader) -> JavaValue:
-    """Return the object of the stream at the cursor, which has exactly one; the cursor ends behind it.
+    """Return the only object of the stream at the cursor, and move the cursor behind the stream.
 
-    Raises `SnapshotError` if it is not such a stream, `UnsupportedError` if its length cannot be known.
+    Raises `SnapshotError` if there is no such stream, and `UnsupportedError` if its end cannot be found.
     """
     at = reader.position
     header = reader.raw(len(STREAM_HEADER))
@@ -147,11 +148,11 @@ class _ObjectStream:
         at = self.reader.position
         number = self.reader.i32() - _FIRST_HANDLE
         if not 0 <= number < len(self.handles) or self.handles[number] is None:
-            raise self.reader.error("a reference to a Java object that is not there yet", at=at)
+            raise self.reader.error("a reference to a Java object that was not read yet", at=at)
         return self.handles[number]
 
     def _pending(self) -> int:
-        """Reserve and return the handle of an item that precedes the items inside it."""
+        """Reserve and return the handle of an item before the items inside it are read."""
         self.handles.append(None)
         return len(self.handles) - 1
 

@@ -1,7 +1,7 @@
 """The snappy framing format, as xerial's `SnappyFramedOutputStream` writes it for Flink.
 
 A stream is an identifier chunk, then chunks of at most 64 KiB of content: `type:u8 length:u24 little-endian`, the
-masked CRC-32C of the content, and the content, compressed (type 0) or as it is (type 1) where that saves too little.
+masked CRC-32C of the content, and the content: compressed (type 0), or plain if compression saves too little (type 1).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _MOST_COMPRESSED = 0.85
 
 _COMPRESSED, _PLAIN, _IDENTIFIER = 0x00, 0x01, 0xFF
 _FIRST_SKIPPABLE, _LONGEST_CHUNK = 0x80, 4 + 76490
-"""Longest: checksum and what a full block becomes at worst."""
+"""Longest chunk: the checksum, and the most bytes that compression can make of a full block."""
 
 
 class FramedDecompressor:
-    """Fed the bytes of a stream in any pieces, gives its content; checks every checksum.
+    """Decompressor of a stream in pieces of any size; checks every checksum.
 
     A whole stream begins with the identifier; a part of one (an element of operator state) need not.
     """
@@ -35,14 +35,14 @@ class FramedDecompressor:
         self._position = 0
 
     def feed(self, data: bytes | memoryview) -> bytes:
-        """The content of the chunks that are complete now."""
+        """Add bytes of the stream, and return the content of all complete chunks."""
         self._buffer += data
         out, at = [], 0
         while len(self._buffer) - at >= 4:
             kind = self._buffer[at]
             length = int.from_bytes(self._buffer[at + 1 : at + 4], "little")
             if kind in (_COMPRESSED, _PLAIN) and length > _LONGEST_CHUNK:
-                raise self._error("a snappy chunk longer than can be", at, length)
+                raise self._error("a snappy chunk with an impossible length", at, length)
             if len(self._buffer) - at - 4 < length:
                 break
             out.append(self._content(kind, bytes(self._buffer[at + 4 : at + 4 + length]), at))
@@ -52,7 +52,7 @@ class FramedDecompressor:
         return b"".join(out)
 
     def finish(self) -> None:
-        """`SnapshotError` if the stream ended inside a chunk."""
+        """Raise `SnapshotError` if the stream ended inside a chunk."""
         if self._buffer:
             raise self._error("the data ends inside a snappy chunk", 0, f"{len(self._buffer)} bytes of it")
 
@@ -68,12 +68,12 @@ class FramedDecompressor:
             raise self._error("not a snappy chunk", at, f"type {kind:#04x}")
         content = body[4:]
         if kind == _COMPRESSED:
-            import cramjam  # only those who look into compressed state need it
+            import cramjam  # needed only to read compressed state
 
             try:
-                # The length is looked at first, so that a damaged one costs no memory.
+                # Check the length first, because a damaged one must not allocate memory.
                 if cramjam.snappy.decompress_raw_len(content) > BLOCK_SIZE:
-                    raise self._error("a snappy chunk with more content than can be", at, None)
+                    raise self._error("a snappy chunk with more than 64 KiB of content", at, None)
                 content = bytes(cramjam.snappy.decompress_raw(content))
             except cramjam.DecompressionError as error:
                 raise self._error(f"a snappy chunk that does not decompress: {error}", at, None) from None
@@ -109,12 +109,12 @@ class FramedCompressor:
 
 
 def plain_stream(content: bytes) -> bytes:
-    """Return a whole stream with one uncompressed chunk, as Flink writes a few bytes."""
+    """Return a whole stream with one plain chunk, as Flink writes it for a few bytes."""
     return IDENTIFIER + plain_chunk(content)
 
 
 def plain_chunk(content: bytes) -> bytes:
-    """One chunk of at most 64 KiB of content as it is."""
+    """Return a plain chunk of at most 64 KiB of content."""
     return _framed(_PLAIN, content, content)
 
 
@@ -138,14 +138,14 @@ def _checksum(content: bytes) -> bytes:
 
 
 def decompressed(chunks: Iterable[bytes | memoryview], *, identifier: bool = True) -> Iterator[bytes]:
-    """The content of a stream that comes in chunks."""
+    """Yield the content of a stream that arrives in chunks."""
     decompressor = FramedDecompressor(identifier=identifier)
     yield from map(decompressor.feed, chunks)
     decompressor.finish()
 
 
 def compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The stream of a content that comes in chunks."""
+    """Yield the stream for content that arrives in chunks."""
     compressor = FramedCompressor()
     yield from map(compressor.feed, chunks)
     yield compressor.finish()

@@ -2,7 +2,7 @@
 
 It was the Kafka source of Flink 1.x, up to connector 3.4. Each element is a `Tuple2` of a `KafkaTopicPartition` and a
 long. Kryo 2.24 writes the fields of the partition in the order of their names. The field `cachedHash` follows from the
-other two, which proves that an element is read correctly.
+other two fields; if it does not, the element was not read correctly.
 """
 
 from __future__ import annotations

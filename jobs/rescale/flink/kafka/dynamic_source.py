@@ -17,7 +17,7 @@ _ENUMERATOR_VERSIONS = (1, 2)
 
 
 def is_dynamic_split(split: Versioned) -> bool:
-    """Whether a split of a source's reader is that of a `DynamicKafkaSource`."""
+    """Whether a split of a source's reader belongs to a `DynamicKafkaSource`."""
     reader = ByteReader(split.data)
     try:
         reader.utf()
@@ -28,7 +28,7 @@ def is_dynamic_split(split: Versioned) -> bool:
 
 
 def is_dynamic_enumerator(coordinator: bytes) -> bool:
-    """Whether the state of a source's coordinator is that of a `DynamicKafkaSource` with at least one stream."""
+    """Whether the state of a source's coordinator belongs to a `DynamicKafkaSource` with at least one stream."""
     try:
         state = read_coordinator(coordinator)
         reader = ByteReader(state.data)

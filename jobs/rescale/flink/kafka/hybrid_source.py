@@ -15,7 +15,7 @@ _ENUMERATOR_VERSION = 0
 
 
 def is_hybrid_split(split: Versioned) -> bool:
-    """Whether a split of a source's reader is that of a `HybridSource` that reads Kafka."""
+    """Whether a split of a source's reader belongs to a `HybridSource` that reads Kafka."""
     reader = ByteReader(split.data)
     try:
         reader.i32()  # the number of the source
@@ -29,7 +29,7 @@ def is_hybrid_split(split: Versioned) -> bool:
 
 
 def is_hybrid_enumerator(coordinator: bytes) -> bool:
-    """Whether the state of a source's coordinator is that of a `HybridSource` that knows a partition of Kafka."""
+    """Whether the state of a source's coordinator belongs to a `HybridSource` that knows a partition of Kafka."""
     try:
         state = read_coordinator(coordinator)
         reader = ByteReader(state.data)

@@ -1,7 +1,7 @@
 """State of a `KafkaSource`: the splits of its readers, and its enumerator's list of partitions.
 
 A split is an element of the list state `SourceReaderState` (`KafkaPartitionSplitSerializer`). The enumerator's state is
-that of the operator's coordinator (`KafkaSourceEnumStateSerializer`). It lists the assigned partitions, which the
+the state of the operator's coordinator (`KafkaSourceEnumStateSerializer`). It lists the assigned partitions, which the
 enumerator never assigns again, and the discovered partitions that are not assigned yet. The first releases write
 version 0, connector 3.0 writes 1, connectors 3.1 to 4.0 write 2, and 5.0 writes 3.
 """
@@ -59,6 +59,7 @@ class Enumerator:
 
     @property
     def known(self) -> set[TopicPartition]:
+        """All partitions that the enumerator lists."""
         return {*self.assigned, *(position.partition for position in self.unassigned)}
 
 
@@ -72,7 +73,7 @@ def read_reader_element(data: bytes) -> Versioned:
 
 
 def read_split(split: Versioned) -> Position:
-    """Return the position in a split; `SnapshotError` if it is not that of a Kafka partition, `UnknownVersionError`."""
+    """Return the position in a split of a Kafka partition; raises `SnapshotError` and `UnknownVersionError`."""
     if split.version != SPLIT_VERSION:
         raise UnknownVersionError("KafkaPartitionSplitSerializer", split.version)
     reader = ByteReader(split.data)
@@ -82,7 +83,7 @@ def read_split(split: Versioned) -> Position:
 
 
 def read_coordinator(coordinator: bytes) -> Versioned:
-    """Return the enumerator's state in the coordinator's, for any FLIP-27 source.
+    """Return the enumerator's state that the state of a coordinator contains, for any FLIP-27 source.
 
     Raises `SnapshotError` and `UnknownVersionError`.
     """
@@ -94,7 +95,7 @@ def read_coordinator(coordinator: bytes) -> Versioned:
 
 
 def read_enumerator(coordinator: bytes) -> Enumerator:
-    """Return the state of the enumerator in that of the coordinator.
+    """Return the state of the Kafka enumerator that the state of a coordinator contains.
 
     Raises `SnapshotError` if it is not a Kafka enumerator's, and `UnknownVersionError`.
     """

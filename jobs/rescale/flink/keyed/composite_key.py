@@ -32,7 +32,7 @@ _MOST_KEY_BYTES_SHOWN = 64
 class CompositeKeys:
     """Keys of a keyed backend: finds their ends with `program`, and hashes them with it or with `function`.
 
-    `program` is that of the key serializer. The namespace behind a key is checked as far as its serializer is known, so
+    `program` belongs to the key serializer. The namespace behind a key is checked as far as its serializer is known, so
     a wrong end is noticed. Without a program, a key ends where a namespace of fixed size begins.
     """
 

@@ -40,14 +40,14 @@ class KeyedHeader:
 
 
 class MergedHeader(NamedTuple):
-    """Merged header, and the new ids: `id_maps[i][old id]` is that of a state of the i-th header, or `LEFT_OUT`."""
+    """Merged header, and the new ids: `id_maps[i][old id]` is the new id of a state of header i, or `LEFT_OUT`."""
 
     header: KeyedHeader
     id_maps: tuple[tuple[int, ...], ...]
 
 
 def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
-    """Return the header in `data`, which ends with it; `path` names the stream in errors.
+    """Return the header in `data`, which must not contain more; `path` names the stream in errors.
 
     Raises `SnapshotError` for a damaged header, and `UnknownSerializer` if a serializer's class is unknown and the
     states cannot be delimited without it (`state_starts`).
@@ -70,7 +70,7 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
 
 
 def _bounded(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -> KeyedHeader:
-    """Return the header with its states delimited by their starts, in front of which their number stands."""
+    """Return the header, with states delimited by their starts; the number of states precedes the first state."""
     starts = state_starts(reader)
     try:
         key_serializer = read_versioned(reader, (*starts, reader.end)[0] - NUMBER_SIZE)

@@ -28,11 +28,11 @@ class Framing(Enum):
 
 
 def may_be_canonical(key_group: int, head: bytes) -> bool:
-    """Whether a key group may be canonical although it begins like a heap block, with its own number.
+    """Whether a key group may be canonical although it begins with its own number, as a heap block does.
 
     `head` has its first eight bytes. A heap block begins with its number, a state's id and a count of entries. A
-    canonical record that begins with these bytes is of state 0 and has a key of 64 KiB or more, except in key group 0,
-    where any key looks so. The key itself begins with the key group.
+    canonical group that begins with the same number has a record of state 0 with a key of 64 KiB or more; in key group
+    0, a key of any size gives the same bytes. The key, behind the first six bytes, begins with the key group.
     """
     in_one_byte, in_two_bytes = head[6] & 0x7F, int.from_bytes(head[6:8], "big") & 0x7FFF
     return key_group in (in_one_byte, in_two_bytes)

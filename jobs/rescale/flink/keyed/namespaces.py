@@ -25,7 +25,7 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
         )
     if len(element.nested) != 2:
         raise SnapshotError(
-            "the serializer of timers does not contain those of keys and namespaces",
+            "the serializer of timers does not contain the serializers of keys and namespaces",
             state=state.name,
             expected="2 nested serializers",
             found=f"{len(element.nested)}",
@@ -34,7 +34,7 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
 
 
 def is_of_timers(state: StateMetaInfo) -> bool:
-    """Whether the state is a priority queue of timers, whose serializer contains those of keys and namespaces."""
+    """Whether the state is a queue of timers, whose serializer contains the serializers of keys and namespaces."""
     element = state.serializer(SerializerKey.VALUE)
     is_timer = element is not None and element.class_name == TIMER.snapshot and len(element.nested) == 2
     return state.kind is StateKind.PRIORITY_QUEUE and is_timer

@@ -1,1 +1,1 @@
-"""Hashes of keys, as Java has them, from their bytes."""
+"""Java hash codes of keys, computed from the bytes of the keys."""

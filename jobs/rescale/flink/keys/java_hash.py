@@ -1,7 +1,7 @@
-"""Where keys end in a buffer, and their Java `hashCode`, from the bytes that a serializer wrote: many keys at a time.
+"""Ends of keys in a buffer, and their Java `hashCode`, from the bytes that a serializer wrote: many keys at a time.
 
-Every record sits in the key group of its key, so whoever computes the key group anew can compare. Nothing here trusts
-the bytes: a key that is damaged, or is not of its type, costs that key an entry in `wrong` and no other key anything.
+A record lies in the key group of its key, so callers can check the hash. Nothing here trusts the bytes: a key that is
+damaged, or is not of its type, gets an error code in `wrong`, and has no effect on other keys.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ WRONG = (
     "",
     "the key does not lie in the data",
     "the data ends inside the key",
-    "a length that cannot be",
-    "a flag that cannot be",
+    "an impossible length",
+    "an impossible flag",
     "a mask of null fields with bits behind its end",
-    "a character that cannot be",
-    "an object of a subclass of its POJO, which is not followed",
+    "an impossible character",
+    "an object of a subclass of its POJO, which cannot be delimited",
 )
-"""Texts for damaged keys, by the number that the machine returns; 0 is an intact key."""
+"""Descriptions of damaged keys, by the error code of `machine`; 0 is an intact key."""
 
 SUBCLASS = 7
-"""Number for a key that is intact, but not followed."""
+"""Error code of a key that is intact, but contains an object of a subclass."""
 
 
 @dataclass(frozen=True)
 class WalkedKeys:
-    """For each key: `ends` (int64) where it ends, or where it is wrong; `wrong` (uint8) an index of `WRONG`.
+    """Results for each key: `ends` (int64) has its end, or the place of an error; `wrong` (uint8) an index of `WRONG`.
 
-    `codes` (int32) are the `hashCode`s, 0 for what is wrong; None if the program is not hashable.
+    `codes` (int32) are the `hashCode`s, 0 for wrong keys; None if the program is not hashable.
     """
 
     ends: Longs
@@ -41,7 +41,7 @@ class WalkedKeys:
     codes: Codes | None
 
     def first_wrong(self) -> tuple[int, str] | None:
-        """The index of the first key that is wrong, and why."""
+        """Return the index of the first wrong key, and the description of its error; None if no key is wrong."""
         if not self.wrong.any():
             return None
         index = int(np.flatnonzero(self.wrong)[0])
@@ -49,11 +49,11 @@ class WalkedKeys:
 
 
 def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> WalkedKeys:
-    """Runs `program` over the keys that begin at `starts` (without the key group in front); none is read to its limit.
+    """Run `program` over the keys that begin at `starts` (behind their key groups); no key is read beyond its limit.
 
-    What lies between a key's end and its limit, such as the namespace of a composite key, is for the caller.
+    The bytes between a key's end and its limit, such as the namespace of a composite key, are left to the caller.
     """
-    from rescale.flink.keys import machine  # numba: most of a second for every process, and few need it
+    from rescale.flink.keys import machine  # loads numba: it takes most of a second, and few processes need it
     from rescale.flink.keys.lowering import lower
 
     if starts.shape != limits.shape:
@@ -63,14 +63,14 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
     wrong = np.empty(count, np.uint8)
     seen = np.ascontiguousarray(data, np.uint8).view()
-    seen.flags.writeable = False  # always, or numba compiles twice
+    seen.flags.writeable = False  # numba compiles a second version for writeable arrays
     with np.errstate(over="ignore"):  # matters where the machine is not compiled
         machine.walk(code, depth, seen, _longs(starts), _longs(limits), ends, codes, wrong)
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
 
 def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Longs, str | None]:
-    """Where values end that lie one behind the other from `start` on: of the first `most`, and why there are fewer."""
+    """Return the ends of up to `most` values that lie end to end from `start` on, and the error if there are fewer."""
     from rescale.flink.keys import machine
     from rescale.flink.keys.lowering import lower
 
@@ -84,7 +84,7 @@ def walk_row(program: Program, data: Bytes, start: int, most: int) -> tuple[Long
 
 
 def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
-    """The key group of each `hashCode`: `key_groups.key_group_of_hash` for many."""
+    """Return the key group of each `hashCode`, as `key_groups.key_group_of_hash` does for a single one."""
     from rescale.flink.keys.murmur import scramble  # numba, as above
 
     groups = np.empty(len(codes), np.int32)

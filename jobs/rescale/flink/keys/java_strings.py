@@ -1,10 +1,10 @@
-"""`String.hashCode` of Java, of one string at a time."""
+"""`String.hashCode` of Java, for single strings."""
 
 from __future__ import annotations
 
 
 def java_string_hash(text: str) -> int:
-    """`String.hashCode`, signed: over UTF-16 units."""
+    """Return the `String.hashCode` of a text (signed, 32 bits), which is computed over UTF-16 units."""
     code = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for i in range(0, len(units), 2):

@@ -1,7 +1,7 @@
-"""The hash of keys by a function of the user's own: `module:function`, from the bytes of a key to its `hashCode`.
+"""Hash of keys by the user's own function: `module:function` maps the bytes of a key to its `hashCode`.
 
-The module is installed where the keys are moved, and imported there. What it does is checked as any other hash is: by
-the key groups that the keys lie in.
+The module is installed where the keys are moved, and imported there. Its results are checked like any other hash: they
+must give the key groups that contain the keys.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ KeyFunction = Callable[[bytes], int]
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 _SMALLEST, _LARGEST = -(1 << 31), (1 << 32) - 1
-"""32 bits, as Java counts them or without a sign."""
+"""Range of numbers of 32 bits, signed as in Java or unsigned."""
 
 
 def names_function(name: str) -> bool:
-    """Whether it is of the form `module:function`; nothing is imported."""
+    """Whether the name has the form `module:function`; nothing is imported."""
     return _NAME.fullmatch(name) is not None
 
 
 def function_hash(name: str) -> KeyFunction:
-    """The function `module:function`, which takes a serialized key (without its key group) and gives 32 bits.
+    """Import the function `module:function`, which maps a serialized key (without its key group) to 32 bits.
 
-    Raises `RequestError` if it cannot be had.
+    Raises `RequestError` if it cannot be imported, or is not callable.
     """
     if not names_function(name):
         raise RequestError(f"{name!r} does not name a function", expected="module:function")
@@ -46,7 +46,7 @@ def function_hash(name: str) -> KeyFunction:
             advice=f"install the module {module_name} where the state is moved",
         ) from error
     if not callable(function):
-        raise RequestError(f"{name} is no function to hash keys with", found=type(function).__name__)
+        raise RequestError(f"{name} cannot hash keys, because it is not a function", found=type(function).__name__)
     hash_key: KeyFunction = function
     return hash_key
 
@@ -63,7 +63,10 @@ class FunctionHash:
         return cls(name, function_hash(name))
 
     def codes(self, data: Bytes, starts: Longs, ends: Longs) -> Codes:
-        """The hash of each key `data[starts[i]:ends[i]]`. `RequestError` if the function fails or gives no 32 bits."""
+        """Return the hash of each key `data[starts[i]:ends[i]]`.
+
+        Raises `RequestError` if the function fails or does not return a number of 32 bits.
+        """
         places = zip(starts.tolist(), ends.tolist(), strict=True)
         codes = (self._code(data[start:end].tobytes()) for start, end in places)
         return np.fromiter(codes, np.int64, len(starts)).astype(np.int32)
@@ -71,7 +74,7 @@ class FunctionHash:
     def _code(self, key: bytes) -> int:
         try:
             code = operator.index(self.function(key))
-        except Exception as error:  # what the user's function raises, or gives
+        except Exception as error:  # the user's function can fail in any way, or return no number
             raise RequestError(
                 f"the function {self.name} fails on the key {key.hex()}",
                 expected="a number of 32 bits",
@@ -79,8 +82,8 @@ class FunctionHash:
             ) from error
         if not _SMALLEST <= code <= _LARGEST:
             raise RequestError(
-                f"the function {self.name} gives too large a number for the key {key.hex()}",
-                expected="a number of 32 bits, with a sign or without",
+                f"the function {self.name} returns a number of more than 32 bits for the key {key.hex()}",
+                expected="a number of 32 bits, signed or unsigned",
                 found=code,
             )
         return code

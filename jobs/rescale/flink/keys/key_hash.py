@@ -1,8 +1,8 @@
-"""How the keys of an operator hash: as Flink's and the JDK's classes define it, or by a formula found from the keys.
+"""Hash of an operator's keys: defined by classes of Flink or the JDK, or a formula that is found by testing keys.
 
-Every key lies in the key group of its hash, so each one that is seen tests a formula: a wrong one agrees with one of
-`max_parallelism` by chance. A formula that was found is *tested, not known*. What concerns few keys, such as the hash
-of a null, may not have been in the sample; so whoever moves records tests each of them again.
+Every key lies in the key group of its hash, so each key tests a formula: a wrong formula fits a key with a chance of 1
+in `max_parallelism`. A formula that was found is *tested, not known*. The tested keys may lack rare cases, such as the
+hash of a null, so every record is tested again when it is moved.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 
 LEAST_MAX_PARALLELISM = 64
 HIGHEST_CHANCE = 1e-9
-"""Highest chance that a formula is wrong and fits all the same."""
+"""Highest accepted chance that a wrong formula fits all tested keys."""
 
 _FIRST_BATCH, _GROWTH = 4, 4
 _SHOWN_DIVISORS = 5
@@ -45,7 +45,7 @@ _OWN_FUNCTION = Advice("give a function of your own, ", mention("key-hash", "mod
 
 @dataclass(frozen=True)
 class KeyHash:
-    """A hash by its `name`, which `named_hash` takes back. `known` says that it is defined, not a guess that fits."""
+    """A hash of keys, which `named_hash` finds by its `name`; `known` if classes define it, not for a formula."""
 
     name: str
     known: bool
@@ -53,7 +53,7 @@ class KeyHash:
 
 
 def known_hash(snapshot: SerializerSnapshot) -> KeyHash | None:
-    """Return the hash of the keys of a serializer if their class has a defined one."""
+    """Return the hash of the keys of a serializer if classes of Flink or the JDK define it, else None."""
     try:
         program = compile_key_program(snapshot)
     except UnsupportedError:
@@ -64,7 +64,7 @@ def known_hash(snapshot: SerializerSnapshot) -> KeyHash | None:
 def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
     """Yield the hashes to try for keys of a user's class, the likely ones first; at most `MOST_FORMULAS`.
 
-    Raises `UnsupportedError` if the keys cannot be measured.
+    Raises `UnsupportedError` if the keys cannot be delimited.
     """
     program = compile_key_program(snapshot)
     classes = own_classes(program.tree)
@@ -74,7 +74,11 @@ def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
 
 
 def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
-    """`RequestError` if it is no name of a hash for these keys, `UnsupportedError` if they cannot be measured."""
+    """Return the hash with this name for the keys of a serializer.
+
+    Raises `RequestError` if the name does not fit these keys, and `UnsupportedError` if they cannot be delimited or
+    contain a value without a known hash.
+    """
     program = compile_key_program(snapshot)
     if name == KNOWN and program.hashable:
         return KeyHash(KNOWN, True, program)
@@ -82,14 +86,14 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     formula = parse_formula(name)
     if program.hashable or formula is None or not _suits(formula, classes):
         raise RequestError(
-            f"{name!r} does not tell how keys of the type {program.name} hash",
+            f"{name!r} does not define a hash for keys of the type {program.name}",
             expected=_expected(program, classes),
-            advice="give the name of a formula, with the fields as hashCode() takes them in, or module:function",
+            advice="give a formula, with the fields in the order in which hashCode() uses them, or module:function",
         )
     chosen = _key_hash(program, classes, formula)
     if not chosen.program.hashable:
         raise UnsupportedError(
-            f"keys of the type {program.name} hold what has no hash that is known",
+            f"keys of the type {program.name} contain a value whose hash is unknown",
             advice="a max parallelism that divides the old one needs no hash of keys; or give module:function",
         )
     return chosen
@@ -98,10 +102,10 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
 def choose_hash(
     snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs, groups: Longs, max_parallelism: int
 ) -> KeyHash:
-    """The one hash by which all keys lie in their `groups` of `max_parallelism`; a known one is not doubted here.
+    """Return the only hash that gives all keys their `groups` of `max_parallelism`; a known hash is not tested here.
 
-    The keys are those from `starts`, as `walk_keys` takes them. Raises `UnsupportedError`, with the way round, if there
-    is no such hash or more than one, or the keys do not tell with certainty; `SnapshotError` if one is damaged.
+    The keys begin at `starts`, as for `walk_keys`. Raises `UnsupportedError`, with alternatives, if no hash or several
+    different hashes fit, or if there are too few keys to be certain; `SnapshotError` if a key is damaged.
     """
     known = known_hash(snapshot)
     if known is not None:
@@ -110,16 +114,16 @@ def choose_hash(
     needed = math.ceil(math.log(tried / HIGHEST_CHANCE, max_parallelism))
     if (different := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
         _refuse(
-            f"too few keys to tell how keys of the type {name} hash",
+            f"too few keys to find the hash of keys of the type {name}",
             max_parallelism,
-            expected=f"{needed} keys that hash differently, for {tried} formulas to be tried",
+            expected=f"{needed} keys with different hashes, to test {tried} formulas",
             found=f"{different} in {seen} distinct keys",
         )
     first, *others = fitting
     for other in others:
         if not np.array_equal(fitting[other], fitting[first]):
             _refuse(
-                f"two formulas fit how keys of the type {name} hash, and they do not agree",
+                f"two formulas fit the keys of the type {name}, but give different hashes",
                 max_parallelism,
                 found=f"{first.name} and {other.name}",
             )
@@ -127,7 +131,7 @@ def choose_hash(
 
 
 def count_distinct_keys(snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs) -> int:
-    """Return the number of different keys among those from `starts`; raises `UnsupportedError` or `SnapshotError`."""
+    """Return the number of distinct keys that begin at `starts`; raises `UnsupportedError` and `SnapshotError`."""
     in_one_group = np.zeros(len(starts), np.int64)
     return len(_distinct(compile_key_program(snapshot), _Keys(data, starts, limits, in_one_group)))
 
@@ -135,13 +139,13 @@ def count_distinct_keys(snapshot: SerializerSnapshot, data: Bytes, starts: Longs
 def refuse_no_hash(
     snapshot: SerializerSnapshot, data: Bytes, starts: Longs, limits: Longs, groups: Longs, max_parallelism: int
 ) -> None:
-    """Raises what `choose_hash` would of these keys, whatever others come beside them; there may be none yet."""
+    """Raise the error of `choose_hash` if no additional keys could prevent it; there may be no keys yet."""
     if known_hash(snapshot) is None:
         _tried(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
 
 
 class _Tried(NamedTuple):
-    """How many formulas were tried for keys of a type, on how many distinct ones, and which of them fit to all."""
+    """Numbers of formulas and of distinct keys of a type that were tested, and the formulas that fit all keys."""
 
     type_name: str
     formulas: int
@@ -150,19 +154,19 @@ class _Tried(NamedTuple):
 
 
 def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _Tried:
-    """At least one fits; raises what more keys would not mend."""
+    """Test formulas on a sample, and return the result with at least one that fits; raises as `refuse_no_hash`."""
     try:
         program = compile_key_program(snapshot)
     except UnsupportedError as error:
         raise UnsupportedError(error.what, advice=f"{_divisors(max_parallelism)}; or {_OWN_FUNCTION}") from None
     if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in parts(program.tree)):
-        _refuse(f"keys of the type {program.name} hold an enum, whose hash is another in each JVM", max_parallelism)
+        _refuse(f"keys of the type {program.name} contain an enum, whose hash differs in each JVM", max_parallelism)
     candidates = list(candidate_hashes(snapshot))
     if not candidates:
-        _refuse(f"how keys of the type {program.name} hash is not known", max_parallelism, has_formula=False)
+        _refuse(f"the hash of keys of the type {program.name} is unknown", max_parallelism, has_formula=False)
     if max_parallelism < LEAST_MAX_PARALLELISM:
         _refuse(
-            f"how keys of the type {program.name} hash could be found out, but too few key groups prove nothing",
+            f"the hash of keys of the type {program.name} is unknown, and there are too few key groups to find it",
             max_parallelism,
             expected=f"an old max parallelism of at least {LEAST_MAX_PARALLELISM}",
             found=max_parallelism,
@@ -171,16 +175,16 @@ def _tried(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) ->
     fitting = _fitting(candidates, keys, max_parallelism)
     if not fitting:
         _refuse(
-            f"how keys of the type {program.name} hash is not known, and no formula fits",
+            f"the hash of keys of the type {program.name} is unknown, and no formula fits",
             max_parallelism,
-            expected=f"one of {len(candidates)} formulas that puts {len(keys)} keys into the key groups they are in",
+            expected=f"one of {len(candidates)} formulas that gives all {len(keys)} keys the key groups they lie in",
         )
     return _Tried(program.name, len(candidates), len(keys), fitting)
 
 
 @dataclass(frozen=True)
 class _Keys:
-    """Keys with the key groups that they lie in."""
+    """Keys, and the key groups that contain them."""
 
     data: Bytes
     starts: Longs
@@ -200,7 +204,7 @@ class _Keys:
 
 
 def _distinct(program: Program, sample: _Keys) -> _Keys:
-    """One in two groups is there twice; limits are where keys end."""
+    """Return the distinct pairs of key and key group; `limits` are the ends of the keys."""
     data, starts, limits, groups = sample.data, sample.starts, sample.limits, sample.groups
     walked = walk_keys(program, data, starts, limits)
     wrong = walked.first_wrong()
@@ -208,7 +212,7 @@ def _distinct(program: Program, sample: _Keys) -> _Keys:
         index, why = wrong
         kind = UnsupportedError if why == WRONG[SUBCLASS] else SnapshotError
         raise kind(
-            f"a key is not what its serializer writes for the type {program.name}",
+            f"a key cannot be read as a {program.name}",
             found=f"{why}, at byte {walked.ends[index] - starts[index]} of the key",
         )
     firsts: dict[tuple[bytes, int], int] = {}
@@ -221,7 +225,10 @@ def _distinct(program: Program, sample: _Keys) -> _Keys:
 
 
 def _fitting(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:
-    """The candidates that fit to all keys, with the codes. All see a few keys, those still standing more and more."""
+    """Return the candidates that fit all keys, with the codes.
+
+    The batches grow, because most candidates already fail at the first few keys.
+    """
     standing: dict[KeyHash, list[Codes]] = {candidate: [] for candidate in candidates}
     first, size = 0, _FIRST_BATCH
     while first < len(keys):

@@ -1,4 +1,4 @@
-"""From the type tree to the instructions of the machine; brings numba with it."""
+"""Translation of type trees to instructions of `machine`; importing it loads numba."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PRODUCT_SEED = 0xCAFEBABE
 
 @lru_cache(maxsize=64)
 def lower(tree: TypeTree) -> tuple[Longs, int]:
-    """The instructions (n × 3), and how many frames are open at most."""
+    """Return the instructions (int64, n × 3), and the largest number of frames that are open at a time."""
     lowering = _Lowering()
     lowering.add(tree)
     lowering.emit(machine.STOP)
@@ -49,7 +49,7 @@ class _Lowering:
         return len(self.code)
 
     def emit(self, op: int, a: int = 0, b: int = 0) -> list[int]:
-        """The instruction, of which targets are filled in when they are known."""
+        """Append an instruction and return it, so that its jump target can be filled in later."""
         instruction = [op, a, b]
         self.code.append(instruction)
         return instruction

@@ -1,11 +1,11 @@
-"""The machine that runs programs over many keys, compiled: import it only where keys are walked.
+"""Compiled machine that runs programs over many keys; import this module late (see `compiled`).
 
-An instruction is three numbers: the operation and its operands `a` and `b`. The machine has one register for the hash
-of the value just read, which may be null, and a stack of frames: an accumulator, and how often a loop has still to run
-or where a row's mask lies.
+An instruction is three numbers: the operation and its operands `a` and `b`. The machine has a register for the last
+value: its hash, and whether it is null. It also has a stack of frames. A frame has an accumulator for a hash, and the
+remaining rounds of a loop or the position of a row's mask.
 
-Hashes are kept in 64 bits and wrap: sums, products and exclusive ors leave the lower 32 bits right, which are all that
-Java keeps.
+Hashes are computed in 64 bits that wrap. Their lower 32 bits are Java's `int`, because in sums, products and exclusive
+ors, lower bits never depend on higher ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNKNOWN, INTEGER, CHARACTER, BOOLEAN, FLOAT, LONG, DOUBLE = range(7)
 DATE, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, LONG_VALUE, ZERO = range(7, 14)
 SCALA_LONG, IDENTITY = 14, 15
 ARRAY, BINARY_ROW = 1, 2
-"""As `FixedHash` and `BlobHash`."""
+"""Values of `FixedHash` and `BlobHash`."""
 
 FINE, OUTSIDE, SHORT, BAD_LENGTH, BAD_FLAG, BAD_MASK, BAD_CHARACTER, SUBCLASS = range(8)
 
@@ -36,7 +36,7 @@ _NULL_FLAG, _PLAIN_FLAG, _SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG = 1, 2, 4, 8
 """`PojoSerializer`."""
 
 _LEFT = 1
-"""`EitherSerializer`, `CoGroupedStreams.UnionSerializer`: of what is right, the latter says 2, and the former 0."""
+"""Tag of a left value. A right value has 0 in `EitherSerializer`, and 2 in `CoGroupedStreams.UnionSerializer`."""
 
 _SMALLEST_LONG, _SMALLEST_INT = -(1 << 63), -(1 << 31)
 _SHORTCUTS = 4
@@ -47,7 +47,7 @@ _BINARY_ROW_SEED = 42
 
 @compiled
 def _signed(data: Bytes, at: int, size: int) -> Long:
-    """Big-endian, up to eight bytes."""
+    """Return a big-endian number in two's complement, of up to eight bytes."""
     value = np.int64(0)
     for i in range(at, at + size):
         value = value << 8 | np.int64(data[i])
@@ -74,7 +74,7 @@ def _of_time(data: Bytes, at: int) -> Long:
 
 @compiled
 def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
-    """Hash of the value, and whether it is null."""
+    """Return (hash of the value, whether it is null)."""
     if rule in (UNKNOWN, ZERO, IDENTITY):
         return np.int64(0), False
     if rule >= LOCAL_DATE and rule <= LOCAL_DATE_TIME:
@@ -110,7 +110,7 @@ def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
 
 @compiled
 def _packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
-    """Seven bits of a byte each, lowest first: (value, where it ends, what is wrong)."""
+    """Read a number with seven bits in each byte, lowest first; return (value, its end, error code)."""
     value = np.int64(0)
     for shift in range(0, 35, 7):
         if at >= limit:
@@ -125,7 +125,7 @@ def _packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
 
 @compiled
 def _text(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, int, int]:
-    """(hash, null, where it ends, what is wrong)."""
+    """Read a string; return (hash, whether it is null, its end, error code)."""
     code = np.int64(0)
     units, at, wrong = _packed(data, at, limit)
     if wrong != FINE:
@@ -153,7 +153,10 @@ def _text(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, 
 
 @compiled
 def _of_big_integer(data: Bytes, at: int, size: int) -> Long:
-    """Two's complement of `size` bytes. Java folds the magnitude's words highest first; this goes from the lowest."""
+    """Return the hash of a number in two's complement of `size` bytes.
+
+    Java folds the words of the magnitude from the highest on. This loop begins with the lowest, with powers of 31.
+    """
     negative = data[at] >= 0x80
     code, power, carry = np.int64(0), np.int64(1), np.int64(1)
     end = at + size
@@ -172,7 +175,7 @@ def _of_big_integer(data: Bytes, at: int, size: int) -> Long:
 
 @compiled
 def _number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, bool, int, int]:
-    """(hash, null, where it ends, what is wrong)."""
+    """Read a `BigInteger`, or a `BigDecimal` if `scaled`; return (hash, whether it is null, its end, error code)."""
     code = np.int64(0)
     if limit - at < 4:
         return code, False, at, SHORT
@@ -222,9 +225,9 @@ def walk(
     codes: Codes,
     wrong: Bytes,
 ) -> None:
-    """Runs `code` (n × 3) from each of `starts`, never beyond its limit; fills the last three.
+    """Run `code` (n × 3) from each of `starts`, never beyond its limit; fill the last three arrays.
 
-    Where something is wrong, `ends` tells the place.
+    For a wrong key, `ends` has the position of the error.
     """
     frames = np.zeros((depth + 1, 2), np.int64)
     for i in range(len(starts)):
@@ -342,9 +345,9 @@ def walk(
 
 @compiled
 def walk_row(code: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
-    """Runs `code` from `start` on, again and again from where it ended; fills `places` with the ends.
+    """Run `code` over values that lie end to end from `start` on; fill `places` with their ends.
 
-    Stops at the first that is wrong. Returns (how many are fine, what is wrong).
+    Stops at the first wrong value. Returns (number of values before it, error code).
     """
     begin, limit = np.empty(1, np.int64), np.empty(1, np.int64)
     codes, wrong = np.empty(1, np.int32), np.zeros(1, np.uint8)

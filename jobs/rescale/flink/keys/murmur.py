@@ -1,7 +1,7 @@
-"""Murmur3 for x86, 32 bits, and key groups of many hash codes, compiled: import it only where keys are walked.
+"""Compiled loops for murmur3 (x86, 32 bits) and the key groups of many hash codes; import this module late.
 
 `key_groups.murmur` is the slow twin. Flink's `MathUtils.murmurHash` mixes one word, `MurmurHashUtils` the bytes of
-a row of tables, and Scala's `MurmurHash3.productHash` mixes the hash codes of a case class.
+a `BinaryRowData`, and Scala's `MurmurHash3.productHash` mixes the hash codes of a case class.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Formulas for the hash of a POJO, which is in no snapshot: what people, and the tools that write it for them, write.
+"""Formulas for the `hashCode` of a POJO, as people and their tools write it; a snapshot does not contain it.
 
-Nearly every `hashCode` is a *fold*: from a start, one field after the other, multiply and add the field's hash. So a
-formula is the name of a fold and, for each class in the key, the fields that it takes, in their order:
+Nearly every `hashCode` is a *fold*: it begins with a start value, and for each field it multiplies and adds the field's
+hash. So a formula is the name of a fold and, for each class in the key, the fields that it uses, in order:
 
     objects-hash(town,number)           31 * (31 * 1 + town.hashCode()) + number.hashCode()
     lombok(id,boolean open)             `open` is a primitive boolean, for which Lombok has numbers of its own
     17x31(address,id)(street,town)      start 17, times 31; the second list is for the class of `address`
-    case-class                          no POJO in the key, but Scala's case classes, with the hash of the compiler
+    case-class                          no POJO in the key, but case classes, with the hash of Scala's compiler
 
 A fold is linear in the hashes of the fields, with weights modulo 2^32.
 """
@@ -31,11 +31,11 @@ from rescale.flink.serializers.type_tree import (
 )
 
 KNOWN = "java"
-"""The name of no formula: that of hashes which Java's and Flink's own classes define."""
+"""Name of every hash that classes of Java or Flink define; it is not a formula."""
 
 CASE_CLASS = "case-class"
 MOST_FORMULAS = 8_000
-"""Enough for all orders of six fields; to try them takes a second."""
+"""Most formulas to try, which takes a second: enough for all orders of six fields."""
 
 _BOOLEAN = "boolean "
 _WORDS = 1 << 32
@@ -43,9 +43,9 @@ _WORDS = 1 << 32
 
 @dataclass(frozen=True)
 class Fold:
-    """`null` is the hash of a field that is null, `booleans` what a primitive one counts that is true, or false.
+    """Start value and multiplier of a `hashCode`; `null` is the hash of a null field.
 
-    Where `booleans` is None it counts as its `hashCode`, as boxed ones always do.
+    `booleans` are the hashes of a primitive boolean: if true, and if false. If None, it hashes as a boxed one.
     """
 
     start: int
@@ -64,15 +64,15 @@ FOLDS = {
     "1x59": Fold(1, 59),
 }
 """The folds to try. `objects-hash` is `Objects.hash`, `Arrays.hashCode`, Eclipse; `record` is Java's records, Kotlin's
-data classes, IntelliJ IDEA; 17 times 31 is in "Effective Java", 17 times 37 in `HashCodeBuilder` of Apache Commons; 1
-times 59 is Lombok before nulls counted."""
+data classes, IntelliJ IDEA; `17x31` is in "Effective Java", `17x37` in `HashCodeBuilder` of Apache Commons; `1x59` is
+Lombok before it counted nulls."""
 
 _NUMBERS = re.compile(r"(\d{1,10})x(\d{1,10})")
 _FORMULA = re.compile(r"([\w-]+)((?:\([^()]*\))+)")
 
 
 def fold_of(name: str) -> Fold | None:
-    """The fold of that name; any two numbers are one."""
+    """Return the fold with this name, which can also be any two numbers `STARTxFACTOR`; None for other names."""
     numbers = _NUMBERS.fullmatch(name)
     if name in FOLDS or numbers is None:
         return FOLDS.get(name)
@@ -81,26 +81,26 @@ def fold_of(name: str) -> Fold | None:
 
 @dataclass(frozen=True)
 class OwnClass:
-    """A class whose hash is its user's own, with the fields that can be part of it; `booleans` are among them."""
+    """A class with a `hashCode` of the user's own, and the fields that it can use; `booleans` are some of them."""
 
     name: str
     fields: tuple[str, ...]
     booleans: frozenset[str]
 
     def takes(self, field: str, fold: Fold) -> bool:
-        """Whether a formula can name the field like that."""
+        """Whether a formula can use this field; `boolean NAME` needs a fold with hashes for primitive booleans."""
         if field.startswith(_BOOLEAN):
             return fold.booleans is not None and field.removeprefix(_BOOLEAN) in self.booleans
         return field in self.fields
 
     def primitive(self) -> tuple[str, ...]:
-        """The fields, with all booleans primitive ones."""
+        """Return the fields, with all booleans named as primitive ones."""
         return tuple(_BOOLEAN + field if field in self.booleans else field for field in self.fields)
 
 
 @dataclass(frozen=True)
 class Formula:
-    """`fields` has a list for each class, in the order in which the classes stand in the key."""
+    """A formula; `fields` has a list for each class, in the order of the classes in the key."""
 
     fold: str
     fields: tuple[tuple[str, ...], ...]
@@ -110,7 +110,7 @@ class Formula:
 
 
 def parse_formula(text: str) -> Formula | None:
-    """None if it is none."""
+    """Return the formula that the text names, None if it names none."""
     match = _FORMULA.fullmatch(text)
     if match is None or fold_of(match[1]) is None:
         return Formula(text, ()) if text == CASE_CLASS else None
@@ -119,7 +119,7 @@ def parse_formula(text: str) -> Formula | None:
 
 
 def own_classes(tree: TypeTree) -> tuple[OwnClass, ...]:
-    """The POJOs in a key, outer ones first."""
+    """Return the POJOs in a key, outer ones first."""
     known = changed(tree, _told(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
     classes = {}
     for part in parts(known):
@@ -131,7 +131,7 @@ def own_classes(tree: TypeTree) -> tuple[OwnClass, ...]:
 
 
 def apply_formula(tree: TypeTree, classes: tuple[OwnClass, ...], formula: Formula) -> TypeTree:
-    """The tree with its POJOs, which are `classes`, hashed by the formula, and case classes as the compiler does."""
+    """Return the tree whose POJOs, which are `classes`, hash by the formula, and case classes by their default."""
     fold = fold_of(formula.fold)
     fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
     return changed(tree, _told(lambda pojo: pojo if fold is None else _folded(pojo, fold, fields[pojo.class_name])))
@@ -170,8 +170,8 @@ def _folded(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
 def formulas(classes: tuple[OwnClass, ...]) -> Iterator[Formula]:
     """Yield the formulas to try, the likely ones first, at most `MOST_FORMULAS`.
 
-    An `equals` may compare an id only, and the order of the fields in a class is not that of a snapshot: so there are
-    subsets and permutations, of each class, as far as all of a sort with one fold are not too many.
+    An `equals` may compare only an id, and a snapshot does not have the fields in the order of the class. So subsets
+    and permutations of each class's fields are tried, unless a kind of arrangement with a fold exceeds the limit.
     """
     seen, number = set(), 0
     for count, orders in _ORDERS:
@@ -219,4 +219,4 @@ _ORDERS: tuple[tuple[Callable[[int], int], Callable[[_Fields], Iterator[_Fields]
     (math.factorial, _permutations),
     (lambda n: sum(math.perm(n, k) for k in range(1, n + 1)), _arrangements),
 )
-"""Sorts of orders, with how many there are of n fields: all fields by their names, and so on."""
+"""Kinds of arrangements: the number of them for n fields, and a function that yields them."""

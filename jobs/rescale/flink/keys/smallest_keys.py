@@ -1,7 +1,7 @@
-"""Virtual keys: one key for every subtask, so that `keyBy` can be made to address subtasks.
+"""Virtual keys: a key for each subtask, so that `keyBy` can address subtasks.
 
-A job that deals records to subtasks by hand keys them by such a number. Which key lies on which subtask depends on
-the max parallelism and the parallelism, so the table has to be made anew for every shape.
+A job that assigns records to subtasks itself keys them by such a number. The subtask of a key depends on the max
+parallelism and the parallelism, so each change of either needs a new table.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ from rescale.flink.keys.java_strings import java_string_hash
 
 
 def _long_hash(value: int) -> int:
-    """`Long.hashCode` of a number that is not negative."""
+    """Return `Long.hashCode` of a number that is not negative."""
     return (value ^ value >> 32) & 0xFFFFFFFF
 
 
 def _string_hash(value: int) -> int:
-    """`String.hashCode` of the number in decimal."""
+    """Return `String.hashCode` of the number in decimal."""
     return java_string_hash(str(value))
 
 
 HASHES: MappingProxyType[str, Callable[[int], int]] = MappingProxyType(
     {"int": lambda value: value, "long": _long_hash, "string": _string_hash}
 )
-"""By type of key, the Java `hashCode` of a small number that is not negative (strings: in decimal)."""
+"""Functions that return the Java `hashCode` of a small number that is not negative, by type of key.
+
+A key of type `string` is the number in decimal.
+"""
 
 
 def virtual_keys(key_type: str, max_parallelism: int, parallelism: int) -> tuple[int, ...]:

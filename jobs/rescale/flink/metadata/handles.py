@@ -1,8 +1,8 @@
 """State handles: references to the state of a subtask.
 
-A *stream* is a file, a piece of a file, or (if small) the bytes themselves. A *keyed handle* has the streams and
-offsets of key groups, an *operator handle* those of the elements of list and broadcast states, and a *channel handle*
-those of the buffers in flight of an unaligned checkpoint. The forms are those of `MetadataV2V3SerializerBase`.
+A *stream* is a file, a piece of a file, or (if small) the bytes themselves. A *keyed handle* says where key
+groups lie in streams, an *operator handle* where the elements of list and broadcast states lie, and a *channel handle*
+where the buffers in flight of an unaligned checkpoint lie. `MetadataV2V3SerializerBase` defines their forms.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def snapshot_type(blob: bytes) -> SnapshotType:
 
 
 def stopped_the_job(blob: bytes) -> bool:
-    """Whether `Metadata.properties` are those of a savepoint that stopped its job (`PostCheckpointAction`)."""
+    """Whether `Metadata.properties` belong to a savepoint that stopped its job (`PostCheckpointAction`)."""
     named = _named_type(blob)
     action = None if named is None else named.fields.get("postCheckpointAction")
     return isinstance(action, JavaEnum) and action.constant in ("SUSPEND", "TERMINATE")

@@ -106,6 +106,7 @@ def read_key_group_range(reader: ByteReader) -> tuple[int, int]:
 
 
 def write_key_group_range(out: ByteWriter, first: int, count: int) -> None:
+    """Write a range of key groups; the mirror of `read_key_group_range`."""
     out.i32(first)
     out.i32(count)
 
@@ -117,6 +118,7 @@ def read_key_group_offsets(reader: ByteReader) -> tuple[int, tuple[int, ...]]:
 
 
 def write_key_group_offsets(out: ByteWriter, first: int, offsets: tuple[int, ...]) -> None:
+    """Write the offsets of key groups; the mirror of `read_key_group_offsets`."""
     write_key_group_range(out, first, len(offsets))
     out.i64s(offsets)
 

@@ -1,7 +1,7 @@
-"""How the bodies of serializer snapshots are laid out; `rows` says which classes have it.
+"""Layouts of the bodies of serializer snapshots; `rows` says which class has which layout.
 
-Two families cover most: *simple* ones have no body (`SimpleTypeSerializerSnapshot`), *composite* ones an outer body of
-their own and a block of nested snapshots (`CompositeTypeSerializerSnapshot`).
+Most classes belong to two families: *simple* classes have no body (`SimpleTypeSerializerSnapshot`), and *composite*
+classes have an outer body and a block of nested snapshots (`CompositeTypeSerializerSnapshot`).
 """
 
 from __future__ import annotations
@@ -18,17 +18,20 @@ _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS = 3
 
 Layout = Callable[[Body], None]
 OuterBody = Callable[[Body, int], None]
-"""Takes the outer version too, which counts the forms of the outer body."""
+"""Layout of an outer body; its second argument is the outer version, which counts the forms of the outer body."""
 
 
 def simple(body: Body) -> None:
-    """No body; before version 3 the name of the serializer's class."""
+    """Take an empty body; before version 3, the name of the serializer's class."""
     if body.version <= _LAST_VERSION_WITH_CLASS:
         body.utf("serializer")
 
 
 def fields(*names: str) -> Layout:
-    """A fixed list of values: `name:utf`, `name:i32`, `name:flag`, `name:blob`, `name:java` or `name:snapshot`."""
+    """Return the layout of a fixed list of values.
+
+    A value is `name:utf`, `name:i32`, `name:flag`, `name:blob`, `name:java` or `name:snapshot`.
+    """
 
     def layout(body: Body) -> None:
         _read_fields(body, names)
@@ -37,14 +40,14 @@ def fields(*names: str) -> Layout:
 
 
 def constants(body: Body) -> None:
-    """`EnumSerializerSnapshot`: the class and its constants by ordinal as they were."""
+    """Take the body of `EnumSerializerSnapshot`: the class, and its constants by their ordinals at that time."""
     body.utf("class")
     for _ in range(body.reader.count(item_size=2)):
         body.utf("constant")
 
 
 def scala_constants(body: Body) -> None:
-    """`ScalaEnumSerializerSnapshot`: the class, names and ids."""
+    """Take the body of `ScalaEnumSerializerSnapshot`: the class, and the names and ids of its constants."""
     body.utf("class")
     for _ in range(body.reader.count(item_size=6)):
         body.utf("constant")
@@ -52,7 +55,7 @@ def scala_constants(body: Body) -> None:
 
 
 def composite(outer: OuterBody | None = None) -> Layout:
-    """The wrapper of `CompositeTypeSerializerSnapshot` around an outer body."""
+    """Return the layout of a `CompositeTypeSerializerSnapshot` around an outer body."""
 
     def layout(body: Body) -> None:
         outer_version = body.version
@@ -67,7 +70,7 @@ def composite(outer: OuterBody | None = None) -> Layout:
 
 
 def outer_fields(*names: str, since: int = 0) -> OuterBody:
-    """An outer body of values as `fields` takes them, which are there from outer version `since` on."""
+    """Return the layout of an outer body of values, as for `fields`; they exist from outer version `since` on."""
 
     def outer(body: Body, outer_version: int) -> None:
         if outer_version >= since:
@@ -77,9 +80,10 @@ def outer_fields(*names: str, since: int = 0) -> OuterBody:
 
 
 def external(body: Body, _: int) -> None:
-    """`ExternalSerializerSnapshot`: the data type, and since Flink 1.13 a flag, under the same version.
+    """Take the outer body of `ExternalSerializerSnapshot`: the data type, and since Flink 1.13 a flag.
 
-    Flink 1.12 wrote no flag, and later releases miss it. The flag never begins as the block of nested snapshots does.
+    The version does not tell whether there is a flag, but the flag differs from the start of the nested snapshots.
+    Releases since 1.13 cannot read snapshots without it.
     """
     body.java_object("type")
     at = body.reader.position
@@ -92,23 +96,23 @@ def external(body: Body, _: int) -> None:
 
 
 def row_data(body: Body) -> None:
-    """`RowDataSerializerSnapshot`: logical types as Java objects, then the fields' serializers."""
+    """Take the body of `RowDataSerializerSnapshot`: logical types as Java objects, then the fields' serializers."""
     for _ in range(body.reader.count(item_size=5)):
         body.java_object("type")
     body.snapshots()
 
 
 def sorted_map(body: Body) -> None:
-    """`SortedMapSerializerSnapshot`: the comparator as a Java object, then key and value."""
+    """Take the body of `SortedMapSerializerSnapshot`: the comparator as a Java object, then both serializers."""
     body.java_object("comparator")
     body.snapshots()
 
 
 def pojo(body: Body) -> None:
-    """`PojoSerializerSnapshot`: fields in the order in which they are written, then the subclasses that it knows.
+    """Take the body of `PojoSerializerSnapshot`: fields in the order of their bytes, then the known subclasses.
 
-    Registered subclasses are the same everywhere. The others are added as they are met, so that each subtask may know
-    different ones.
+    Registered subclasses are the same in all subtasks. The serializer adds other subclasses when it meets them, so
+    each subtask may know different ones.
     """
     body.utf("class")
     for kind in ("field", "registered subclass"):
@@ -120,14 +124,14 @@ def pojo(body: Body) -> None:
 
 
 def kryo(body: Body) -> None:
-    """`KryoSerializerSnapshot`: the class and three maps of registrations."""
+    """Take the body of `KryoSerializerSnapshot`: the class and three maps of registrations."""
     body.utf("class")
     for kind in ("registration", "default serializer", "default serializer class"):
         body.optional_map(kind)
 
 
 def avro(body: Body) -> None:
-    """`AvroSerializerSnapshot`: the class and its schema, which may be too long for `writeUTF` since version 3."""
+    """Take the body of `AvroSerializerSnapshot`: the class and its schema, since version 3 as long texts."""
     take = body.text if body.version >= _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS else body.utf
     take("class")
     take("schema")

@@ -1,7 +1,7 @@
-"""From a serializer snapshot to the program that finds where a value ends and what its `hashCode` is.
+"""Translation of a serializer snapshot to the program that finds the end of a value and its `hashCode`.
 
-A class without a row can hold anything: no value of it can be measured. A class whose hash is its user's own, or
-differs from one JVM to the next, can be measured and not hashed, unless `keys.formulas` says how.
+Values of a class without a row cannot be delimited. Values of a user's class can be delimited, but not hashed without a
+formula (`keys.pojo_formulas`). Values whose hash differs in each JVM can be delimited, but never hashed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from rescale.text.errors import RequestError, UnsupportedError
 
 @dataclass(frozen=True)
 class Program:
-    """Bytes that a serializer writes, as a tree. `name` is the type's, as people call it."""
+    """Bytes that a serializer writes, as a tree; `name` is the readable name of the type."""
 
     name: str
     tree: TypeTree
 
     @property
     def fixed_length(self) -> int | None:
-        """Result of the serializer's `getLength`, None if that is negative: it need not be the number of bytes.
+        """Result of the serializer's `getLength`, None if negative; it may differ from the number of bytes.
 
-        A composite key is ambiguous, and holds lengths for that, when this is None for both key and namespace.
+        If it is None for both key and namespace, a composite key is ambiguous and therefore contains their lengths.
         """
         return self.tree.length
 
@@ -40,14 +40,14 @@ class Program:
 def compile_program(snapshot: SerializerSnapshot) -> Program:
     """Return the program of a serializer.
 
-    Raises `UnsupportedError` if there is a class in the snapshot whose values cannot be measured, and `SnapshotError`
-    where a class holds another number of others than it can.
+    Raises `UnsupportedError` for a class whose values cannot be delimited, `SnapshotError` for a wrong number of nested
+    serializers, and `RequestError` for a user's serializer that is not installed here.
     """
     return Program(type_name(snapshot), _tree(snapshot))
 
 
 def compile_key_program(snapshot: SerializerSnapshot) -> Program:
-    """Compile the serializer of keys; errors as `compile_program`, which say that it is about a key."""
+    """Return the program of a key serializer; its `UnsupportedError` says that it is about a key."""
     try:
         return compile_program(snapshot)
     except UnsupportedError as error:
@@ -59,13 +59,13 @@ def _tree(snapshot: SerializerSnapshot) -> TypeTree:
     row = None if snapshot.values(UNKNOWN) else row_of(snapshot.class_name)
     if row is None and not snapshot.values(UNKNOWN):
         raise RequestError(
-            f"a serializer for {snapshot.class_name} is installed where the snapshot was opened, and not here",
-            advice="install the distribution that registers it on all of Spark's workers, too",
+            f"a serializer for {snapshot.class_name} is installed where the snapshot was opened, but not here",
+            advice="install the distribution that registers it on all Spark workers, too",
         )
     tree = None if row is None else row.tree(snapshot, _tree)
     if tree is None:
         raise UnsupportedError(
-            f"the length of what {snapshot.class_name} writes for the type {type_name(snapshot)} is not known",
+            f"the length of a {type_name(snapshot)} is unknown (serializer snapshot {snapshot.class_name})",
             advice=DIVISORS,
         )
     return tree

@@ -1,4 +1,4 @@
-"""Reading serializer snapshots.
+"""Reader and writer of serializer snapshots.
 
 A snapshot is written as `className:utf version:i32 body` with no length in front, so the layout of the body must be
 known to find what follows. A class without a row in the registry ends the reading.
@@ -23,9 +23,9 @@ _CLASS_NAME = re.compile(r"[^\s\x00-\x1f./;\[]+(\.[^\s\x00-\x1f./;\[]+)*")
 
 
 def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
-    """`TypeSerializerSnapshot.writeVersionedSnapshot`: class name, version, body.
+    """Return the snapshot at the reader's position (`TypeSerializerSnapshot.writeVersionedSnapshot`).
 
-    Raises `UnknownSerializer` if the class is not known, `SnapshotError` if the bytes are no snapshot.
+    Raises `UnknownSerializer` if the class or its version is unknown, and `SnapshotError` if the bytes are no snapshot.
     """
     at = reader.position
     class_name, version = reader.utf(), reader.i32()
@@ -42,7 +42,7 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
 
 
 def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnapshot:
-    """A snapshot behind the proxy's own version, and up to `end`: one whose end is known may be of any class."""
+    """Return the snapshot behind the version of the proxy; if its `end` is given, its class may be unknown."""
     at = reader.position
     version = reader.i32()
     if version != PROXY_VERSION:
@@ -55,20 +55,20 @@ def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnap
 
 
 def write_versioned(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
-    """The mirror of `read_versioned`."""
+    """Write a snapshot behind the version of the proxy; the mirror of `read_versioned`."""
     out.i32(PROXY_VERSION)
     write_snapshot(out, snapshot)
 
 
 def write_snapshot(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
-    """The mirror of `read_snapshot`."""
+    """Write a snapshot; the mirror of `read_snapshot`."""
     out.utf(snapshot.class_name)
     out.i32(snapshot.version)
     out.raw(snapshot.body)
 
 
 def type_name(snapshot: SerializerSnapshot) -> str:
-    """Return what people call the type: `Long`, `Tuple2<String, Int>`, `List<POJO com.x.Y>`."""
+    """Return the readable name of the type: `Long`, `Tuple2<String, Int>`, `List<POJO com.x.Y>`."""
     row = None if snapshot.values(UNKNOWN) else row_of(snapshot.class_name)
     if row is None:
         return short_class_name(snapshot.class_name)

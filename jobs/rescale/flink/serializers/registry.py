@@ -1,7 +1,7 @@
 """Rows of all serializers by the class of the snapshot: Flink's own, and those that users register.
 
 A distribution registers a row by an entry point of the group `rescale.serializers`, which names a `Serializer` or a
-tuple of them. Entry points are looked at only for a class that is not Flink's, because that takes tens of milliseconds.
+tuple of them. Entry points are read only for a class that is not Flink's, because that takes tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def registered() -> Mapping[str, Registered]:
                 raise _refusal(
                     point,
                     distribution,
-                    expected=f"a snapshot class that has no row yet: {row.snapshot} has that of {owner}",
+                    expected=f"a snapshot class that has no row yet: {row.snapshot} has a row of {owner}",
                     actual=point.value,
                 )
             rows[row.snapshot] = Registered(row, distribution)

@@ -1,14 +1,14 @@
 """Rules that say whether another release of Flink restores a serializer, by the classes of its snapshot.
 
-A header names these classes, and the release that restores loads them before it reads any state
-(`TypeSerializerSnapshotSerializationUtil`); then the job's own serializer decides whether it takes what the snapshot's
-one wrote (`resolveSchemaCompatibility`). Every line reads all versions of the classes that it has, so that it matters
-only whether the class is there, and whether what it stands for still reads the same bytes. The latter is not
-so for Kryo: Flink 1 has version 2.24 and Flink 2 has 5.6 (FLINK-3154), whose formats
-differ, and both call themselves `KryoSerializerSnapshot` of version 2: Flink 2 takes the state without an error.
+A header names these classes. The release that restores it loads them before it reads any state
+(`TypeSerializerSnapshotSerializationUtil`). Then the job's own serializer decides whether it accepts the snapshot
+(`resolveSchemaCompatibility`). Every line reads all versions of the classes that it has. So two questions remain: does
+the line have the class, and does its serializer still read the same bytes? Kryo's does not: Flink 1 has Kryo 2.24, and
+Flink 2 has Kryo 5.6 (FLINK-3154). Their formats differ, but both write `KryoSerializerSnapshot` of version 2, so Flink
+2 accepts the state without an error.
 
-A rule knows what always happens to a job whose types stay what they were. What depends on things that are not in the
-bytes is unknown.
+A rule says what happens to every job whose types did not change. The outcome is unknown if it depends on more than the
+bytes of the snapshot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEADER = "TypeSerializerSnapshotSerializationUtil"
 
 
 class Restores(StrEnum):
-    """Whether a release restores something with the content that it had, from the best to the worst."""
+    """Whether a release restores state with unchanged content, from the best to the worst."""
 
     YES = "yes"
     UNKNOWN = "unknown"
@@ -33,7 +33,7 @@ class Restores(StrEnum):
 
 
 class Reason(NamedTuple):
-    """Why something is not restored, or why nobody knows. `rule` is Flink's class that it comes from."""
+    """Reason why state is not restored, or may not be; `rule` is a class of Flink, and `way` what users can do."""
 
     restores: Restores
     why: str
@@ -42,7 +42,7 @@ class Reason(NamedTuple):
 
     @property
     def fails_all(self) -> bool:
-        """Whether a header with it cannot be read, so that nothing is restored that it describes."""
+        """Whether the whole header cannot be read, so that none of its states is restored."""
         return self.rule == _HEADER
 
 
@@ -65,7 +65,7 @@ _OLD_CLASS_WAY = (
 )
 
 _BUILT_IN = frozenset(f"java.util.{name}" for name in ("Collection", "List", "Map", "Set"))
-"""Classes that Flink 2 has serializers of its own for, where Flink 1 took Kryo (`TypeExtractor`, FLIP-398)."""
+"""Classes for which Flink 2 has its own serializers; Flink 1 used Kryo (`TypeExtractor`, FLIP-398)."""
 
 _OTHERWISE_IN_KRYO_5 = frozenset(
     [
@@ -76,11 +76,11 @@ _OTHERWISE_IN_KRYO_5 = frozenset(
         *(f"java.time.{name}" for name in ("OffsetDateTime", "Period", "Year", "ZonedDateTime")),
     ]
 )
-"""Classes of Java whose bytes Kryo 5 reads as something else."""
+"""Classes of Java whose bytes Kryo 5 reads as other values."""
 
 ANOTHER_SERIALIZER = (
-    "in the job on Flink 1.x copy it into a state of another name whose type needs no Kryo (with TypeInformation that "
-    "says so: Types.LIST, Types.MAP, a POJO, Avro), and take the savepoint then"
+    "in the job on Flink 1.x, copy it into a state with another name, whose TypeInformation avoids Kryo (Types.LIST, "
+    "Types.MAP, a POJO, Avro), and then take the savepoint"
 )
 
 
@@ -108,15 +108,15 @@ def missing_class(class_name: str, line: ReleaseLine) -> Reason:
         else Reason(
             Restores.UNKNOWN,
             f"the serializer snapshot {class_name} is not one of Flink's own: Flink {line} restores it if the job "
-            "brings the class along, in a version for this Flink",
+            "contains the class, in a version for this Flink",
             _HEADER,
-            "try it with the job that shall run; or drop it",
+            "try it with the job for that Flink; or drop it",
         ),
     )
 
 
 def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
-    """Yield why `line` does not have a class of the registry, or why nobody knows; nothing if it has it."""
+    """Yield why `line` does not have a class of the registry, or may not have it; nothing if it has the class."""
     row = row_of(class_name)
     if row is None:
         return
@@ -124,24 +124,24 @@ def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
     if is_flinks and not row.since <= line <= row.until:
         yield Reason(
             Restores.NO,
-            f"Flink {line} has no {row.snapshot}, which is there "
+            f"Flink {line} has no {row.snapshot}, which exists "
             + (f"from {row.since} on" if line < row.since else f"up to {row.until}")
             + "; it fails before it reads any state of the operator",
             _HEADER,
-            row.way or f"in the job on Flink 1.x take serializers that Flink {line} has",
+            row.way or f"in the job on Flink 1.x, use serializers that Flink {line} has",
         )
     if row.jar is not None or not is_flinks:
         yield Reason(
             Restores.UNKNOWN,
-            f"{short_class_name(row.snapshot)} is not in Flink's distribution: it depends on the jar that the job "
-            "brings",
+            f"{short_class_name(row.snapshot)} is not in Flink's distribution: the outcome depends on the jar that the "
+            "job brings",
             row.snapshot,
             f"take the release of that jar which is for Flink {line}, and try it",
         )
 
 
 def _of_an_old_class(class_name: str, line: ReleaseLine) -> Reason:
-    """Reason for a class of Flink's own that no line from 2.0 on has: the registry has all of theirs."""
+    """Return the reason for a class of Flink without a row: all classes of the lines from 2.0 on have rows."""
     if line >= FIRST_OF_FLINK_2:
         return Reason(
             Restores.NO,
@@ -152,7 +152,7 @@ def _of_an_old_class(class_name: str, line: ReleaseLine) -> Reason:
         )
     return Reason(
         Restores.UNKNOWN,
-        f"{class_name} is a class of an older Flink, and it is not known whether Flink {line} still has it",
+        f"{class_name} is a class of an older Flink, and it is unknown whether Flink {line} still has it",
         _HEADER,
         _OLD_CLASS_WAY,
     )
@@ -172,24 +172,24 @@ def _of_kryo(class_name: str) -> Reason:
     if class_name in _BUILT_IN:
         return Reason(
             Restores.NO,
-            f"Kryo 2 wrote {class_name}, for which Flink 2 has a serializer of its own: it calls them incompatible, "
-            "and told to take Kryo it would read other values",
+            f"Kryo 2 wrote {class_name}, for which Flink 2 has its own serializer: it refuses the state as "
+            "incompatible, and if forced to use Kryo, it would read wrong values",
             "TypeExtractor",
             ANOTHER_SERIALIZER,
         )
     if class_name in _OTHERWISE_IN_KRYO_5:
         return Reason(
             Restores.NO,
-            f"Kryo 2 wrote {class_name}, whose bytes Kryo 5 reads otherwise: Flink 2 takes it without an error, and "
-            "finds other values or fails at one of them",
+            f"Kryo 2 wrote {class_name}, whose bytes Kryo 5 reads differently: Flink 2 accepts the state without an "
+            "error, and later reads wrong values or fails at one of them",
             "KryoSerializerSnapshot",
             ANOTHER_SERIALIZER,
         )
     return Reason(
         Restores.UNKNOWN,
-        f"Kryo 2 wrote {class_name}, and Flink 2 reads it with Kryo 5 without an error: texts and whole numbers come "
-        "out as they were; floating-point numbers, collections, enums and what is of java.time do not. Which of them "
-        "it holds is not in the snapshot",
+        f"Kryo 2 wrote {class_name}, and Flink 2 reads it with Kryo 5 without an error: strings and integers are read "
+        "correctly, but floating-point numbers, collections, enums and classes of java.time are not. The snapshot does "
+        "not say which of them it contains",
         "KryoSerializerSnapshot",
         ANOTHER_SERIALIZER,
     )

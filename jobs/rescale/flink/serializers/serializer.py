@@ -16,7 +16,7 @@ from rescale.flink.serializers.type_tree import TypeTree
 from rescale.text.errors import SnapshotError
 
 TreeOf = Callable[[SerializerSnapshot], TypeTree]
-"""Function that returns the tree of a nested serializer; it raises `UnsupportedError` if that cannot be measured."""
+"""Function that returns the tree of a nested serializer; `UnsupportedError` if its values cannot be delimited."""
 
 Values = TypeTree | Callable[[SerializerSnapshot, TreeOf], TypeTree]
 
@@ -28,12 +28,12 @@ class Serializer:
     `snapshot` is the class of the snapshot, and `name` what people call the type. In a name, `{class}` stands for the
     snapshot's attribute of that name; the names of the nested types at `shown` (as for `slice`) follow in brackets.
 
-    `versions` are those of the snapshot, each with the first release that writes it, and `layout` reads the body of any
-    of them. All release lines that have the class read all its versions. `outer_versions` are those inside the wrapper
-    of `CompositeTypeSerializerSnapshot`, where that is the layout.
+    `versions` are the snapshot's versions, each with the first release that writes it, and `layout` reads the body of
+    any of them. All release lines that have the class read all its versions. `outer_versions` are the versions inside
+    the wrapper of `CompositeTypeSerializerSnapshot`, if that is the layout.
 
-    `values` is the tree of what the serializer writes: it measures values, and hashes them as keys. A function makes
-    the tree from the snapshot. None means that the end of a value cannot be found.
+    `values` is the tree of the bytes that the serializer writes: it delimits values, and hashes them if they are keys.
+    A function makes the tree from the snapshot. None means that the end of a value cannot be found.
 
     `until` is the last release line that has the class, and `way` is what to do where a line lacks it. `jar` is the
     artifact with the class if Flink's distribution does not have it. If `other_bytes_in_flink_2`, Flink 2 takes the
@@ -65,7 +65,7 @@ class Serializer:
 def made_of(number: int, make: Callable[..., TypeTree]) -> Values:
     """Return the values of a class with `number` nested serializers: `make` takes their trees.
 
-    Flink trusts that they are all there; here, `SnapshotError` says that they are not.
+    Flink does not check their number; here, another number raises `SnapshotError`.
     """
     return lambda snapshot, tree_of: make(*trees_of(number, snapshot, tree_of))
 
@@ -79,8 +79,8 @@ def trees_of(number: int, snapshot: SerializerSnapshot, tree_of: TreeOf) -> tupl
     """Return the trees of the `number` nested serializers; `SnapshotError` if there are more or fewer."""
     if len(snapshot.nested) != number:
         raise SnapshotError(
-            f"a serializer snapshot does not hold what its class does: {snapshot.class_name}",
-            expected=f"{number} serializers in it",
+            f"a serializer snapshot has a wrong number of nested serializers: {snapshot.class_name}",
+            expected=f"{number} serializers",
             found=len(snapshot.nested),
         )
     return tuple(map(tree_of, snapshot.nested))

@@ -8,25 +8,25 @@ from typing import Any
 from rescale.text.errors import UnsupportedError
 
 UNKNOWN = "unknown"
-"""The attribute of a snapshot that was passed over: names the class that is not known, itself or inside."""
+"""Attribute of a snapshot whose body was skipped: the unknown class, which is its own or that of a nested snapshot."""
 
 
 ABANDONED = "abandoned"
-"""Attribute of a snapshot in a form that later releases do not read: names the last release that does."""
+"""Attribute of a snapshot in a form that later releases do not read: the last release that does."""
 
 
 class UnknownSerializer(UnsupportedError):  # noqa: N818
-    """A snapshot of a class (or a version of it) whose layout is not known: what stands behind it cannot be found.
+    """The class or version of a snapshot has an unknown layout, so the bytes behind the snapshot cannot be found.
 
-    It crosses process borders as the `UnsupportedError` that it is.
+    Other processes receive it as a plain `UnsupportedError`.
     """
 
     def __init__(self, class_name: str, version: int, path: str, offset: int) -> None:
         super().__init__(
-            f"version {version} of the serializer snapshot {class_name} is not known",
+            f"version {version} of the serializer snapshot {class_name} is unknown",
             path=path,
             offset=offset,
-            advice="changing the parallelism needs no serializers; only what must look into keys or values is refused",
+            advice="change only the parallelism, which needs no serializers: keys and values are not read then",
         )
         self.class_name = class_name
 
@@ -36,11 +36,11 @@ class UnknownSerializer(UnsupportedError):  # noqa: N818
 
 @dataclass(frozen=True)
 class SerializerSnapshot:
-    """`class_name` is the snapshot's class; `body` its bytes after the version, those of all inside it included.
+    """A serializer snapshot; `body` has its bytes behind the version, including those of nested snapshots.
 
-    `attributes` are what the class stores by name, such as the class of a POJO or the fields' names; a name may occur
-    several times. `subclasses` are those of a POJO that `PojoSerializer` was not told of but met: by class name, None
-    where only the name was kept. `own` are the bytes of the body that belong to neither `nested` nor `subclasses`.
+    `attributes` are values that the class stores by name, such as the class of a POJO or the names of its fields; a
+    name may occur several times. `subclasses` are unregistered subclasses of a POJO that `PojoSerializer` met: by class
+    name, None if only the name was kept. `own` has the bytes of the body outside `nested` and `subclasses`.
     """
 
     class_name: str
@@ -52,11 +52,11 @@ class SerializerSnapshot:
     own: bytes = b""
 
     def values(self, name: str) -> tuple[str, ...]:
-        """The values of the attribute `name`, in order."""
+        """Return the values of the attribute `name`, in order."""
         return tuple(value for key, value in self.attributes if key == name)
 
     def covers(self, other: SerializerSnapshot) -> bool:
-        """Whether this is `other`, except that POJOs in it may know more subclasses, or in another order."""
+        """Whether this equals `other`, except that its POJOs may know more subclasses, in any order."""
         if (self.class_name, self.version) != (other.class_name, other.version):
             return False
         if self.body == other.body:

@@ -1,7 +1,7 @@
-"""The body of a serializer snapshot while it is read: a layout takes from it what its class has written, in order.
+"""Body of a serializer snapshot while it is read: a layout takes the values that its class wrote, in order.
 
-Besides the values the bytes are kept apart that belong to the class itself: two snapshots of a class say the same if
-those are equal and what is nested says the same.
+The bytes that belong to the class itself are also kept, apart from nested snapshots: two snapshots of a class are
+equivalent if these bytes are equal and the nested snapshots are equivalent.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ OPTIONAL_MAP_MAGIC = 5440760593776
 
 
 class OptionalEntry(NamedTuple):
-    """An entry of a map by `LinkedOptionalMapSerializer`; `value` reads the value's frame, None if it is missing."""
+    """Entry of a map (`LinkedOptionalMapSerializer`); `value` reads the frame of its value, None if it is missing."""
 
     name: str
     value: ByteReader | None
 
 
 def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapshot]) -> SerializerSnapshot:
-    """The one snapshot that `frame` holds. One that is not known is passed over, for its end is known."""
+    """Return the only snapshot in `frame`; an unknown snapshot is skipped, because its end is known."""
     start = frame.position
     try:
         snapshot = read(frame)
@@ -43,7 +43,7 @@ def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapsh
 
 
 class Body:
-    """A cursor behind `version`; every method takes the next value and keeps it under `name`."""
+    """Cursor behind the version of a snapshot; each method takes the next value and keeps it under `name`."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Body:
         self.attributes.append((name, self.reader.utf()))
 
     def text(self, name: str) -> None:
-        """`StringValue.writeString`: for texts too long for `writeUTF`."""
+        """Take a text of `StringValue.writeString`, which may be too long for `writeUTF`."""
         self.attributes.append((name, self.reader.text()))
 
     def i32(self, name: str) -> None:
@@ -78,11 +78,11 @@ class Body:
         self.attributes.append((name, str(self.reader.boolean())))
 
     def blob(self, name: str) -> None:
-        """`i32` length and as many bytes, of which the number is kept."""
+        """Take an `i32` length and as many bytes; only their number is kept."""
         self.attributes.append((name, f"{len(self.reader.blob())} bytes"))
 
     def java_object(self, name: str) -> None:
-        """A Java object stream, of which the class is kept."""
+        """Take a Java object stream; only the class is kept."""
         value = read_java_object(self.reader)
         self.attributes.append((name, value.java_class.name if isinstance(value, JavaObject) else str(value)))
 
@@ -101,20 +101,20 @@ class Body:
         return version
 
     def snapshot(self) -> None:
-        """One nested snapshot, as it stands."""
+        """Take a nested snapshot without a frame."""
         start = self.reader.position
         self.nested.append(self._read_nested(self.reader))
         self._foreign.append((start, self.reader.position))
 
     def snapshots(self) -> None:
-        """The block of nested snapshots that `NestedSerializersSnapshotDelegate` writes."""
+        """Take the block of nested snapshots that `NestedSerializersSnapshotDelegate` writes."""
         self.expect(NESTED_MAGIC, "a block of nested serializer snapshots")
-        self.expect(NESTED_VERSION, "a version of nested serializer snapshots that is known")
+        self.expect(NESTED_VERSION, "a known version of nested serializer snapshots")
         for _ in range(self.reader.count(item_size=6)):
             self.snapshot()
 
     def optional_map(self, name: str) -> list[OptionalEntry]:
-        """A map whose keys and values lie in frames of known length, or are missing."""
+        """Take a map whose keys and values lie in frames of known length, or are missing; return its entries."""
         at = self.reader.position
         magic = self.reader.i64()
         if magic != OPTIONAL_MAP_MAGIC:
@@ -128,16 +128,16 @@ class Body:
         return entries
 
     def framed(self, entry: OptionalEntry) -> SerializerSnapshot | None:
-        """The snapshot in the value of an entry."""
+        """Return the snapshot in the value of an entry, None if it is missing."""
         frame = entry.value
         if frame is None:
             return None
-        # Its length is not of its own either: it changes with what is inside.
+        # The length in front of a frame is not the class's own either: it changes with the nested snapshot.
         self._foreign.append((frame.position - 4, frame.end))
         return read_to_end(frame, self._read_nested)
 
     def disown(self, start: int) -> None:
-        """Leave what was read from `start` on out of the bytes that belong to the class itself."""
+        """Exclude the bytes from `start` on from those that belong to the class itself."""
         self._foreign = [span for span in self._foreign if span[0] < start]
         self._foreign.append((start, self.reader.position))
 

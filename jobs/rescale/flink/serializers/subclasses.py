@@ -1,8 +1,8 @@
-"""Snapshots of POJOs from several subtasks, merged: each knows the subclasses that its subtask has met.
+"""Merging of POJO snapshots from several subtasks, each with the subclasses that its subtask has met.
 
-`PojoSerializer` adds subclasses that are not registered to its snapshot as it meets them. Where two subtasks have met
-different ones, neither snapshot covers the other. A value names its class itself, so that a snapshot with the
-subclasses of both describes the values of both.
+`PojoSerializer` adds an unregistered subclass to its snapshot when it meets one. If two subtasks have met different
+subclasses, neither snapshot covers the other. A value names its own class, so a snapshot with the subclasses of both
+describes the values of both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
 
 def all_put_together(snapshots: Sequence[SerializerSnapshot]) -> SerializerSnapshot | None:
     """Return the snapshot that covers all others, or a merged one; None if there is none."""
-    unlike = list(dict.fromkeys(snapshots))  # of thousands of subtasks most say the same
+    unlike = list(dict.fromkeys(snapshots))  # most of thousands of subtasks agree
     for wide in unlike:
         if all(map(wide.covers, unlike)):
             return wide
@@ -50,7 +50,7 @@ def _is_unknown(snapshot: SerializerSnapshot) -> bool:
 
 
 class _Entry(NamedTuple):
-    """Entry of a map by `LinkedOptionalMapSerializer`: name and key as they stand there, and the value if any."""
+    """Entry of a map (`LinkedOptionalMapSerializer`): the bytes of its name and key, and the value if it has one."""
 
     key: bytes
     value: SerializerSnapshot | None

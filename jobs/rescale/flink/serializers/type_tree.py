@@ -4,8 +4,8 @@ Two rules of Java make the tree more than a list of fields. A tuple or a list fo
 A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a list counts
 as an array of one element, which adds 31, and so do the elements of a list in a row.
 
-The `hashCode` of a user's own class is not in the bytes. Such a type can be measured without a formula for its hash,
-and hashed with one.
+The `hashCode` of a user's own class does not follow from the bytes. Values of such a type can be delimited without a
+formula for the hash, but hashed only with one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from enum import IntEnum
 
 
 class FixedHash(IntEnum):
-    """How the `hashCode` follows from a fixed number of bytes, by the class of the value."""
+    """Rule for the `hashCode` of a fixed number of bytes, by the class of the value."""
 
     UNKNOWN = 0
     INTEGER = 1
@@ -36,13 +36,13 @@ class FixedHash(IntEnum):
     ZERO = 13
     """`Tuple0`."""
     SCALA_LONG = 14
-    """`Statics.longHash`: a long that is an int hashes as one."""
+    """`Statics.longHash`: a long in the range of an int has the hash of that int."""
     IDENTITY = 15
-    """`Enum`: another one in each JVM, so no hash to compute."""
+    """`Enum`: the hash differs in each JVM, so it cannot be computed."""
 
 
 class BlobHash(IntEnum):
-    """How the `hashCode` follows from bytes with their length in front."""
+    """Rule for the `hashCode` of bytes with their length in front."""
 
     UNKNOWN = 0
     ARRAY = 1
@@ -53,7 +53,7 @@ class BlobHash(IntEnum):
 
 @dataclass(frozen=True)
 class Fixed:
-    """`size` bytes. `declared` is what the serializer's `getLength` says if that is not the size."""
+    """A value of `size` bytes; `declared` is the result of the serializer's `getLength` if that is not the size."""
 
     size: int
     rule: FixedHash = FixedHash.UNKNOWN
@@ -78,7 +78,10 @@ class _Variable:
 
 @dataclass(frozen=True)
 class Text(_Variable):
-    """`StringValue.writeString`: the number of UTF-16 units, plus one if there is a null, and the units, all packed."""
+    """`StringValue.writeString`: the number of UTF-16 units, then the units, all packed.
+
+    If the type `has_null`, null is the number 0, and other numbers are one higher.
+    """
 
     has_null: bool = True
     hashable: bool = True
@@ -86,7 +89,7 @@ class Text(_Variable):
 
 @dataclass(frozen=True)
 class Number(_Variable):
-    """`BigIntSerializer`; `scaled`: `BigDecSerializer`, with the scale behind."""
+    """`BigIntSerializer`; if `scaled`, `BigDecSerializer`, with the scale behind the number."""
 
     scaled: bool
     hashable = True
@@ -111,7 +114,7 @@ class Sequence:
 
     @property
     def length(self) -> int | None:
-        """`TupleSerializerBase.getLength`, for which a field without length makes the whole variable."""
+        """`TupleSerializerBase.getLength`: a field whose length is variable or 0 makes the whole length variable."""
         return _total_length(self.fields)
 
     @property
@@ -128,7 +131,7 @@ class Product:
 
     @property
     def length(self) -> int | None:
-        """As of a tuple."""
+        """Length as for a tuple."""
         return _total_length(self.fields)
 
     @property
@@ -138,9 +141,9 @@ class Product:
 
 @dataclass(frozen=True)
 class Masked(_Variable):
-    """`RowSerializer`: a mask of bits, highest first, and the fields that it does not call null.
+    """`RowSerializer`: a mask whose bits, highest first, say which fields are null, then the other fields.
 
-    `has_kind`: the first two bits are the row's kind.
+    If `has_kind`, the first two bits are the row's kind.
     """
 
     fields: tuple[TypeTree, ...]
@@ -153,9 +156,9 @@ class Masked(_Variable):
 
 @dataclass(frozen=True)
 class Repeat(_Variable):
-    """`i32` count and as many times the items; `folds`: the hash is a list's.
+    """An `i32` count, and the items as many times; if it `folds`, it hashes as a list.
 
-    The items take at least one byte, so that a count above what is left is known to be damage.
+    The items have at least one byte, so a count above the number of remaining bytes is an error.
     """
 
     items: tuple[TypeTree, ...]
@@ -168,9 +171,9 @@ class Repeat(_Variable):
 
 @dataclass(frozen=True)
 class Union(_Variable):
-    """A tag that says which it is (1: the left one; `right_tag`: the other), and its value.
+    """A tag (1 for a left value, `right_tag` for a right one), and the value.
 
-    `EitherSerializer` says 0 of what is right, and the hash is that of the value; others have none.
+    The `right_tag` of `EitherSerializer` is 0, and its hash is that of the value; other unions have no hash.
     """
 
     left: TypeTree
@@ -184,7 +187,7 @@ class Union(_Variable):
 
 @dataclass(frozen=True)
 class Nullable:
-    """Whether it is null, then the value, or `padding` bytes in its place (`NullableSerializer`)."""
+    """A flag for null, then the value, or `padding` bytes in its place if null (`NullableSerializer`)."""
 
     inner: TypeTree
     padding: int = 0
@@ -200,9 +203,9 @@ class Nullable:
 
 @dataclass(frozen=True)
 class WeightedSum:
-    """A `hashCode` made of those of the fields: `constant` and, for each field, its hash `weights[i]` times.
+    """A `hashCode` from the hashes of the fields: `constant` plus each hash times its weight, modulo 2^32.
 
-    It is modulo 2^32. A field that is null counts as the hash `null`.
+    A field that is null has the hash `null`.
     """
 
     constant: int
@@ -212,9 +215,9 @@ class WeightedSum:
 
 @dataclass(frozen=True)
 class Flagged(_Variable):
-    """`PojoSerializer`: flags, then each field as nullable. Objects of subclasses are not followed.
+    """`PojoSerializer`: flags, then each field as nullable. Objects of subclasses cannot be delimited.
 
-    `names` are those of the fields. Without a `formula` it has no hash.
+    `names` are the names of the fields. Without a `formula`, the hash is unknown.
     """
 
     class_name: str
@@ -232,7 +235,7 @@ class Flagged(_Variable):
 
 @dataclass(frozen=True)
 class Deep:
-    """A value that a `Row` hashes, itself or in a list: 31 more unless it is null."""
+    """A value that a `Row` hashes, as a field or in a list: 31 more than its own hash, unless it is null."""
 
     inner: TypeTree
 
@@ -249,14 +252,14 @@ TypeTree = Fixed | Text | Number | Blob | Sequence | Product | Masked | Repeat |
 
 
 def parts(tree: TypeTree) -> Iterator[TypeTree]:
-    """The tree and all inside it, in the order in which they are written."""
+    """Yield the tree and all types inside it, in the order of their bytes."""
     yield tree
     for inner in _inside(tree):
         yield from parts(inner)
 
 
 def takes_bytes(tree: TypeTree) -> bool:
-    """Whether every value has at least one byte: those of a class without fields may have none."""
+    """Whether every value has at least one byte; values of a class without fields may have none."""
     match tree:
         case Fixed(size):
             return size > 0
@@ -270,7 +273,7 @@ def takes_bytes(tree: TypeTree) -> bool:
 
 
 def changed(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
-    """The tree with `change` done to every node, to those inside it first."""
+    """Return the tree with `change` applied to every node, to inner nodes first."""
     inside = tuple(changed(inner, change) for inner in _inside(tree))
     match tree:
         case Sequence() | Product() | Masked() | Flagged():

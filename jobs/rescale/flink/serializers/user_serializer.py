@@ -15,20 +15,20 @@ from rescale.text.errors import RequestError
 class UserSerializer:
     """A snapshot class, and the distribution that registers its row, such as `money 1.2`.
 
-    It exists only where exactly that distribution is installed: to make it, to read it from a plan, and to receive it
-    in a task of Spark raise `RequestError` elsewhere. So no step works with another row than the plan was made with.
+    It can exist only where exactly that distribution is installed. Elsewhere, creating it, reading it from a plan and
+    receiving it in a Spark task raise `RequestError`. So no step uses another row than the plan.
     """
 
     snapshot: str
     distribution: str
 
     def __post_init__(self) -> None:
-        registered_serializer = registered().get(self.snapshot)
-        if registered_serializer is None or registered_serializer.distribution != self.distribution:
+        installed = registered().get(self.snapshot)
+        if installed is None or installed.distribution != self.distribution:
             raise RequestError(
                 f"the plan was made with a serializer for {self.snapshot}, which is not installed here",
                 expected=f"{self.distribution}, which registers it as an entry point of the group {GROUP}",
-                found="none" if registered_serializer is None else registered_serializer.distribution,
+                found="none" if installed is None else installed.distribution,
                 advice=f"install {self.distribution} where each step runs and on all Spark workers; or plan again",
             )
 

@@ -100,7 +100,7 @@ def _text(reader: ByteReader, *, has_null: bool) -> str:
         return NULL
     units -= has_null
     if units > reader.remaining:
-        raise reader.error("a length that cannot be", at=at, expected=f"at most {reader.remaining}", found=units)
+        raise reader.error("an impossible length", at=at, expected=f"at most {reader.remaining}", found=units)
     return _quoted(b"".join((reader.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units)))
 
 
@@ -113,7 +113,7 @@ def _quoted(utf16: bytes) -> str:
 def _number(reader: ByteReader, *, scaled: bool) -> str:
     at, size = reader.position, reader.i32()
     if not 0 <= size - len(_SHORTCUTS) <= reader.remaining and not 0 <= size < len(_SHORTCUTS):
-        raise reader.error("a length that cannot be", at=at, found=size)
+        raise reader.error("an impossible length", at=at, found=size)
     if size < len(_SHORTCUTS):
         digits = _SHORTCUTS[size]
     else:
@@ -133,7 +133,7 @@ def _item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
 def _is_right(reader: ByteReader, right_tag: int) -> bool:
     at, tag = reader.position, reader.u8()
     if tag not in (_LEFT, right_tag):
-        raise reader.error("a flag that cannot be", at=at, expected=f"{_LEFT} or {right_tag}", found=tag)
+        raise reader.error("an impossible flag", at=at, expected=f"{_LEFT} or {right_tag}", found=tag)
     return tag == right_tag
 
 

@@ -76,6 +76,7 @@ def _block(block: Block, level: int) -> Node:
 
 
 def inline(line: Line) -> Node:
+    """Return the content of a line as HTML."""
     match line:
         case tuple():
             return [inline(part) for part in line]

@@ -1,4 +1,4 @@
-"""Section of a page about a cluster on paper: the estimate of a run, its stages, and warnings of what does not fit."""
+"""Section of a page about the estimate for a cluster: a run and its stages; and warnings of too small resources."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _WHAT = {
     Need.OBJECT: "in one object, for the fullest new subtask of an operator",
 }
 _INSTEAD = {
-    Need.SCRATCH: "give each more, or have more executors",
-    Need.DRIVER_MEMORY: "give its pod more",
-    Need.WORKER_MEMORY: "give executors more, or take a greater parallelism",
-    Need.OBJECT: "take a greater parallelism",
+    Need.SCRATCH: "give each executor more, or use more executors",
+    Need.DRIVER_MEMORY: "give the driver's pod more memory",
+    Need.WORKER_MEMORY: "give executors more memory, or use a larger parallelism",
+    Need.OBJECT: "use a larger parallelism",
 }
 
 
@@ -32,15 +32,15 @@ def cluster_blocks(estimate: ClusterReport | None) -> list[Block]:
         f"{human_bytes(cluster.bandwidth)}/s"
     )
     estimates = table(
-        ("state", "time", "what binds", "shuffled", "scratch", "writes to S3", "reads", "price", "driver"),
+        ("state", "time", "limited by", "shuffled", "scratch", "writes to S3", "reads", "price", "driver"),
         [_row(asked)],
     )
     stages = table(
-        ("stage", "tasks", "time", "what binds"),
+        ("stage", "tasks", "time", "limited by"),
         [(stage.name, f"{stage.tasks:,}", f"about {duration(stage.seconds)}", stage.limit) for stage in asked.stages],
     )
     note = (
-        "Shuffled bytes and scratch space are those of each executor, and the last column is the driver's memory. All "
+        "Shuffled bytes and scratch space are for each executor, and the last column is the driver's memory. All "
         "are estimates from measured rates and Amazon's documentation of S3; the price covers the requests alone."
     )
     return [Section(title, (estimates, stages, paragraph(note)))]
@@ -70,5 +70,5 @@ def _misfits(estimate: ClusterEstimate) -> Iterator[str]:
     for need, needed, has in estimate.misfits:
         yield (
             f"{human_bytes(estimate.bytes)} of state does not fit on this cluster: it needs {human_bytes(needed)} "
-            f"{_WHAT[need]}, and there are {human_bytes(has)}; {_INSTEAD[need]}"
+            f"{_WHAT[need]}, and has {human_bytes(has)}; {_INSTEAD[need]}"
         )

@@ -88,11 +88,11 @@ def _offsets(change: KafkaChange) -> Iterator[str]:
         yield f"{source} becomes a KafkaSource: its offsets become splits, all of them in the enumerator's state"
     topics = {p.topic: p.new_topic for p in change.partitions if p.new_topic is not None}
     for topic, new in topics.items():
-        yield f"{source} has the topic {topic} as {new}"
+        yield f"{source}: the topic {topic} is renamed to {new}"
     if moved:
         yield f"{source} reads {counted(len(moved), 'partition')} from another offset: {first_of(moved, _SHOWN)}"
     if dropped:
-        yield f"{source} has no offset any more for {counted(len(dropped), 'partition')}: {first_of(dropped, _SHOWN)}"
+        yield f"{source} loses the offsets of {counted(len(dropped), 'partition')}: {first_of(dropped, _SHOWN)}"
 
 
 def _moved(partition: ChangedPartition) -> str:

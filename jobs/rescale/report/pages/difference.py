@@ -16,10 +16,12 @@ _LONGEST = 120
 
 
 def difference_text(document: DiffDocument) -> str:
+    """Return the page of a comparison as text."""
     return text_of(difference_page(document))
 
 
 def difference_page(document: DiffDocument) -> Page:
+    """Return the page of a comparison: the verdict, a table of states, and a list of differences."""
     states = [(operator, state) for operator in document.operators for state in operator.states]
     verdict = f"{document.verdict}: {_extent(document, states)}"
     declared = [f"{DECLARED}: {line}" for line in declared_lines(document.surgery)]
@@ -41,7 +43,7 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
         for state in operator.states:
             if not state.equal and (state.differences or not operator.differences):
                 blocks.append(Listed(f"{operator.label}, {state.state}", _state(state)))
-    left = left_out(len(blocks) - MOST_OPERATORS, "more that differs", "more that differ", reported=False)
+    left = left_out(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
     return [*blocks[:MOST_OPERATORS], *left]
 
 
@@ -66,7 +68,9 @@ def _state(state: DiffedState) -> tuple[str, ...]:
     lines = [*_differences(state.differences)]
     more = state.differing_at_least - len(state.differences)
     if more > 0:
-        lines.append(f"and at least {counted(more, 'other')}" if lines else "which ones was not looked for")
+        lines.append(
+            f"and at least {counted(more, 'other')}" if lines else "the differing entries were not searched for"
+        )
     if state.remark:
         lines.append(state.remark)
     return tuple(lines)

@@ -1,6 +1,6 @@
 """The insight into a snapshot or a plan as tables and sentences.
 
-Each sentence is about one thing that the reader may have to decide.
+Each sentence is about a single thing that readers may have to decide.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOTABLE_BYTES = 1_000_000
 
 RESTORES = "What Flink itself would do at restore"
 FORMATS = "What restoring the result costs Flink, by format"
-SHAPES = "How evenly bytes would lie"
+SHAPES = "How evenly bytes would be distributed"
 
 
 def restores_table(insight: Insight) -> Table:
@@ -75,8 +75,9 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
     if copying and cutting:
         yield (
             f"{restore_shape(copying)} costs Flink more than {restore_shape(cutting)}: "
-            f"{counted(_between(copying), 'subtask')} would need several databases: download them all, open one and "
-            f"copy the rows of the others; at {restore_shape(cutting)} every database is cut, and nothing is copied"
+            f"{counted(_between(copying), 'subtask')} would need several databases: each downloads them all, opens one "
+            f"and copies the rows of the others; at {restore_shape(cutting)} each subtask needs one database, and "
+            "copies no rows"
         )
     if any(map(_between, insight.restores)):
         foreign = {
@@ -113,9 +114,9 @@ def _grows(restore: JobRestore) -> bool:
 
 
 def shapes_table(insight: Insight) -> Table:
-    """Return the table of worst ÷ mean of bytes at some parallelisms, an operator a row, the most uneven first.
+    """Return the table of worst ÷ mean of bytes at some parallelisms, with a row for each operator.
 
-    Operators with few keys are left out.
+    The most uneven operators come first; operators with few keys are left out.
     """
     shapes = sorted(_telling(insight), key=lambda shape: -_at(shape, shape.parallelism))
     headers = ("operator", "bytes, worst ÷ mean at parallelism", "equal key groups at", "better max parallelism")
@@ -167,7 +168,7 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
         most = max(shape.few_keys or 0 for shape in few)
         yield (
             f"{_labels(few)}: {'at most ' if len(few) > 1 else ''}about {counted(most, 'key')}, so few that their "
-            "distribution is chance and says nothing yet about a shape"
+            "distribution is chance, and says nothing about a shape"
         )
 
 
@@ -219,10 +220,10 @@ def hand_picked_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about keys that stand for subtasks: what the new shape does to them, and what to do."""
     for keys in insight.hand_picked_keys:
         listed = _some([key.key for key in keys.keys])
-        surely = "the smallest that do" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"
+        surely = "the smallest possible" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"
         yield (
-            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({listed}; {surely}) are one for each of "
-            f"{keys.parallelism} subtasks, as if picked by hand so that keyBy addresses subtasks. " + _fate(keys)
+            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({listed}; {surely}) belong to a different subtask "
+            f"each, of {keys.parallelism}, as if picked by hand so that keyBy addresses subtasks. " + _fate(keys)
         )
         if keys.idle or keys.crowded:
             yield f"{keys.label}: {_ways(keys)}"
@@ -247,10 +248,10 @@ def _ways(keys: HandPickedKeys) -> str:
     if keys.key_type:
         table = f" ({_some(keys.table)}, the smallest key that Flink sends to each subtask)"
     ways = (
-        f"pick new keys for the new shape{table}; the state of the old keys stays with those. Or keep the state as a "
+        f"pick new keys for the new shape{table}; old state stays with the old keys. Or keep the state as a "
         "union list, from which each restored subtask takes the part that the partitioner sends to it. Or flush "
-        "buffers in prepareSnapshotPreBarrier, so that there is no state to move (never in snapshotState: what it "
-        "emits comes behind the barrier, and is lost if the job fails)"
+        "buffers in prepareSnapshotPreBarrier, so that there is no state to move (never in snapshotState: records that "
+        "it emits follow the barrier, and are lost if the job fails)"
     )
     if keys.dealt:
         ways += f". The list state beside the keys ({', '.join(keys.dealt)}) goes to other subtasks than the keys"

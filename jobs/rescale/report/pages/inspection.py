@@ -32,8 +32,8 @@ from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.text.units import counted, human_bytes, when
 
 _WITHOUT_NAMES = (
-    "Flink 1.x stores only the ids of operators: give a list of their uids, and they are shown by these. A request may "
-    "name them by uid in any case."
+    "Flink 1.x stores only the ids of operators: give a list of their uids to see them here. A request may name "
+    "operators by uid in any case."
 )
 
 
@@ -141,7 +141,7 @@ def _kind(snapshot: Snapshot) -> str:
 
 
 def _is_forst(snapshot: Snapshot) -> bool:
-    """Return whether there are states that only ForSt writes; it writes those of the older API as RocksDB does."""
+    """Return whether there are states that only ForSt writes; it writes states of the older API as RocksDB does."""
     headers = [header for operator in snapshot.operators for header in _headers(operator)]
     return any(state.kind is StateKind.KEY_VALUE_V2 for header in headers for state in header.states)
 
@@ -233,7 +233,7 @@ def _remarks(operator: Operator) -> Iterable[str]:
     if operator.raw_timers:
         yield "timers as raw keyed state"
     if not all(tells_entries(stream.parsed) for stream in operator.heap_streams):
-        yield "heap entries that cannot be told apart"
+        yield "heap entries that cannot be delimited"
     if operator.changelogs:
         changes = sum(changelog.log_size for changelog in operator.changelogs)
         yield f"{human_bytes(changes)} of changes that are not materialised"

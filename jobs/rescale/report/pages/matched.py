@@ -66,17 +66,19 @@ def match_document(
 
 
 def matched_text(document: MatchDocument) -> str:
+    """Return the page of a match as text."""
     return text_of(matched_page(document))
 
 
 def matched_page(document: MatchDocument) -> Page:
+    """Return the page of a match: the verdict, a list for each kind of counterpart, and proposed options."""
     blocks: list[Block] = [
         paragraph(f"snapshot: {document.snapshot}", f"job: {document.job} (a {document.job_is})", _verdict(document))
     ]
     blocks += [Listed(lead, lines) for lead, lines in _lists(document) if lines]
     blocks += [paragraph(remark) for remark in document.remarks]
     if document.options:
-        blocks.append(paragraph("Options for a plan and a run, once you have looked at why:"))
+        blocks.append(paragraph("Options for a plan and a run, once you have checked the reasons above:"))
         blocks.append(paragraph(*(option + " \\" for option in document.options[:-1]), document.options[-1]))
     return Page(tuple(blocks))
 
@@ -132,7 +134,7 @@ def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
         tuple(map(_unsure, document.unsure)),
     )
     yield (
-        "In the snapshot only, with state: the job starts after --rename, or after --drop, which gives the state up",
+        "In the snapshot only, with state: the job starts only after --rename, or --drop, which gives up the state",
         tuple(map(_alone, document.only_in_snapshot)),
     )
     yield "In the job only: these start without state", tuple(map(_alone, document.only_in_job))

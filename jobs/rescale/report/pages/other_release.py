@@ -1,4 +1,4 @@
-"""Section about another release of Flink: what it would restore, why not the rest, and what to do."""
+"""Section about another release of Flink: what it would restore, why it would not restore the rest, and what to do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _reason(reason: Reason | None) -> RestoreReason | None:
 
 
 def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:
-    """Return the section: a line for restored operators, the states of the others."""
+    """Return the section: a line about the operators that are restored, and tables and lists about the others."""
     release, operators = prospects.release, prospects.operators
     title = f"What Flink {release} would restore"
     if prospects.reason is not None:
@@ -88,7 +88,7 @@ def _whys(operators: list[OperatorProspect]) -> list[str]:
 
 
 def _ways(operators: list[OperatorProspect]) -> list[str]:
-    """Return each way once, with the operators that it is for."""
+    """Return each piece of advice once, with the operators that it is for."""
     ways: dict[str, list[str]] = {}
     for operator in operators:
         for state in operator.states:

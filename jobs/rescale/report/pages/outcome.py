@@ -23,8 +23,8 @@ from rescale.text.units import counted, human_bytes
 def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = None) -> Outcome:
     """Return the outcome of a run.
 
-    `warnings` are those of the document of the plan; by default those of the plan itself, which leave out warnings
-    about given names and the cluster.
+    `warnings` are the warnings in the plan's document; by default those in the plan itself, which has no warnings about
+    given names and the cluster.
     """
     return Outcome(
         published.target,
@@ -65,7 +65,7 @@ def _by_files(document: Outcome | Certificate) -> list[str]:
     """Return a line for an outcome or a certificate that does not prove every record."""
     how = {
         Proof.FILES: "by files, or by checksums of the store, where possible",
-        Proof.CHANGES: "by what changed since the base, whose certificate it rests on",
+        Proof.CHANGES: "by the changes since the base, together with the base's certificate",
     }.get(Proof(document.proof))
     if how is None:
         return []
@@ -96,7 +96,7 @@ def certificate_page(certificate: Certificate) -> Page:
 
 
 def proofs_table(certificate: Certificate) -> Table:
-    """Return the table of what was compared and equal, an operator a row; zeros are left empty."""
+    """Return the table of the state that was compared and found equal, by operator; zeros are left empty."""
     return table(
         ("operator", "parallelism", "key groups", "elements", "broadcast copies", "state", "digest"),
         [
@@ -150,7 +150,7 @@ def directories_table(certificate: Certificate) -> Table:
 
 
 def checksums_table(certificate: Certificate) -> Table:
-    """Return the table of state that was compared by checksums of the store, an operator a row."""
+    """Return the table of the state that was compared by checksums of the store, by operator."""
     return table(
         ("operator", "state not read", "the store's checksums"),
         [

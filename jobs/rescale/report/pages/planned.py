@@ -1,4 +1,4 @@
-"""A plan for people: a document, and a page with what matters of it."""
+"""A plan for people: a document, and a page with its most important parts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plan_document(
     """Return a plan without byte ranges, and the insight into it and its `snapshot`.
 
     `kafka` are the offsets of the Kafka sources. `cluster` is the cluster on which the plan would run, if known.
-    `rounds` are those of a follower before the plan.
+    `rounds` are a follower's rounds before the plan.
     """
     taken = snapshot.taken
     insight = plan_insight(plan, snapshot)
@@ -104,7 +104,7 @@ def plan_page(document: PlanDocument) -> Page:
 
 
 def _shares(operators: Sequence[PlannedOperator], shown: Sequence[PlannedOperator]) -> list[Block]:
-    """Return the table of what new subtasks get; only the fullest ones of operators with many subtasks."""
+    """Return the table of the keyed state of new subtasks; of many subtasks, only the fullest."""
     rows = [
         (operator.label, share.subtask, share.key_groups, human_bytes(share.bytes))
         for operator in shown

@@ -9,7 +9,7 @@ from rescale.report.page import Block, Section, paragraph, table
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.units import counted, human_bytes
 
-_HEADERS = ("round", "checkpoint", "rows came", "rows left", "written", "read", "change", "foretold", "took")
+_HEADERS = ("round", "checkpoint", "rows added", "rows removed", "written", "read", "change", "expected", "took")
 _KINDS = {RoundKind.BASE: " (base)", RoundKind.JOINED: " (joined)", RoundKind.ROUND: ""}
 _SHOWN = 20
 
@@ -27,7 +27,7 @@ def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
         return []
     foretold: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
     rows = [_row(*of_round) for of_round in zip(rounds, foretold, strict=True)][-_SHOWN:]
-    made = f"{counted(rounds[-1].number, 'round')} behind the base, checkpoint after checkpoint while the job ran."
+    made = f"{counted(rounds[-1].number, 'round')} after the base, each from a new checkpoint of the running job."
     return [paragraph(made), table(_HEADERS, rows)]
 
 

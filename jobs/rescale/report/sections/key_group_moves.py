@@ -46,7 +46,7 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
 
 
 def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
-    """Return whether there are too many moves to draw them as ribbons. Of a rehash none are drawn."""
+    """Return whether there are too many moves to draw them as ribbons; the moves of a rehash are never drawn."""
     if not stays_together(old.shape, new.shape):
         return False
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
@@ -133,7 +133,7 @@ def _shade(part: float) -> int:
 
 
 def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
-    """Yield the moves; none if there are too many subtasks to tell apart, and none of a rehash."""
+    """Yield the moves; none if there are too many subtasks to tell apart, and none for a rehash."""
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_TOLD_APART:
         return
     maximum, new_maximum = old.shape.max_parallelism, new.shape.max_parallelism

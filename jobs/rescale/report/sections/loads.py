@@ -58,7 +58,7 @@ def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
 
 
 def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
-    """Return the curve of worst ÷ mean for parallelisms up to four times that of `side`.
+    """Return the curve of worst ÷ mean for parallelisms up to four times the one of `side`.
 
     The parallelism of `side` is marked, and so are those that divide the max parallelism.
     """

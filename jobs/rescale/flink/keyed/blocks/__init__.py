@@ -1,1 +1,1 @@
-"""Records and blocks in canonical framing: walked, sorted, digested."""
+"""Records and blocks in canonical framing: walking, sorting and digesting them."""

@@ -2,8 +2,8 @@
 
     stateId:i16  { keyLength:i32 key  valueLength:i32 value  [ nextStateId:u16 ] }*
 
-Bit 0x80 of the first byte of a key means that an id follows the record: that of the next state, or 0xFFFF at the end of
-the group. The bit is never part of the key group at the start of the key.
+Bit 0x80 of the first byte of a key means that an id follows the record: the id of the next state, or 0xFFFF at the end
+of the group. The bit is never part of the key group at the start of the key.
 
 A group can be larger than memory, so it is walked in chunks. Between chunks, only the position within a record and at
 most four bytes of an unfinished number are kept.

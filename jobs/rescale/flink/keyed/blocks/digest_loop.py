@@ -10,6 +10,7 @@ from rescale.flink.compiled import Long, compiled, copy_bytes
 _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 _M1, _M2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 _FIVE, _ADD1, _ADD2 = np.uint64(5), np.uint64(0x52DCE729), np.uint64(0x38495AB5)
+"""Constants of `MurmurHash3_x64_128`."""
 _ALL, _HALF = np.uint64(64), np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -75,7 +76,7 @@ def digest_records(
 
     `sums` has four numbers for each state: the sum of the digests mod 2^128, low half first, and the sum of each digest
     times its key group plus one. `message` and `message_words` are the same memory, with room for the largest record.
-    Where `has_nulls`, only the flag of a null counts.
+    In a state with `has_nulls`, only the flag of a null counts.
     """
     for i in range(len(starts)):
         key = limits[i] - starts[i]
@@ -91,6 +92,7 @@ def digest_records(
         counts[states[i]] += 1
         at = 4 * states[i]
         _add(sums, at, low, high)
+        # The digest times `place`, mod 2^128. `place` has few bits, so products of 32-bit halves do not overflow.
         place = np.uint64(groups[i] + 1)
         lower, upper = (low & _LOW) * place, (low >> _HALF) * place
         middle = upper + (lower >> _HALF)

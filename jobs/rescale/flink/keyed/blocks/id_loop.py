@@ -28,7 +28,7 @@ def translate_ids(data: Bytes, state: Longs, table: Longs) -> tuple[int, int]:
             after_value = _AT_NEXT_ID if flagged else _AT_KEY_LENGTH
             phase = _AT_VALUE_LENGTH if phase == _IN_KEY else after_value
         elif phase in (_AT_KEY_LENGTH, _AT_VALUE_LENGTH):
-            # A key's first byte has the flag, so it is needed together with the length.
+            # The flag is in the key's first byte, which is therefore needed together with the length.
             if end - at < (5 if phase == _AT_KEY_LENGTH else 4):
                 break
             length = (np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8) | np.int64(

@@ -53,7 +53,7 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, order: Longs, key_words: 
 
 @compiled
 def _by_length(begins: Longs, ends: Longs, order: Longs, first: Long, last: Long, size: Long) -> Long:
-    """Sort the keys of at most `size` bytes by length, in front of the longer ones; return the start of the latter.
+    """Sort the keys of at most `size` bytes by length, in front of longer keys; return the start of the longer keys.
 
     All these keys have the same first bytes, so a shorter key precedes a longer one.
     """

@@ -2,8 +2,8 @@
 
 The digest of a record is 128-bit murmur3 (x64) over the length of its key without key group (`i32`), that key, and its
 value. The digest of a state is the number of its records, and the sum of their digests mod 2^128. A second sum, of each
-digest times its key group plus one, also depends on the key groups of the records. Only the flag of a null in a map
-counts: heap backends write bytes behind it, RocksDB's does not (`HeapMapState`, `RocksDBMapState`).
+digest times its key group plus one, also depends on the key groups of the records. For a null in a map, only its flag
+counts: heap backends write bytes behind the flag, RocksDB does not (`HeapMapState`, `RocksDBMapState`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StateDigest(NamedTuple):
     placed: int = 0
 
     def plus(self, other: StateDigest) -> StateDigest:
-        """Return the digest of the records of both."""
+        """Return the digest of the records of both digests."""
         return StateDigest(
             self.records + other.records,
             (self.digest + other.digest) % MODULUS,
@@ -85,7 +85,7 @@ def key_digests(records: Records) -> Words:
 
 
 def record_digests(records: Records, is_map: Flags) -> Words:
-    """Return the lower 64 bits of the digest of each record; its value may be a null of a map where `is_map`."""
+    """Return the lower 64 bits of the digest of each record; the value of record i may be null if `is_map[i]`."""
     digester = RecordDigester(is_map)
     if len(records):
         digester.add(replace(records, states=np.arange(len(records))), records.groups)

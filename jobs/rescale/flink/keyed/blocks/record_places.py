@@ -12,7 +12,7 @@ from rescale.flink.arrays import Bytes, Longs
 class RecordPlaces(NamedTuple):
     """Places of records: record i is in block `blocks[i]`, and has the key `data[starts[i]:limits[i]]`.
 
-    It begins four bytes before its key, and ends with its value at `ends[i]`.
+    The record begins four bytes before its key, with the key's length, and ends with its value at `ends[i]`.
     """
 
     starts: Longs

@@ -3,8 +3,8 @@
     stateId:i16  { keyLength:i32 key  valueLength:i32 value  [ nextStateId:u16 ] }*
 
 Each key begins with its key group, in one byte for up to 128 key groups, and in two bytes for more
-(`CompositeKeySerializationUtils`). Bit 0x80 of the first byte means that an id follows the record: that of the next
-state, or 0xFFFF at the end of the group. The reader checks that each group begins at its offset, and contains only
+(`CompositeKeySerializationUtils`). Bit 0x80 of the first byte means that an id follows the record: the id of the
+next state, or 0xFFFF at the end of the group. The reader checks that each group begins at its offset, and contains only
 records of this group.
 """
 

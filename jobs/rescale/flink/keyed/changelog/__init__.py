@@ -1,1 +1,1 @@
-"""The log of a changelog state backend: its bytes, and what its changes make of the state that they follow."""
+"""Log of a changelog state backend: reader of its changes, and their replay on the materialised state."""

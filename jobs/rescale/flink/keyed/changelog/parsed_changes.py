@@ -1,7 +1,7 @@
 """Parser of changes: splits many changes at a time into key, namespace and payload.
 
 It checks that each change is logged under the key group of its key, if the hash of keys is known. Only then may the
-changes of some key groups be replayed without those of others.
+changes of some key groups be replayed without the changes of others.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class ReplayedState:
         return self.became[key].parts
 
     def _merged(self, change: Change) -> Iterator[bytes]:
-        """Yield the composite keys of the merged namespaces, that of the target first.
+        """Yield the composite keys of the merged namespaces, the target's key first.
 
         Payload: target number:i32 source*; the target is also the change's namespace.
         """

@@ -116,7 +116,7 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
     kind, parts = content_of(state, value)
     first, second = (*(compile_program(part).tree for part in parts), _NOTHING)[:2]
     if kind is EntryKind.LIST and not takes_bytes(first):
-        raise UnsupportedError("the elements of its lists have no bytes, so a list may have any number of them")
+        raise UnsupportedError("the elements of its lists have no bytes, so the data does not limit their number")
     return EntryLayout(kind, namespace.tree, key.tree, first, second, ambiguous)
 
 

@@ -35,7 +35,7 @@ _MOST_ENDS_EARLY = (2, 3)
 
 
 class HeapReader:
-    """Reads the key groups of streams with this `header`, whose state ids the records have.
+    """Reads the key groups of streams with this `header`; records have its state ids.
 
     A batch has up to `times` the usual `BUFFER_SIZE` and `RECORDS_AT_ONCE`. With `whole_entries`, each list or map is a
     single record with the value as in the entry, even if empty. Raises `UnsupportedError`, which names the state, if

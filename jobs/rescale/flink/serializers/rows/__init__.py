@@ -1,1 +1,1 @@
-"""Rows of Flink's own serializers, a module for each of Flink's that has them."""
+"""Rows of Flink's own serializers, by Flink's modules."""

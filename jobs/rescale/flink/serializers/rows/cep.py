@@ -1,7 +1,7 @@
 """Rows of `flink-cep`, which keeps partial matches for patterns and for SQL's MATCH_RECOGNIZE.
 
-Events lie in a buffer that matches share: each once, counted (`Lockable`), and nodes that lead from an event to the one
-before it, by edges with the version of the match that they belong to (`SharedBuffer`, `DeweyNumber`).
+Matches share a buffer (`SharedBuffer`), which has each event once, with a count of references (`Lockable`). Its nodes
+lead from an event to the previous one, by edges with the version of the match that they belong to (`DeweyNumber`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROWS = (
     simple_row(
         nested_snapshot(_NFA + "DeweyNumber$DeweyNumberSerializer"), "DeweyNumber", Repeat((_NUMBER,), folds=False)
     ),
-    # Whether it is there, the id of the event, and the name of its state in the pattern.
+    # Whether there is a node, the id of its event, and the name of its state in the pattern.
     composite_row(
         nested_snapshot(_BUFFER + "NodeId$NodeIdSerializer"),
         "NodeId",

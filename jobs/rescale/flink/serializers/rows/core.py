@@ -39,7 +39,7 @@ _JAVA = "org.apache.flink.api.java.typeutils.runtime."
 
 _NOTHING = Fixed(0)
 _ROW_WITH_KIND_AND_NO_FLAG = 3
-"""Outer version of `RowSerializerSnapshot`: older ones have neither, newer ones both."""
+"""Outer version of `RowSerializerSnapshot` for rows with a kind; older ones have neither kind nor flag, newer both."""
 
 
 def _base(name: str, values: Values | None = None, versions: Mapping[int, str] = OLD_SIMPLE) -> Serializer:
@@ -79,7 +79,7 @@ def _deep(tree: TypeTree) -> TypeTree:
 
 
 def _has_kind(snapshot: SerializerSnapshot) -> bool:
-    """Whether rows were written with their kind, which old snapshots do not say."""
+    """Whether rows were written with their kind; old snapshots have no flag for it."""
     for flag in snapshot.values("supportsRowKind"):
         return flag == str(True)
     reader = ByteReader(snapshot.body)
@@ -98,7 +98,7 @@ def _pojo(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
 
 
 def _by_content(field: TypeTree) -> TypeTree:
-    """Return the tree of a POJO's field: a `hashCode` that is good for a key hashes an array by `Arrays.hashCode`."""
+    """Return the tree of a POJO's field; the `hashCode` of a POJO that works as a key hashes arrays by content."""
     return Blob(BlobHash.ARRAY) if field == Blob(BlobHash.UNKNOWN) else field
 
 

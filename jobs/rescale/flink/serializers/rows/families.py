@@ -9,13 +9,16 @@ from rescale.flink.serializers.layouts import OuterBody, composite, simple
 from rescale.flink.serializers.serializer import Serializer, Values
 
 OLD_SIMPLE, OLD_COMPOSITE = {2: "1.7", 3: "1.8"}, {1: "1.7", 3: "1.8"}
-"""Versions of the snapshots that Flink 1.7 has too. Its other serializers have configuration snapshots."""
+"""Versions of snapshots that exist since Flink 1.7, and the first release of each version.
+
+The other serializers of Flink 1.7 have configuration snapshots.
+"""
 
 
 def simple_row(
     snapshot: str, name: str, values: Values | None = None, *, since: str = "1.8", **columns: Any
 ) -> Serializer:
-    """Return the row of a class that extends `SimpleTypeSerializerSnapshot`; `columns` are further ones of the row."""
+    """Return the row of a class that extends `SimpleTypeSerializerSnapshot`; `columns` are other fields of the row."""
     return Serializer(snapshot, name, layout=simple, values=values, **{"versions": {3: since}, **columns})
 
 

@@ -18,7 +18,7 @@ def _case_class(fields: tuple[TypeTree, ...]) -> TypeTree:
 
 
 def _scala(tree: TypeTree) -> TypeTree:
-    """Return the tree that hashes its value as Scala's `##` does: equal numbers alike, of whatever class."""
+    """Return the tree that hashes its value as Scala's `##` does: equal numbers of any class have the same hash."""
     match tree:
         case Fixed(size, FixedHash.LONG):
             return Fixed(size, FixedHash.SCALA_LONG)
@@ -56,8 +56,8 @@ _TYPES = (
 )
 
 _WAY = (
-    "in the job on Flink 1.x copy it into an operator of another uid whose types are Java's (POJOs, tuples, "
-    "Types.LIST, …), and take the savepoint then"
+    "in the job on Flink 1.x, copy it into an operator with another uid and with types of Java (POJOs, tuples, "
+    "Types.LIST, …), and then take the savepoint"
 )
 
 ROWS = tuple(replace(row, until=LAST_OF_FLINK_1, way=_WAY) for row in _TYPES) + tuple(

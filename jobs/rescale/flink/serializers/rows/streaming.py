@@ -54,14 +54,14 @@ ROWS = (
         {2: "1.8"},
         made_of(1, lambda element: Sequence((Fixed(1), element))),
     ),
-    # What a window holds of two streams: a tag, 1 or 2, and an element of that stream.
+    # Element of a window over two streams: a tag (1 or 2), and an element of that stream.
     composite_row(
         _STREAMING + "api.datastream.CoGroupedStreams$UnionSerializerSnapshot",
         "Union",
         {2: "1.8"},
         made_of(2, lambda first, second: Union(first, second, right_tag=2)),
     ),
-    # State holds records only: a tag, 0 in front of a timestamp and 1 where there is none, and the element.
+    # State contains only records: a tag (0: a timestamp follows, 1: it has no timestamp), and the element.
     composite_row(
         nested_snapshot(_STREAMING + "runtime.streamrecord.StreamElementSerializer"),
         "StreamElement",
