@@ -168,5 +168,5 @@ def test_missing_java_is_reported_in_one_sentence(tmp_path: Path) -> None:
         env={**os.environ, "PATH": str(tmp_path)},
     )
     assert answer.returncode == 2
-    assert "error: the demo needs a JDK 17 or newer" in answer.stderr
+    assert "error: Flink needs a JDK 17 or newer" in answer.stderr
     assert "Traceback" not in answer.stderr
