@@ -65,7 +65,7 @@ SAME_MAXIMUM = ((2, 128), (3, 128))
 """Parallelism and max parallelism."""
 
 WAYS_OF_SAME_MAXIMUM: dict[str, dict[str, Any]] = {"refers": {"files": "refer"}, "copied ahead": {}}
-"""Ways in which a result at the same max parallelism has the files of the last checkpoint, with the form of each."""
+"""Treatments of the files of the last checkpoint, with the values of the form."""
 
 SPLITS = 6
 """The source makes a split for each subtask that it has at first. A reader without one would finish, and an operator
