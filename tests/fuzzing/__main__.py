@@ -1,9 +1,10 @@
 """Hostile input, made by coverage: `PYTHONPATH=tests python -m fuzzing TARGET --seconds N`, or `all`.
 
-The fuzzer is atheris (`uv sync --group fuzzing`). Each target runs in a process of its own, which starts with the seeds
-and the inputs that are kept, until the seconds are over or an input fails: that one is then written to a file, which
-`--again FILE` tries once more.
-`--keep` adds some small inputs that led somewhere new to those that lie beside the tests.
+The fuzzer is atheris (`uv sync --group fuzzing`). Each target runs in its own process, which starts with the seeds and
+the kept inputs, until the seconds are over or an input fails; that input is written to a file, and `--again FILE` tries
+it once more.
+
+`--keep` adds some small inputs that led somewhere new to the inputs beside the tests.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Outcome(NamedTuple):
 
 
 def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> Outcome:
-    """Runs one target, and prints a line of what came of it."""
+    """Run one target, print a line with its outcome, and return the outcome."""
     subject = subject_of(name)
     seeds, inputs = work / f"{name}-seeds", work / name
     for folder in (seeds, inputs):
@@ -68,7 +69,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
     begun = _cpu_seconds()
     options = [
         f"-max_total_time={seconds}",
-        f"-timeout={_PATIENCE * SECONDS}",  # by the clock; of CPU time the driver allows as much as is said
+        f"-timeout={_PATIENCE * SECONDS}",  # by the clock; the driver limits CPU time
         f"-max_len={_LONGEST_INPUT}",
         "-print_final_stats=1",
     ]
@@ -94,7 +95,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
         flush=True,
     )
     if twice and not code and not subject.compiled:
-        different = _differences(name, inputs)
+        different = _different_endings(name, inputs)
         outcome = outcome._replace(failed=bool(different), cpu_seconds=_cpu_seconds() - begun)
         print(f"{name}: in machine code", *different or ["all inputs end alike"], sep="\n  ", flush=True)
     if keeps:
@@ -103,7 +104,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
     return outcome
 
 
-def _differences(name: str, inputs: Path) -> list[str]:
+def _different_endings(name: str, inputs: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(inputs.iterdir())[:_TRIED_TWICE]:  # named by their digests
             shutil.copy(path, folder)

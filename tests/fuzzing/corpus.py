@@ -1,4 +1,4 @@
-"""Inputs that are kept, in a file for each subject: those that led somewhere else than others, and those that failed.
+"""Kept inputs, in one file for each subject: inputs with coverage of their own, and inputs that failed.
 
 A line is an input in base64.
 """
@@ -21,15 +21,15 @@ def kept(name: str) -> list[bytes]:
 
 
 def keep(name: str, inputs: Iterable[bytes]) -> None:
-    """These, and no others."""
+    """Replace the kept inputs of a subject by these."""
     lines = sorted({b64encode(data).decode() for data in inputs}, key=lambda line: (len(line), line))
     (_FOLDER / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
 
 
 def worth_keeping(inputs: Iterable[bytes], least: int) -> list[bytes]:
-    """Some of all lengths, not many bytes together; `least` are those of a small one that is understood.
+    """Return some inputs of all lengths, not many bytes together.
 
-    What is much shorter than that is refused before it comes far.
+    Inputs much shorter than `least`, the length of a small input that is understood, are refused before they come far.
     """
     small = sorted((data for data in inputs if len(data) <= max(_LARGEST_KEPT, least * 5 // 4)), key=len)
     chosen = small[:: -(-len(small) // _MOST_KEPT) or 1]

@@ -1,4 +1,4 @@
-"""The process in which atheris feeds a target: `python -m fuzzing.driver TARGET [libFuzzer options] FOLDER SEEDS`."""
+"""Process in which atheris feeds a target: `python -m fuzzing.driver TARGET [libFuzzer options] FOLDER SEEDS`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ with nullcontext() if _COMPILED else atheris.instrument_imports(include=["rescal
     from fuzzing.table import subject_of
 
     subject = subject_of(_TARGET)
-    for _seed in sorted(Path(sys.argv[-1]).iterdir()):  # for what is imported late, and made once
+    for _seed in sorted(Path(sys.argv[-1]).iterdir()):  # loads late imports and caches
         try_out(subject, _seed.read_bytes())
 
 

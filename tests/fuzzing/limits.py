@@ -1,4 +1,4 @@
-"""Limits of an input: seconds, and memory beside what is in use already."""
+"""Limits of an input: seconds, and memory beyond what is in use already."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TooSlowError(Exception):
 
 @contextmanager
 def little_memory() -> Iterator[None]:
-    """In the block this process may have so much more than it has now; beyond that, `MemoryError`."""
+    """Let the block use only so much memory beyond what the process has now; more raises `MemoryError`."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     before, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY_BYTES, most))
@@ -30,7 +30,7 @@ def little_memory() -> Iterator[None]:
 
 @contextmanager
 def little_time(seconds: float = SECONDS) -> Iterator[None]:
-    """In the block, which is left by `TooSlowError` after so long: of CPU time, for a machine may have more to do."""
+    """Leave the block by `TooSlowError` after so many seconds of CPU time, since the machine may have other work."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TooSlowError(f"longer than {seconds} s")

@@ -1,4 +1,4 @@
-"""Outcomes of inputs in Python's loops, which coverage guides, and in machine code, which users have.
+"""Outcomes of inputs in Python's loops, which coverage guides, and in machine code, which users run.
 
 `python -m fuzzing.outcomes TARGET FOLDER` prints a line for each file; `ends_otherwise` compares both.
 """
@@ -18,7 +18,9 @@ from fuzzing.table import subject_of
 
 
 def ends_otherwise(name: str, folder: Path) -> list[str]:
-    """The inputs in a folder that end otherwise in machine code than in Python, with both ends, one per line."""
+    """Return the inputs of a folder that end differently in machine code than in Python, with both endings, one per
+    line.
+    """
     in_python, in_machine_code = (_outcomes(name, folder, disabled) for disabled in ("1", "0"))
     number = len(list(folder.iterdir()))
     for what, lines in (("Python", in_python), ("machine code", in_machine_code)):
@@ -34,8 +36,10 @@ def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("=")]
 
 
-def _alike(line: str) -> str:
-    """On one line, without what is another one in each process: its own folder, and digests of plans that name it."""
+def _normalised(line: str) -> str:
+    """Return an outcome on one line, without what differs between processes: their folders, and digests of plans naming
+    them.
+    """
     own_folder = re.escape(tempfile.gettempdir()) + r"/rescale-fuzzing-\w+"
     return re.sub(rf"{own_folder}|\b[0-9a-f]{{64}}\b", "", " ".join(line.split()))
 
@@ -46,7 +50,7 @@ def main() -> None:
     for path in sorted(Path(sys.argv[2]).iterdir()):
         with little_memory(), little_time():
             error = try_out(subject, path.read_bytes())
-        print(f"={path.name} {type(error).__name__} {_alike(str(error))}", flush=True)
+        print(f"={path.name} {type(error).__name__} {_normalised(str(error))}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Subject of fuzzing: a reader of other people's bytes, which may be anything."""
+"""Subject of fuzzing: a reader of foreign bytes, which may be anything."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ Look = Callable[[bytes], None]
 
 
 class Subject(NamedTuple):
-    """`look` reads an input as the product would, and asserts that what it takes it for is faithful.
+    """Subject of fuzzing.
 
-    `seeds` are inputs that it understands, most of them from snapshots that real Flinks took. `refuses` are the errors
-    that it may end in.
-    Loops that are compiled elsewhere are run by Python, which alone shows where they go, unless it wants them
-    `compiled`.
+    `look` reads an input as the product would, and asserts that what it reads is faithful. `seeds` are inputs that it
+    understands, most of them from snapshots that real Flinks took. `refuses` are the errors that it may end in.
+    Compiled loops run in Python, which alone shows their coverage, unless the subject is `compiled`.
     """
 
     seeds: Callable[[], Iterator[bytes]]
@@ -28,7 +27,7 @@ class Subject(NamedTuple):
 
 
 def try_out(subject: Subject, data: bytes) -> RescaleError | None:
-    """The error of ours that an input ends in, told as users and documents are told it; None if it is taken."""
+    """Return our error that an input ends in, rendered as users and documents see it, or None if the input is taken."""
     try:
         subject.look(data)
     except subject.refuses as error:
@@ -38,12 +37,12 @@ def try_out(subject: Subject, data: bytes) -> RescaleError | None:
 
 
 def joined(*parts: bytes) -> bytes:
-    """Several things as one input: a length of two bytes in front of each but the last."""
+    """Return several parts as one input, with a length of two bytes in front of each but the last."""
     return b"".join(len(part).to_bytes(2, "big") + part for part in parts[:-1]) + parts[-1]
 
 
 def parts_of(data: bytes, number: int) -> list[bytes]:
-    """The mirror of `joined`; what is too short for its lengths ends in empty parts."""
+    """Return the parts of a joined input; parts missing from an input that is too short are empty."""
     parts = []
     for _ in range(number - 1):
         size = int.from_bytes(data[:2], "big")

@@ -1,4 +1,4 @@
-"""All subjects by name, which is that of their module: each is imported when it is wanted, alone."""
+"""All subjects by name, which is the name of their module; each is imported alone, when it is asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corpus of inputs: each ends in an error of ours, or is read as what it is, in little time."""
+"""Corpus of inputs: each ends in an error of ours or is read faithfully, in little time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from support.readme import ROOT
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_inputs_that_are_kept(name: str) -> None:
+def test_kept_inputs_are_refused_or_read_in_little_time_and_memory(name: str) -> None:
     subject, inputs = subject_of(name), kept(name)
     assert inputs
-    try_out(subject, next(subject.seeds()))  # what is loaded and compiled for the first of all is not for these
+    try_out(subject, next(subject.seeds()))  # limits do not count what is loaded and compiled once
     with little_memory():
         for data in inputs:
             with little_time(30):
@@ -27,23 +27,25 @@ def test_inputs_that_are_kept(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_seed_is_understood(name: str) -> None:
+def test_first_seed_is_understood(name: str) -> None:
     subject = subject_of(name)
     assert try_out(subject, next(subject.seeds())) is None
 
 
 @pytest.mark.slow
-def test_what_ends_otherwise_in_machine_code_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_that_ends_differently_in_machine_code_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number, data in enumerate(kept("key_groups")[:5]):
         (tmp_path / str(number)).write_bytes(data)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests'}:{ROOT / 'jobs'}")
     assert ends_otherwise("key_groups", tmp_path) == []
     program = outcomes._outcomes
 
-    def other(name: str, folder: Path, disabled: str) -> list[str]:
+    def other_outcomes(name: str, folder: Path, disabled: str) -> list[str]:
         lines = program(name, folder, disabled)
         return [*lines[:-1], "=4 another end"] if disabled == "0" else lines
 
-    monkeypatch.setattr(outcomes, "_outcomes", other)
+    monkeypatch.setattr(outcomes, "_outcomes", other_outcomes)
     (difference,) = ends_otherwise("key_groups", tmp_path)
     assert difference.endswith("/ =4 another end")

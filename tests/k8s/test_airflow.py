@@ -166,7 +166,7 @@ def test_connection_that_would_not_reach_the_pods_is_refused(airflow: AirflowSer
     assert any("steps run in pods, which cannot use the connection 'mine'" in line for line in errors), errors
 
 
-def test_window_publishes_though_the_pod_of_airflow_is_replaced_and_no_run_is_forgotten(
+def test_window_publishes_and_runs_are_kept_though_the_pod_of_airflow_is_replaced(
     airflow: AirflowServer, space: Namespace, savepoint: str
 ) -> None:
     wait_for(lambda: airflow.api("GET", "/dags/rescale_yearly")[0] == 200, "the window's DAG")

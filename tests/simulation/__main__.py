@@ -1,7 +1,7 @@
 """Histories by the thousand, or planted bugs one at a time: `PYTHONPATH=tests python -m simulation --seeds N`.
 
-The same seed gives the same history. Sets of text have another order in every process unless Python is told
-otherwise, so this starts itself again if it was not.
+The same seed gives the same history. Sets of text have another order in every process unless Python's hash seed is
+fixed, so this module starts itself again where it is not.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""S3 in memory, as boto3's client offers it to `S3Store`: what the store makes of answers is the real one's own.
+"""S3 in memory, as boto3's client offers it to `S3Store`: the store reads the answers as it reads real ones.
 
 An object appears whole, an ETag is that of its bytes as they were put, a conditional put has one winner, an upload in
-parts stays open until it is completed or aborted, and a listing comes in pages, small ones so that there are several.
+parts stays open until it is completed or aborted, and a listing comes in several small pages.
 
-It may keep versions: then what is put over an object, or deleted, hides the versions before it and takes none away, a
-deleted one is hidden by a marker, which counts for nothing in conditions, and only who names a version deletes it.
+The bucket may keep versions: then a put or a delete hides the versions before it and removes none, a deleted object is
+hidden by a marker, which counts for nothing in conditions, and only a delete that names a version removes that version.
 """
 
 # ruff: noqa: N803 (the arguments have boto3's names)
@@ -25,27 +25,30 @@ from simulation.stored import Body, Stored, Upload, etag_of
 
 BUCKET = "sim"
 SMALLEST_PART = 200
-"""Bytes; Amazon's S3 wants 5 MiB."""
+"""Least bytes of a part; Amazon's S3 requires 5 MiB."""
 
 _PAGE = 7
 
 
 class Bucket:
-    """The requests that `S3Store` makes, by boto3's names for them; errors are boto3's, too."""
+    """The requests that `S3Store` makes, under boto3's names and with boto3's errors."""
 
     def __init__(self, clock: Clock, *, keeps_versions: bool = False, has_sums: bool = False) -> None:
-        """Its own host's clock; `has_sums`: it computes a checksum of whatever is put, and tells who asks."""
+        """Create an empty bucket with the clock of its own host.
+
+        With `has_sums` it computes a checksum of each object, and returns it on request.
+        """
         self.objects: dict[str, Stored] = {}
-        """The newest versions of those that are not deleted."""
+        """Newest versions of the objects that are not deleted."""
         self.versions: dict[str, dict[str, Stored | None]] = {}
-        """All, by key and id, the oldest first; None for a marker. Without versions there are none here."""
+        """All versions by key and id, oldest first, with None for a marker; empty in a bucket without versions."""
         self.taken_away: list[str] = []
-        """Versions that nobody can bring back."""
+        """Versions that were deleted for good."""
         self.uploads: dict[str, Upload] = {}
         self._clock = clock
         self._modified: dict[str, datetime] = {}
         self.by = ""
-        """Author of the current request, by whom open uploads are told apart."""
+        """Author of the current request, which tells open uploads apart."""
         self._begun = 0
         self._keeps_versions = keeps_versions
         self.has_sums = has_sums
@@ -53,31 +56,31 @@ class Bucket:
 
     @property
     def is_certified(self) -> bool:
-        """Whether a result has been read back."""
+        """Return whether a result has been read back."""
         return any(key.endswith(".rescale/certificate.json") for key in self.objects)
 
     def put(self, key: str, data: bytes) -> None:
         self._keep(key, Stored(data, etag_of(data)))
 
     def below(self, directory: str) -> dict[str, bytes]:
-        """The objects in a directory, by what their keys say after it."""
+        """Return the objects in a directory by the rest of their keys."""
         prefix = f"{directory}/"
         return {k.removeprefix(prefix): stored.data for k, stored in self.objects.items() if k.startswith(prefix)}
 
     def remove(self, key: str) -> None:
-        """As who names no version does."""
+        """Delete the object as a request without a version does."""
         self.objects.pop(key, None)
         if self._keeps_versions:
             self.versions.setdefault(key, {})[self._new_id()] = None
 
     def rot(self, key: str, stored: Stored) -> None:
-        """The newest version has other bytes, and is the same version."""
+        """Give the newest version other bytes, and keep its version and ETag."""
         self.objects[key] = stored
         if self._keeps_versions:
             self.versions[key][self._newest(key)] = stored
 
     def history(self, prefix: str) -> dict[str, Stored | None]:
-        """Every version there is, by key and id."""
+        """Return every version below the prefix by key and id."""
         keys = ((key, some) for key, some in self.versions.items() if key.startswith(prefix))
         return {f"{key} {number}": stored for key, some in keys for number, stored in some.items()}
 
@@ -140,7 +143,7 @@ class Bucket:
         return iter([{"Contents": listed[i : i + _PAGE]} for i in range(0, len(listed), _PAGE)] or [{}])
 
     def list_object_versions(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
-        """In one page, the newest of each key first."""
+        """Yield one page, with the newest version of each key first."""
         by_kind: dict[str, list[dict[str, Any]]] = {"Versions": [], "DeleteMarkers": []}
         for key, some in sorted(self.versions.items()):
             if key.startswith(Prefix):
@@ -276,6 +279,6 @@ class Bucket:
 
 
 def refused(operation: str, status: int, code: str) -> ClientError:
-    """An answer of S3's that is an error."""
+    """Return an error as S3 answers it."""
     answer: Any = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, operation)

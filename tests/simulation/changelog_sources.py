@@ -1,4 +1,4 @@
-"""Sources whose keyed state lies in a changelog: changes over what was materialised, of the heap's or of RocksDB's."""
+"""Sources with keyed state in a changelog: changes over materialised state of the heap or of RocksDB."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SOURCES = 12
 
 
 def draw_changelog(seed: int) -> Source | None:
-    """From a seed of its own: None in most histories, which are what they are."""
+    """Draw a source with a changelog from its own seed; None in most histories, which do not change by it."""
     random = Random(f"changelog {seed}")
     return _in_a_changelog(random.randrange(_SOURCES)) if random.random() < _SHARE else None
 
@@ -66,9 +66,9 @@ def _in_a_changelog(number: int) -> Source:
 def _logged(
     random: Random, objects: dict[str, bytes], operator: OperatorState, states: Sequence[str]
 ) -> tuple[Subtask, ...]:
-    """Its subtasks with changes, which lie in `_metadata`, or in files of one subtask or of all."""
+    """Return the subtasks with changes, which lie in `_metadata`, or in files of one subtask or of all."""
     shared = random.random() < 0.5
-    files: dict[str, bytearray] = defaultdict(lambda: bytearray(b"\0"))  # says that nothing is compressed
+    files: dict[str, bytearray] = defaultdict(lambda: bytearray(b"\0"))  # no compression
     logs: list[list[tuple[str, int, list[Change]]]] = []
     for subtask in operator.subtasks:
         name = "log" if shared else f"log-{subtask.index}"
@@ -111,7 +111,9 @@ def _delta(subtask: Subtask, stream: Stream | None, at: int, part: Sequence[Chan
 def _parts(
     random: Random, objects: dict[str, bytes], operator: OperatorState, subtask: Subtask, states: Sequence[str]
 ) -> list[list[Change]]:
-    """Changes of a subtask, in one set or several. A state is described before the first change of it."""
+    """Yield the changes of a subtask in one or several sets, with the description of a state before its first
+    change.
+    """
     base = _keyed(subtask)
     assert base is not None
     there = keyed_rows(subtask.index, base, operator, lambda stream: _content(objects, stream))
@@ -136,7 +138,7 @@ def _parts(
 
 
 def _drawn(random: Random, state: str) -> tuple[int, bytes]:
-    """An operation, and what follows the key."""
+    """Draw an operation, and the bytes behind the key."""
     if random.random() < 0.2:
         return _CLEAR, b""
     if KEYED_STATES[state] == "VALUE":
@@ -149,12 +151,12 @@ def _drawn(random: Random, state: str) -> tuple[int, bytes]:
 
 
 def _description(state: str, number: int) -> bytes:
-    """Without a time to live and a default value."""
+    """Return a description without time to live and default value."""
     return struct.pack(">Bi", _METADATA, 6) + keyed_info(state) + b"\0\0" + struct.pack(">hB", number, 0)
 
 
 def _change_set(changes: Sequence[Change]) -> bytes:
-    """By key group, what describes states in front of all (`StateChangeFormat`)."""
+    """Return the changes by key group, behind all descriptions of states (`StateChangeFormat`)."""
     by_group: dict[int, list[bytes]] = defaultdict(list)
     for group, change in changes:
         by_group[group].append(change)

@@ -1,6 +1,6 @@
-"""Slow replay of a changelog over the rows that were materialised: one change after the other.
+"""Slow replay of a changelog over materialised rows, one change after the other.
 
-Of states with longs as keys, in the namespace of no window; those of lists are joined by commas in a row.
+It knows states with longs as keys in the void namespace; the elements of lists are joined by commas in a row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KEY, _LONG = 9, 8
 """Bytes of a key and its namespace, and of an element."""
 
 _OF_STATES = -1
-"""The key group of what describes a state (`AbstractStateChangeLogger.COMMON_KEY_GROUP`)."""
+"""Key group of descriptions of states (`AbstractStateChangeLogger.COMMON_KEY_GROUP`)."""
 
 _IS_LIST = re.compile(rb"\x00\x10KEYED_STATE_TYPE\x00\x04LIST")
 
@@ -28,7 +28,7 @@ Change = tuple[int, bytes]
 
 
 def changes_of(handle: ChangelogHandle, content: Callable[[Stream], bytes]) -> Iterator[Change]:
-    """Key group and bytes of each, in order."""
+    """Yield the key group and the bytes of each change, in order."""
     for delta in handle.delta:
         if isinstance(delta, InMemoryChangelogHandle):
             yield from ((change.key_group, change.change) for change in delta.changes)
@@ -48,7 +48,7 @@ def _set_at(data: bytes, at: int) -> Iterator[Change]:
 
 
 def with_logged_states(header: bytes, changes: list[Change]) -> bytes:
-    """The header of what was materialised, with those states behind it that are only in the log."""
+    """Return the header of materialised state, followed by the states that are only in the log."""
     described = [change[5:-5] for group, change in changes if group == _OF_STATES]
     return keyed_with(header, described)
 

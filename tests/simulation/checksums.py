@@ -1,22 +1,22 @@
-"""The checksum that S3 computes of every object, unless it is told another one: CRC64NVME, bit by bit at first."""
+"""CRC64NVME, the checksum that S3 computes of each object by default, computed bit by bit at first."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 _POLYNOMIAL = 0x9A6C9329AC4BC9B5
-"""Polynomial of NVM Express, without its highest power, the lowest first."""
+"""Polynomial of NVM Express without its highest power, lowest power first."""
 
 _ONES = (1 << 64) - 1
 
 
-def _of_byte(byte: int) -> int:
+def _crc64_of_byte(byte: int) -> int:
     for _ in range(8):
         byte = byte >> 1 ^ (_POLYNOMIAL if byte & 1 else 0)
     return byte
 
 
-_OF_BYTES = [_of_byte(byte) for byte in range(256)]
+_OF_BYTES = [_crc64_of_byte(byte) for byte in range(256)]
 
 
 @lru_cache(1024)

@@ -1,4 +1,4 @@
-"""The clocks of hosts, as far as anything asks for the time: they differ, and are set while somebody looks."""
+"""Clocks of hosts: they differ, and are adjusted while they are in use."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from random import Random
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 _LONGEST = timedelta(days=36_500)
 _JUMPS = (0, 0, 1, 60, -3600, -86_400, 400 * 86_400, -400 * 86_400)
-"""Seconds between one look at a clock and the next one, of another host perhaps."""
+"""Seconds between two reads of the time, perhaps of different hosts."""
 
 
 class Clock:
-    """In the place of `datetime`, where something asks for the time: nothing may be made of it but a word."""
+    """Stand-in for `datetime`; its times may be reported, but nothing may depend on them."""
 
     def __init__(self, random: Random | None = None) -> None:
-        """Without `random` it stands still."""
+        """Create a clock; without `random` it stands still."""
         self._random = random
         self._at = _BEGIN
 

@@ -1,4 +1,4 @@
-"""Contents of a snapshot, cut out of its bytes by the handles in `_metadata`, and by nothing that deals or moves."""
+"""Contents of a snapshot, cut from its bytes by the handles in `_metadata`, without the code that deals or moves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from simulation.rows import KeyedRows, Kind, keyed_rows, kind_of, own_rows, same
 
 
 class Keyed(NamedTuple):
-    """The keyed stream of a subtask: what stands before its key groups, and those that it has, by number."""
+    """Keyed stream of a subtask: its header, and its key groups by number."""
 
     subtask: int
     key_groups: list[int]
@@ -42,7 +42,7 @@ class Keyed(NamedTuple):
 
 
 class Elements(NamedTuple):
-    """The operator state of a subtask: what stands before its elements, and these by state."""
+    """Operator state of a subtask: its header, and its elements by state."""
 
     subtask: int
     header: bytes
@@ -50,7 +50,7 @@ class Elements(NamedTuple):
 
 
 class Contents:
-    """A snapshot, of its objects by name, and of those `elsewhere` that it may refer to, by URI."""
+    """Contents of a snapshot: its objects by name, and the files `elsewhere` that it may refer to, by URI."""
 
     def __init__(self, objects: Mapping[str, bytes], elsewhere: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._objects = objects
@@ -59,10 +59,7 @@ class Contents:
         self._left_out: dict[str, set[str]] = defaultdict(set)
 
     def operate(self, renames: Sequence[str], drops: Sequence[str], state_drops: Sequence[str] = ()) -> None:
-        """Other ids for operators, and none for those that are left out; others are without some states (`UID:NAME`).
-
-        Uids are those before.
-        """
+        """Rename and drop operators, and drop some states (`UID:NAME`); uids are those before the renaming."""
         new = {id_of_uid(uid): id_of_uid(other) for uid, other in (rename.split("=") for rename in renames)}
         dropped = {id_of_uid(uid) for uid in drops}
         stay = (operator for operator in self.metadata.operators if operator.operator_id not in dropped)
@@ -83,11 +80,11 @@ class Contents:
         return [_without(stream, left_out) for stream in streams if not left_out or state_names(stream) - left_out]
 
     def names(self) -> set[str]:
-        """Names of all files of the snapshot's own that handles point to."""
+        """Return the names of all files of the snapshot's own that handles point to."""
         return {stream.path for stream in self._all_streams() if isinstance(stream, RelativeFileStream)}
 
     def elsewhere(self) -> set[str]:
-        """The URIs of all files that lie elsewhere."""
+        """Return the URIs of all files that lie elsewhere."""
         return {stream.path for stream in self._all_streams() if isinstance(stream, FileStream)}
 
     def _all_streams(self) -> list[Stream]:
@@ -96,11 +93,11 @@ class Contents:
         return [stream for handle in handles for stream in _streams(handle)]
 
     def kinds(self) -> set[Kind]:
-        """Kinds of managed keyed state in the snapshot."""
+        """Return the kinds of managed keyed state in the snapshot."""
         return {kind for operator in self.metadata.operators for kind in self.kinds_of(operator)}
 
     def rows(self, operator: OperatorState) -> list[KeyedRows]:
-        """Rows of managed keyed state, by subtask."""
+        """Return the rows of managed keyed state by subtask."""
         streams, left_out = self._all_rows(operator), self.keyed_left_out(operator)
         if not left_out:
             return streams
@@ -115,7 +112,7 @@ class Contents:
         ]
 
     def readable_rows(self, operator: OperatorState) -> list[KeyedRows]:
-        """Rows of the subtasks whose directories RocksDB opens; nothing is left out."""
+        """Return the complete rows of the subtasks whose directories RocksDB opens."""
         readable = []
         for i, handle in self.handles(operator, "managed_keyed"):
             with suppress(UnreadableError):
@@ -123,7 +120,7 @@ class Contents:
         return readable
 
     def rows_left_out(self, operator: OperatorState) -> dict[str, int]:
-        """How many rows of which states of managed keyed state, where others of these stay; none of a state without."""
+        """Return the number of rows of each dropped state of managed keyed state, where other states stay."""
         left_out = self.keyed_left_out(operator)
         if left_out in (set(), self.keyed_states(operator)):
             return {}
@@ -135,12 +132,12 @@ class Contents:
         return [keyed_rows(i, handle, operator, self._bytes) for i, handle in handles]
 
     def keyed_left_out(self, operator: OperatorState) -> set[str]:
-        """The states of managed keyed state that are."""
+        """Return the dropped states of managed keyed state."""
         left_out = self._left_out.get(operator.operator_id)
         return left_out & self.keyed_states(operator) if left_out else set()
 
     def keyed_states(self, operator: OperatorState) -> set[str]:
-        """The names of all that there are."""
+        """Return the names of all states of managed keyed state."""
         handles = self.handles(operator, "managed_keyed")
         return {state for i, handle in handles for state in states_in(self._keyed_header(i, handle))}
 
@@ -154,7 +151,7 @@ class Contents:
         )
 
     def databases(self, operator: OperatorState) -> list[tuple[int, dict[str, bytes]]]:
-        """All files of directories by their names in them."""
+        """Return all files of each directory by their names in it."""
         handles = self.handles(operator, "managed_keyed")
         return [
             (i, {file.name: self._bytes(file.stream) for file in (*handle.shared, *handle.private)})
@@ -162,7 +159,7 @@ class Contents:
         ]
 
     def sst_files(self, operator: OperatorState) -> set[str]:
-        """The names of those files of its directories, as far as they are the snapshot's own."""
+        """Return the names of the SST files of the operator's directories, as far as they are the snapshot's own."""
         handles = [
             handle for _, handle in self.handles(operator, "managed_keyed") if isinstance(handle, IncrementalHandle)
         ]
@@ -179,7 +176,7 @@ class Contents:
         return any(isinstance(handle, ChangelogHandle) for _, handle in self.handles(operator, "managed_keyed"))
 
     def backends(self) -> list[str]:
-        """The names that RocksDB's backends take over from their directories."""
+        """Return the names that RocksDB's backends take over from their directories."""
         handles = [h for operator in self.metadata.operators for _, h in self.handles(operator, "managed_keyed")]
         return [handle.backend_id for handle in handles if isinstance(handle, IncrementalHandle)]
 
@@ -235,10 +232,12 @@ def _streams(handle: Any) -> list[Stream]:
 
 
 def id_of_uid(uid: str) -> str:
-    """`StreamGraphHasherV2`: murmur3_128 of it, without a seed."""
+    """Return the operator id of a uid by unseeded murmur3_128 (`StreamGraphHasherV2`)."""
     return mmh3.hash_bytes(uid.encode()).hex()
 
 
 def _is_raw(handle: KeyGroupsHandle, offset: int) -> bool:
-    """A raw stream has no header, so that its first key group may begin at 0; there -1 stands for none."""
+    """Return whether the offset is that of a raw key group, which may be 0 since a raw stream has no header; -1 is
+    none.
+    """
     return offset == 0 and handle.tag != HandleTag.SAVEPOINT_KEY_GROUPS

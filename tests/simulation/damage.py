@@ -1,4 +1,4 @@
-"""Damage that no second try is a remedy for: to the source, to the result, to what lies beside it."""
+"""Damage that no second try repairs: to the source, to the result, to files beside it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from simulation.toxics import flipped
 
 @dataclass
 class Damage:
-    """`versions` are those of the source in which it was whole, or is; a result must be that of one of them.
+    """Damage of a history.
 
-    `rotted` has what was put where something rotted, `sources` every version of a file that the source ever had.
+    `versions` are the whole versions of the source; a result must be that of one of them. `rotted` holds the original
+    bytes where something rotted, `sources` each version that a file of the source ever had.
     """
 
     bucket: Bucket
@@ -30,7 +31,7 @@ class Damage:
         self._remember_sources()
 
     def do(self, kind: str, spared: Collection[str] = ()) -> bool:
-        """Whether there was something to be damaged that is not `spared`, by its key."""
+        """Do the damage to a key that is not `spared`, and return whether there was anything to damage."""
         begins = {
             "source": "source/",
             "result": "target/",
@@ -68,7 +69,7 @@ class Damage:
         }
 
     def _rot(self, key: str) -> bool:
-        """A bit flips, and the ETag says nothing of it."""
+        """Flip a bit and keep the ETag."""
         stored = self.bucket.objects[key]
         self.rotted.setdefault(key, stored)
         self.bucket.rot(key, Stored(flipped(stored.data, self.random), stored.etag, stored.as_put))
@@ -87,7 +88,7 @@ class Damage:
         return True
 
     def _change(self, key: str) -> bool:
-        """Somebody wrote a file of state anew with another byte, mostly one of the last value or element."""
+        """Write a file of state anew with another byte, mostly in the last value or element."""
         data = self.bucket.objects[key].data
         if key.endswith("_metadata"):
             return False
@@ -101,7 +102,7 @@ class Damage:
         return True
 
     def _vanish(self, key: str) -> bool:
-        """All of it, as where a newer savepoint takes its place."""
+        """Delete all of it, as when a newer savepoint takes its place."""
         directory = key.rpartition("/")[0]
         for doomed in [key for key in self.bucket.objects if key.startswith(f"{directory}/")]:
             self.bucket.remove(doomed)

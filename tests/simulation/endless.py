@@ -1,4 +1,4 @@
-"""Histories that never end are noticed: each has so much time of the processor, many times what any needs."""
+"""Detection of endless histories by a limit of processor time, many times what any history needs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from types import FrameType
 
 SECONDS = 60.0
-"""Limit of processor time, so that a busy machine is no reason to stop; a history takes less than one second."""
+"""Limit of processor time, which a busy machine does not use up; a history takes less than one second."""
 
 _AGAIN = 1.0
-"""Seconds after which it is said once more, where nobody could hear it."""
+"""Seconds after which the error is raised again, where it was lost the first time."""
 
 
 class EndlessError(BaseException):
-    """Nothing of ours may catch it; it says where the history was."""
+    """Error of an endless history, with its place; no code of ours may catch it."""
 
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """`EndlessError` in the block, in whichever process has its turn, once it has taken too long."""
+    """Raise `EndlessError` in the process whose turn it is, if the block takes too long."""
 
     def end(_: int, frame: FrameType | None) -> None:
         where = []

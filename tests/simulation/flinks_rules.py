@@ -1,4 +1,4 @@
-"""Flink's rules for keys, written down once more, and as slowly as can be: those of `rescale` are on trial."""
+"""Flink's rules for keys, written once more in the slowest way, since those of `rescale` are under test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _32 = 0xFFFFFFFF
 
 
 def key_groups_of_subtask(max_parallelism: int, parallelism: int, subtask: int) -> list[int]:
-    """All whose operator index is that of the subtask (`computeOperatorIndexForKeyGroup`)."""
+    """Return the key groups whose operator index is the subtask (`computeOperatorIndexForKeyGroup`)."""
     return [group for group in range(max_parallelism) if group * parallelism // max_parallelism == subtask]
 
 
@@ -16,14 +16,14 @@ def key_group_of_code(code: int, max_parallelism: int) -> int:
 
 
 def long_code(number: int) -> int:
-    """`Long.hashCode`, its 32 bits."""
+    """Return the 32 bits of `Long.hashCode`."""
     return (number ^ number >> 32) & _32
 
 
 def murmur(code: int) -> int:
-    """`MathUtils.murmurHash`."""
-    mixed = _rotated(code * 0xCC9E2D51 & _32, 15) * 0x1B873593 & _32
-    mixed = (_rotated(mixed, 13) * 5 + 0xE6546B64 & _32) ^ 4
+    """Return the hash code as `MathUtils.murmurHash` computes it."""
+    mixed = _rotated_left(code * 0xCC9E2D51 & _32, 15) * 0x1B873593 & _32
+    mixed = (_rotated_left(mixed, 13) * 5 + 0xE6546B64 & _32) ^ 4
     mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _32
     mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _32
     mixed ^= mixed >> 16
@@ -32,5 +32,5 @@ def murmur(code: int) -> int:
     return (1 << 32) - mixed if mixed != 1 << 31 else 0
 
 
-def _rotated(number: int, bits: int) -> int:
+def _rotated_left(number: int, bits: int) -> int:
     return (number << bits | number >> 32 - bits) & _32

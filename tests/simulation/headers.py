@@ -1,7 +1,7 @@
-"""Headers of state as they are without some of their states: what describes one is cut out, and the rest stays.
+"""Headers of state without some of their states: the description of a state is cut out, and the rest stays.
 
-States stand one behind the other, behind how many there are, those of operator state that are broadcast apart from the
-others. What each looks like is not read: a state begins where its name does, and ends where the next one begins.
+States follow each other behind their number, broadcast states of operator state apart from lists. Descriptions are not
+read: a state begins at its name, and ends where the next one begins.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 _KEYED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{4}\x00\x00\x00\x01\x00\x10.{16}", re.DOTALL)
 _LISTED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x01\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
 _BROADCAST = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x02\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
-"""Bytes behind the name of a state: its kind, and the one option that it has, `KEYED_STATE_TYPE` or
-`OPERATOR_STATE_DISTRIBUTION_MODE`, or whatever has become of it."""
+"""Bytes behind the name of a state: its kind and its one option, `KEYED_STATE_TYPE` or
+`OPERATOR_STATE_DISTRIBUTION_MODE`, perhaps damaged."""
 
 _COUNT = 2
 
@@ -28,7 +28,7 @@ def keyed_without(header: bytes, names: Collection[str]) -> bytes:
 
 
 def keyed_with(header: bytes, states: Sequence[bytes]) -> bytes:
-    """Return the header with these states; those that it does not describe yet stand behind all others."""
+    """Return the header with these states; states that it does not describe yet follow all others."""
     first = _KEYED.search(header)
     assert first is not None
     at = first.start() - _COUNT
@@ -48,7 +48,7 @@ def operator_without(header: bytes, names: Collection[str]) -> bytes:
 
 
 def _without(header: bytes, state: re.Pattern[bytes], names: Collection[str], end: int) -> bytes:
-    """Up to `end`, where those states end that look so."""
+    """Return the header without the states of these names that match the pattern and end at `end`."""
     matches = list(state.finditer(header, 0, end))
     if not matches:
         return header[:end]

@@ -1,9 +1,9 @@
-"""A history: what befalls one run, from one seed, and whether the promise holds.
+"""A history: the events of one run, drawn from one seed, and whether the promise holds.
 
-The promise: whatever happens, the target is published and right, or not published; the source is as it was; no upload
-stays open behind a published result or a discarded one; nothing is told as a fault of ours; what passes ends no run for
-good; and when faults end, the next run publishes, or says what is the matter with the source, or has to be told to
-discard what damage was done to.
+The promise: whatever happens, the target is published and right, or not published; the source is unchanged; no upload
+stays open behind a published result or a discarded one; no fault is reported as a fault of ours; passing faults end no
+run for good; and after the faults the next run publishes, or reports the damage to the source, or has to be told to
+discard a damaged result.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from simulation.toxics import Client
 from simulation.user import User
 
 _LONGEST_PROCESS = 80
-"""Requests, within which a process that is to be killed is."""
+"""Number of requests within which a process to be killed is killed."""
 
 
 @dataclass
 class Verdict:
-    """`how` it ended; `broken` is what was promised and not kept, and `log` what happened."""
+    """Verdict on a history: `how` it ended, the `broken` promise if any, and a `log` of its events."""
 
     seed: int
     how: str
@@ -46,7 +46,7 @@ class Verdict:
 
 
 def play(seed: int) -> Verdict:
-    """The history of a seed, in a block of `installed`."""
+    """Play the history of a seed, in a block of `installed`."""
     scene = Scene(seed)
     how, broken, lying = "broken", None, in_scratch()
     try:
@@ -69,7 +69,7 @@ def _count_processes(scene: Scene) -> None:
 
 
 class _History:
-    """A run in a scene, and what befalls it."""
+    """Run in a scene, with all that happens to it."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -103,10 +103,10 @@ class _History:
         return how
 
     def _before(self, stage: str) -> None:
-        """Do the damage that the script has for this moment."""
+        """Do the damage that the script plans before this stage."""
         script = self._scene.script
         for kind, when in script.damage.items():
-            if when == stage and self._may_be_done(kind, stage) and self._scene.damage.do(kind, self._spared(kind)):
+            if when == stage and self._is_possible(kind, stage) and self._scene.damage.do(kind, self._spared(kind)):
                 self._scene.happened(kind)
                 if kind.startswith("source"):
                     self._scene.source = self._scene.source_objects()
@@ -127,10 +127,11 @@ class _History:
                 self._scene.happened(who)
                 self._supervisor.others.append(self._process(who, steps[who]))
 
-    def _may_be_done(self, kind: str, stage: str) -> bool:
-        """A result may rot until it is read, or change until it is published; nobody could see what comes later.
+    def _is_possible(self, kind: str, stage: str) -> bool:
+        """Return whether the damage can be done now.
 
-        What a result refers to is as much of it as its own files.
+        A result may rot until it is read, or change until it is published; later damage could not be noticed. Files
+        that a result refers to count like its own.
         """
         refers = any(wish.files is Files.REFER for wish in self._scene.asked)
         if kind == "source rots" and refers and stage == "publish":
@@ -140,15 +141,17 @@ class _History:
         return not (self._supervisor.others or self._scene.was_published(TARGET))
 
     def _spared(self, kind: str) -> Collection[str]:
-        """Where files are taken as they are, nobody reads what has rotted in SST files: so says the certificate."""
+        """Return the keys that must not rot: SST files of a proof by files, which nobody reads, as the certificate
+        says.
+        """
         by_files = any(wish.proof is Proof.FILES for wish in self._scene.asked)
         if kind != "source rots" or not by_files or self._scene.script.source.kind is not Kind.ROCKSDB:
             return ()
         return {f"source/{name}" for name in sst_files(self._scene.bucket.below("source"))}
 
     def _process(self, name: str, body: Callable[[], object]) -> Process:
-        """One that may be killed, or taken for dead."""
-        self._scene.look()  # before a new try begins there is time for a job
+        """Return a process that may be killed, or taken for dead."""
+        self._scene.look()  # a job may act before a new try begins
         random, script = self._scene.random, self._scene.script
         crash_at = lost_at = 0
         if random.random() < script.crashes:

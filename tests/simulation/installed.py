@@ -1,6 +1,6 @@
-"""`rescale` over a bucket in memory, in this process: no network, no threads of its own, no pauses, nothing said.
+"""`rescale` over a bucket in memory, in this process: no network, no own threads, no pauses, no output.
 
-What would be done side by side is done one after the other, in an order that is drawn.
+Parallel work is done one piece after the other, in an order that is drawn.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 class Sizes(NamedTuple):
-    """In bytes, and small enough for small files to be large; but `foreign_share` is a share of a database."""
+    """Sizes in bytes, small enough to make small files large; `foreign_share` is a share of a database."""
 
     part: int
     chunk: int
@@ -44,8 +44,8 @@ class Sizes(NamedTuple):
     foreign_share: float
 
 
-class _Now:
-    """Which client is used, and in which order work is done, in the history that is played."""
+class _Current:
+    """Client and order of work of the current history."""
 
     store: S3Store
     order: Random
@@ -53,9 +53,9 @@ class _Now:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """Any number of histories may be played in the block, one after the other."""
+    """Install the bucket for a block, in which any number of histories may be played one after the other."""
     patches = (
-        patch("rescale.storage.store._s3", lambda: _Now.store),
+        patch("rescale.storage.store._s3", lambda: _Current.store),
         patch("rescale.storage.s3.pinned_objects.time.sleep", lambda _: None),
         patch("rescale.storage.side_by_side.ThreadPoolExecutor", OneByOne),
         patch("rescale.snapshot.reading.opening.ThreadPoolExecutor", OneByOne),
@@ -76,9 +76,9 @@ def installed() -> Iterator[None]:
 
 
 def take_own_scratch() -> None:
-    """Give this process a scratch directory of its own in the present one, which removes it.
+    """Give this process its own scratch directory in the present one, which removes it.
 
-    A history looks whether anything changed there, so two processes must not share one.
+    A history checks for changes there, so processes must not share one.
     """
     folder = tempfile.mkdtemp(dir=os.environ["SPARK_LOCAL_DIRS"])
     settle_in_scratch(Path(folder))
@@ -87,10 +87,10 @@ def take_own_scratch() -> None:
 
 @contextmanager
 def at_work(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterator[None]:
-    """A history is played in the block. `clock` is what a machine says of the time."""
-    store = S3Store(client)  # type: ignore[arg-type] # it has all that is asked of boto3's
+    """Play a history in the block, with `clock` as the time of its machine."""
+    store = S3Store(client)  # type: ignore[arg-type] # it answers all requests that the store makes
     store.part_limits = PartLimits(smallest=SMALLEST_PART, most=10_000)
-    _Now.store, _Now.order = store, order
+    _Current.store, _Current.order = store, order
     with (
         patch.object(planner, "PART_SIZE", sizes.part),
         patch.object(planner, "CHUNK_SIZE", sizes.chunk),
@@ -105,7 +105,7 @@ def at_work(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterat
 
 @contextmanager
 def _one_release() -> Iterator[None]:
-    """In the block there may come another one, and what it read is not read so by the one before."""
+    """Let another release be installed in the block, which shares no cached reads with the one before."""
     with patch.object(plan, "FORMAT", plan.FORMAT), patch.object(planner, "FORMAT", planner.FORMAT):
         before = plan.FORMAT
         try:
@@ -116,14 +116,14 @@ def _one_release() -> Iterator[None]:
 
 
 def install_release() -> None:
-    """Another one, whose plans are others; until the history is over."""
+    """Install another release, with other plans, until the history is over."""
     plan.FORMAT += 1
     planner.FORMAT += 1
     forget("plan_from_json")
 
 
 class Done(Generic[R]):
-    """A future that has nothing to wait for: what came of the work, or its error."""
+    """Completed future, with the result of the work or its error."""
 
     __slots__ = ("_error", "_value")
 
@@ -141,7 +141,7 @@ class Done(Generic[R]):
 
 
 class OneByOne:
-    """A pool in the thread of the caller. A process that is killed in one piece of work is killed in all."""
+    """Pool in the thread of the caller; a process that is killed in one piece of work is killed in all."""
 
     def __init__(self, max_workers: int) -> None:
         pass
@@ -161,6 +161,6 @@ class OneByOne:
     def map(self, work: Callable[..., R], *iterables: Iterable[Any]) -> Iterator[R]:
         calls = list(zip(*iterables, strict=False))
         order = list(range(len(calls)))
-        _Now.order.shuffle(order)
+        _Current.order.shuffle(order)
         done = {i: Done(work, calls[i], {}) for i in order}
         return iter([done[i].result() for i in range(len(calls))])

@@ -1,4 +1,4 @@
-"""Judgement of a history: promises about a run under faults, and promises that hold at any time."""
+"""Judgement of a history: promises about a run under faults, and promises that always hold."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _PLAN = re.compile(rb'"plan": ?"([0-9a-f]{64})"')
 
 
 class Judge:
-    """`BrokenPromiseError` or `WrongError` says what was promised, and does not hold."""
+    """Judge of a history; `BrokenPromiseError` or `WrongError` names the broken promise."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._right: dict[str, tuple[dict[str, Stored], int, set[str]]] = {}
-        """By folder, what was there when its result was found to be right, how many sources, and what had happened."""
+        """Files, number of sources and events by folder, when its result was found to be right."""
 
     def judge_run(self, ending: Ending) -> None:
-        """The run under faults."""
+        """Check the promises about the run under faults."""
         error = ending.error
         if error is None:
             must(self._scene.was_published(TARGET), "a run says that it published, and did not")
@@ -85,11 +85,11 @@ class Judge:
         self._right[folder] = seen
 
     def _may_come_late(self) -> bool:
-        """Whether a task of a run that was discarded may have put a file since: its request was on the way."""
+        """Return whether a task of a discarded run may have put a file late, by a request that was on its way."""
         return self._scene.has_discarded and self._scene.comes_late()
 
     def _came_late(self, certificate: bytes, folder: str) -> bool:
-        """Whether it is that of a run that was discarded, and not of the one that has the target now.
+        """Return whether the certificate is that of a discarded run, and not of the run that has the target now.
 
         Either may be damaged: a certificate that names no plan is judged as it is.
         """
@@ -108,7 +108,7 @@ class Judge:
         must(not left, f"an upload stays open {where}: {left}")
 
     def _believe_the_store(self, folder: str, wishes: Sequence[Wish]) -> None:
-        """Trust the store's checksums where a proof by files was asked for and the certificate names them."""
+        """Trust the store's checksums where a proof by files was requested and the certificate names them."""
         scene, objects = self._scene, self._scene.bucket.objects
         place = f"{folder}.rescale/certificate.json"
         if place not in objects or b'"checksums": {' not in objects[place].data:

@@ -1,8 +1,8 @@
 """Model of a right result, derived from the bytes of source and result alone.
 
 It shares with `rescale` the reader of `_metadata` and its values, and nothing that deals, moves or compares: streams
-are cut by their offsets here, records are told apart by the slow reader of the tests, and the rules for keys are
-written down once more (`flinks_rules`). Keys whose key groups change are longs.
+are cut by their offsets here, records are separated by the slow reader of the tests, and the rules for keys are written
+once more (`flinks_rules`). Keys whose key groups change are longs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from simulation.rows import KeyedRows, Kind, all_own_rows, assert_rows, same
 from support.canonical import Record, read_group
 
 _WITH_COMPRESSION = b"\0\0\0\x06"
-"""The version of a header of operator state that says whether elements are compressed."""
+"""Version of the operator state header with a field for the compression of elements."""
 
 
 def assert_right(
@@ -37,11 +37,11 @@ def assert_right(
     drops: Sequence[str] = (),
     state_drops: Sequence[str] = (),
 ) -> None:
-    """`WrongError` says what is lost, doubled, changed, or where Flink will not look for it.
+    """Raise `WrongError` if anything is lost, doubled, changed, or where Flink does not look for it.
 
-    The result may refer to files `elsewhere`, which are there by their URIs. `strangers`: files of another run may lie
-    beside it, too. `by_files`: no more than a proof by files was asked for. `renames` (`OLD=NEW`) and `drops` are what
-    was asked for of operators, by their uids, and `state_drops` (`UID:NAME`) of their states.
+    The result may refer to files `elsewhere`, given by URI. With `strangers` files of another run may lie beside it.
+    With `by_files` only a proof by files was requested. `renames` (`OLD=NEW`) and `drops` are the requested changes of
+    operators, by their uids, and `state_drops` (`UID:NAME`) those of states.
     """
     old, new = Contents(source), Contents(result, elsewhere)
     old.operate(renames, drops, state_drops)
@@ -56,7 +56,7 @@ def assert_right(
         for field in ("name", "uid", "coordinator", "fully_finished"):
             same(field, getattr(operator, field), getattr(other, field))
         same("finished subtasks", _finished(operator), _finished(other))
-        by_row = _goes_by_row(old, new, operator, other)
+        by_row = _is_compared_by_row(old, new, operator, other)
         if by_row:
             _assert_rows(old, new, operator, other, by_files)
         for field in ("raw_keyed",) if by_row else ("managed_keyed", "raw_keyed"):
@@ -74,8 +74,8 @@ def assert_certified(
     drops: Sequence[str] = (),
     state_drops: Sequence[str] = (),
 ) -> None:
-    """`WrongError` if it is not as it was written, or speaks for another `_metadata`, or hides what it rests on, or
-    what is left out.
+    """Raise `WrongError` if the certificate was altered, belongs to another `_metadata`, or hides its basis or a
+    drop.
     """
     metadata = result["_metadata"]
     document = json.loads(certificate)
@@ -99,7 +99,7 @@ def assert_certified(
 
 
 def states_of(objects: Mapping[str, bytes], uids: Sequence[str]) -> list[str]:
-    """`UID:NAME` of all managed states of operators with these uids, sorted."""
+    """Return the sorted `UID:NAME` of all managed states of operators with these uids."""
     contents, by_id = Contents(objects), {id_of_uid(uid): uid for uid in uids}
     states = set()
     for operator in contents.metadata.operators:
@@ -112,14 +112,14 @@ def states_of(objects: Mapping[str, bytes], uids: Sequence[str]) -> list[str]:
 
 
 def kinds_of(objects: Mapping[str, bytes], drops: Sequence[str] = (), state_drops: Sequence[str] = ()) -> set[Kind]:
-    """How keyed state lies, in operators that are not left out."""
+    """Return the kinds of keyed state in the operators that stay."""
     contents = Contents(objects)
     contents.operate((), drops, state_drops)
     return contents.kinds()
 
 
 def sst_files(objects: Mapping[str, bytes]) -> set[str]:
-    """The names of those in RocksDB directories; all files of a snapshot whose `_metadata` cannot be read any more."""
+    """Return the names of SST files in RocksDB directories, or of all files if `_metadata` is unreadable."""
     try:
         contents = Contents(objects)
     except (RescaleError, KeyError):
@@ -130,15 +130,15 @@ def sst_files(objects: Mapping[str, bytes]) -> set[str]:
 def shapes_of(
     objects: Mapping[str, bytes], renames: Sequence[str] = (), drops: Sequence[str] = ()
 ) -> dict[str, tuple[int, int]]:
-    """Parallelism and max parallelism of each operator, after it was renamed or left out."""
+    """Return parallelism and max parallelism of each operator, after renames and drops."""
     contents = Contents(objects)
     contents.operate(renames, drops)
     operators = contents.metadata.operators
     return {operator.operator_id: (operator.parallelism, operator.max_parallelism) for operator in operators}
 
 
-def _goes_by_row(old: Contents, new: Contents, operator: OperatorState, other: OperatorState) -> bool:
-    """Whether key groups are other bytes than they were, or lie in databases."""
+def _is_compared_by_row(old: Contents, new: Contents, operator: OperatorState, other: OperatorState) -> bool:
+    """Return whether key groups have changed bytes, or lie in databases."""
     kinds = old.kinds_of(operator) | new.kinds_of(other)
     rekeyed = operator.max_parallelism != other.max_parallelism
     anew = bool(old.keyed_left_out(operator))
@@ -146,9 +146,9 @@ def _goes_by_row(old: Contents, new: Contents, operator: OperatorState, other: O
 
 
 def _assert_rows(old: Contents, new: Contents, operator: OperatorState, other: OperatorState, by_files: bool) -> None:
-    """Databases that were damaged before they were copied as they are must be such copies.
+    """Assert equal rows; databases that were damaged before they were copied unread must be exact copies.
 
-    Where they are joined or split, too, whoever asks for a proof by files has nobody read their SST files.
+    A proof by files does not read SST files where databases are joined or split, either.
     """
     try:
         kept = old.rows(operator)
@@ -165,10 +165,10 @@ def _assert_rows(old: Contents, new: Contents, operator: OperatorState, other: O
 
 
 def _assert_tables(old: Contents, new: Contents, operator: OperatorState, other: OperatorState) -> None:
-    """Key groups that RocksDB shows before and after have the same rows; of all others no SST file is gone.
+    """Assert equal rows in key groups that RocksDB reads before and after, and all SST files of the other key groups.
 
-    Directories beside a damaged one may have been written anew, which has other files. What hides the rows of others in
-    a directory that RocksDB does not open is taken on trust.
+    Directories beside a damaged one may have been rewritten with other files. In a directory that RocksDB does not
+    open, the hiding of foreign rows is not checked.
     """
     kept, result_rows = old.readable_rows(operator), new.readable_rows(other)
     shown = _key_groups(kept) & _key_groups(result_rows)
@@ -200,7 +200,7 @@ def _assert_keyed(old: list[Keyed], new: list[Keyed], operator: OperatorState, o
         same("numbers of the key groups", set(_groups(old)), set(_groups(new)))
         return
     kept, result_records = _records(old, operator.max_parallelism), _records(new, other.max_parallelism)
-    if len({stream.header for stream in old}) > 1:  # one has rotted: it gives another number to a state than the others
+    if len({stream.header for stream in old}) > 1:  # a rotted header numbers its states differently
         kept, result_records = (
             [(group, record._replace(state=0)) for group, record in some] for some in (kept, result_records)
         )

@@ -1,8 +1,8 @@
-"""RocksDB databases as savepoints have them: written through RocksDB itself, and opened by it as Flink opens them.
+"""RocksDB databases as savepoints have them: written through RocksDB, and opened by it as Flink opens them.
 
-What is written is told beforehand, by a plain mapping beside the database. What is read is what a backend would find
-that opens the directory as it is: all rows of all states, once as the files lie there, each asked for by its key too,
-and once more after everything was compacted, for files in a wrong order may show the right rows until then.
+The rows to be written are kept in a plain mapping beside the database. All rows of all states are read as a backend
+would read them: once as the files lie there, each by its key too, and again after a compaction, since files in a wrong
+order may show the right rows until then.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from rescale.rocksdb.sst.identity import settle_identity
 from support.rocksdb_writer import MERGE, written
 
 Rows = dict[str, dict[bytes, bytes]]
-"""Value by state and key, key groups in front of the keys."""
+"""Value by state and key, with the key group in front of the key."""
 
 _CREATED = 1_700_000_000
 _IN_MEMORY = Path("/dev/shm")
 _FLINKS_TABLES = "block_based_table_factory={format_version=5;checksum=kCRC32c};compression=kSnappyCompression"
 _AS_IT_IS = f"{MERGE};create_if_missing=0;create_missing_column_families=0"
 ONE_THREAD = "max_file_opening_threads=1"
-"""To begin the sixteen threads that open files otherwise takes longer than to open a few small ones."""
+"""The sixteen threads that open files by default take longer to start than a few small files to open."""
 
 _SMALL_LEVELS = f"{MERGE};{_FLINKS_TABLES};db_host_id=sim;max_bytes_for_level_base=2000;target_file_size_base=900"
 
 
 def scratch() -> str | None:
-    """Where small databases are quickly opened, if there is such a place."""
+    """Return a directory where small databases open quickly, if there is one."""
     return str(_IN_MEMORY) if _IN_MEMORY.is_dir() else None
 
 
 class Ranges(NamedTuple):
-    """Key groups before and behind those of a subtask, whose rows it had before Flink clipped its database."""
+    """Key groups before and behind those of a subtask, with rows from before Flink clipped its database."""
 
     own: tuple[bytes, bytes]
     all: tuple[bytes, bytes]
@@ -50,10 +50,10 @@ class Ranges(NamedTuple):
 def write_database(
     random: Random, rows: Rows, lists: Sequence[str], foreign: Rows, ranges: Ranges, name: str
 ) -> dict[str, bytes]:
-    """The files, by their names, of a database that holds `rows`, and got there on a way that is drawn.
+    """Return the files, by name, of a database that holds `rows`, written in a way that is drawn.
 
-    States in `lists` are written element by element, for their values are joined by commas. The rows of `foreign` are
-    hidden by deleted ranges, as where Flink clips a database.
+    States in `lists` are written element by element, since their values are joined by commas. The rows of `foreign` are
+    hidden by deleted ranges, as when Flink clips a database.
     """
     with (
         tempfile.TemporaryDirectory(dir=scratch()) as folder,
@@ -112,7 +112,7 @@ def _shuffled(random: Random, rows: Rows) -> list[tuple[str, bytes]]:
 
 
 def _settled(files: Mapping[str, bytes], identity: bytes, folder: Path, name: str) -> dict[str, bytes]:
-    """Return the files that a handle lists, without traces of the moment and the process: a seed is one history."""
+    """Return the files that a handle lists, without traces of time and process: a seed is one history."""
     settled = {"CURRENT": files["CURRENT"], "OPTIONS-000007": b""}
     for file in files:
         if file.endswith(".sst"):
@@ -137,7 +137,7 @@ def _timeless(manifest: Manifest) -> Manifest:
 
 
 def _options(states: Sequence[str]) -> bytes:
-    """Return the few lines of RocksDB's OPTIONS file that say how rows are read."""
+    """Return the few lines of RocksDB's OPTIONS file that affect reads."""
     lines = ["[Version]", "  rocksdb_version=8.10.0"]
     for state in ("default", *states):
         lines += [f'[CFOptions "{state}"]', "  comparator=leveldb.BytewiseComparator"]

@@ -1,4 +1,4 @@
-"""Native savepoints to rescale: of RocksDB's directories and of the heap's own streams, and what may become of them."""
+"""Native savepoints to rescale, with RocksDB directories or heap streams, and their possible results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def draw_native(random: Random) -> Source:
 
 
 def in_a_kind(random: Random, source: Source, wish: Wish) -> Wish:
-    """The same shape, with a format, files and a proof that go with it."""
+    """Return a wish for the same shape, with a format, files and a proof that fit the source."""
     rocksdb = source.kind is Kind.ROCKSDB
     formats = {
         Kind.CANONICAL: (Format.ROCKSDB,),
@@ -125,7 +125,7 @@ def _databases(
 def _heap(
     random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int, name: str
 ) -> OperatorState:
-    """Each key group says its number and has a block for every state, as `HeapSnapshotStrategy` writes them."""
+    """Return key groups that each give their number and a block for every state (`HeapSnapshotStrategy`)."""
     states = ["counts", "latest"][: random.randint(1, 2)]
     rows = _rows(random, states, max_parallelism, longs=True)
     size = len(prefix(0, max_parallelism))

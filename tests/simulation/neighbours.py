@@ -1,4 +1,4 @@
-"""Files, links and uploads of others around target, source and scratch directory: no history may touch them."""
+"""Foreign files, links and uploads around target, source and scratch directory: no history may touch them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulation.stored import Stored, Upload, etag_of
 from support.trees import Item, tree
 
 SOMEBODY = "somebody"
-"""By whom uploads of others are."""
+"""Author of foreign uploads."""
 
 _KEYS = (
     *("target-archive/_metadata", "targets/_metadata", "target.json", "target.rescaled/claim"),
@@ -22,11 +22,11 @@ _KEYS = (
 _BEGUN = ("target-archive/state", "target.rescale/backup.tar", "target/backup.tar", "source/state")
 
 OBJECTS: Mapping[str, Stored] = {key: Stored(key.encode(), etag_of(key.encode())) for key in _KEYS}
-"""By key."""
+"""Foreign objects by key."""
 
 
 def settle(bucket: Bucket) -> None:
-    """They are there before the history begins."""
+    """Put the foreign objects and uploads before the history begins."""
     for key, stored in OBJECTS.items():
         bucket.put(key, stored.data)
     for key in _BEGUN:
@@ -34,18 +34,18 @@ def settle(bucket: Bucket) -> None:
 
 
 def touched(bucket: Bucket) -> list[str]:
-    """Which of them are gone, or are no longer what they were."""
+    """Return the foreign objects and uploads that are missing or changed."""
     objects = [key for key, stored in OBJECTS.items() if bucket.objects.get(key) != stored]
     return objects + [key for key in _BEGUN if f"{SOMEBODY}-{key}" not in bucket.uploads]
 
 
 def ours_below(bucket: Bucket, folder: str) -> list[str]:
-    """The names of objects in a directory that are not somebody else's."""
+    """Return the names of objects in a directory that are not foreign."""
     return [name for name in bucket.below(folder) if f"{folder}/{name}" not in OBJECTS]
 
 
 def settle_in_scratch(folder: Path) -> None:
-    """Beside scratch directories, with names that look like theirs."""
+    """Create foreign files beside scratch directories, with names like theirs."""
     for name in ("rescale-database-savepoint", "rescale-changelog-mine", "notes"):
         (folder / name).mkdir()
         (folder / name / "_metadata").write_text("the only copy")
@@ -54,6 +54,6 @@ def settle_in_scratch(folder: Path) -> None:
 
 
 def in_scratch() -> dict[str, Item]:
-    """All that lies where histories have their scratch directories, but for the directory that holds it."""
+    """Return everything in the folder of scratch directories, without the folder itself."""
     items = tree(Path(os.environ["SPARK_LOCAL_DIRS"]))
     return {path: item for path, item in items.items() if path != "."}

@@ -1,7 +1,7 @@
-"""A job that Flink starts from the result in CLAIM mode, and that owns it from then on.
+"""Job that Flink starts from the result in CLAIM mode, and that owns the result from then on.
 
-When newer checkpoints have taken its place, Flink deletes `_metadata` and the files that these do not refer to, and
-goes on using the others.
+When newer checkpoints have replaced it, Flink deletes `_metadata` and the files that these do not refer to, and goes on
+using the others.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ _METADATA = "target/_metadata"
 
 @dataclass
 class Owner:
-    """`patience` is how many requests are carried out after `_metadata` was put, until Flink has deleted it.
+    """Owning job of a result.
 
-    `is_reported` says whether anybody knows by then that the result is published. Flink takes its time: as long as the
-    `publishers` say that one of them is about to put `_metadata`, or its mark behind it, nothing is deleted.
+    `patience` is the number of requests carried out after `_metadata` was put, until Flink has deleted it.
+    `is_reported` tells whether anybody knows by then that the result is published. Flink deletes nothing as long as one
+    of the `publishers` is about to put `_metadata`, or the mark behind it.
     """
 
     bucket: Bucket
@@ -36,7 +37,7 @@ class Owner:
         self._may_come_again = True
 
     def look(self) -> None:
-        """After each request of a run."""
+        """Look at the bucket after each request of a run."""
         if self.has_taken or _METADATA not in self.bucket.objects:
             return
         if self.patience:
@@ -45,7 +46,7 @@ class Owner:
             self.take()
 
     def take(self) -> None:
-        """If there is anything to be taken yet."""
+        """Take the result if there is one yet."""
         if self.has_taken or _METADATA not in self.bucket.objects or self.publishers():
             return
         self.bucket.remove(_METADATA)

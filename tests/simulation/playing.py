@@ -1,4 +1,4 @@
-"""Many histories, or bugs, in workers that are forked once and stay: each is warm after its first ones."""
+"""Many histories, or bugs, in workers that are forked once and stay, with warm caches."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _SELDOM = 20_000
-"""Objects that are made until cycles are looked for: what is remembered would be looked at again each time."""
+"""Allocations between collections of cycles, which would search the cached values each time."""
 
 CHUNK = 25
-"""Histories that a worker plays before it says what came of them."""
+"""Number of histories that a worker plays between reports."""
 
 
 @dataclass
 class Tally:
-    """Outcome of histories; `reported` are those that are described at length."""
+    """Outcome of histories; `reported` are the long descriptions of some."""
 
     ways: Counter[str] = field(default_factory=Counter)
     injected: Counter[str] = field(default_factory=Counter)
@@ -39,10 +39,10 @@ class Tally:
 
 
 def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
-    """`work(item)` for each, in a block of `installed`, in their order; one worker is this process itself."""
+    """Yield `work(item)` for each item in order, in a block of `installed`; a single worker is this process itself."""
     usual = gc.get_threshold()
     with installed():
-        gc.freeze()  # what is imported stays: it need not be looked at again by whoever looks for cycles
+        gc.freeze()  # imported modules stay: collections need not search them
         gc.set_threshold(_SELDOM, *usual[1:])
         try:
             if workers == 1:
@@ -61,7 +61,7 @@ def chunks(seeds: Sequence[int]) -> list[Sequence[int]]:
 
 
 def play_all(seeds: Sequence[int], *, verbose: bool = False) -> Tally:
-    """In a block of `installed`; histories that broke a promise are reported, or all with `verbose`."""
+    """Play histories in a block of `installed`; report those that broke a promise, or all with `verbose`."""
     tally = Tally()
     for seed in seeds:
         verdict = play(seed)

@@ -1,8 +1,8 @@
-"""Processes that take turns: one runs while the others stand still, and who is next is drawn from the seed.
+"""Processes that take turns: one runs while the others stand still, and the seed decides which is next.
 
-Each is a greenlet, which gives up its turn only where it makes a request, so that a history is the same whenever it is
-played again: all are in one thread, which costs little and can be interrupted. One that is lost stands still where it
-was, and may go on later, when its successor is at work: a zombie.
+Each is a greenlet, which gives up its turn only at a request, so that a history is reproducible: all run in one thread,
+which costs little and can be interrupted. A lost process stands still where it was, and may go on later, when its
+successor is at work: a zombie.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _FOREVER = 1 << 60
 
 
 class Crash(BaseException):
-    """A process is killed: nothing of ours may catch it."""
+    """Death of a killed process; no code of ours may catch it."""
 
 
 class Process:
-    """`body` in a process of its own, which stands still until `go_on`.
+    """A simulated process of `body`, which stands still until `go_on`.
 
-    It is killed at request number `crash_at` (from 1), before it is carried out or after it; at `lost_at` whoever waits
-    for it is told that it died, and it did not. `result` and `error` are there when it `is_over`; `request` is the one
-    that it makes, or made last; a bit was flipped of what it read if it `has_misread`.
+    It is killed at request number `crash_at` (from 1), before or after the request is carried out; at `lost_at` it is
+    reported as dead although it is not. `result` and `error` are set when it `is_over`; `request` is its current or
+    last request; `has_misread` tells whether a bit was flipped in what it read.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Process:
         self._stack = _Stack(self)
 
     def go_on(self, requests: int = _FOREVER) -> None:
-        """Lets it make so many requests at most, or until it is over or lost."""
+        """Let the process make so many requests at most, or until it is over or lost."""
         if self.is_over:
             return
         self._allowed = requests
@@ -57,15 +57,16 @@ class Process:
         self._stack.switch()
 
     def kill(self) -> None:
-        """Where it stands, if it has not come to its end."""
+        """Kill the process where it stands, unless it is over."""
         self._killed = True
         if not self.requests and not self.is_over:
             self.is_over, self.error = True, Crash()
         self.go_on()
 
     def before_request(self, request: str) -> None:
-        """In its own turn. One that is killed dies at every later request, too: what cleans up on its way out would
-        not have run.
+        """Count a request in the process's own turn.
+
+        A killed process dies at every later request, too: its cleanup would not have run.
         """
         if self._killed:
             raise Crash
@@ -78,12 +79,12 @@ class Process:
         self._allowed -= 1
         if self.requests == self._crash_at and not self._after:
             self._killed = True
-        if self._killed:  # be it where it stood still
+        if self._killed:  # perhaps while it stood still
             raise Crash
         self.request = request
 
     def end_here(self) -> None:
-        """In its own turn: it is killed, and the request is not made."""
+        """Kill the process in its own turn; its request is not made."""
         self._killed = True
         raise Crash
 
@@ -97,7 +98,7 @@ class Process:
         self._stack.parent.switch()
 
     def run(self) -> None:
-        """To its end; whoever let it go on is told of no error but that there is no end."""
+        """Run the body to its end; `go_on` raises no error but that of an endless history."""
         try:
             self.result = self._body()
         except EndlessError:
@@ -117,5 +118,5 @@ class _Stack(greenlet):
 
 
 def this_process() -> Process | None:
-    """The one whose turn it is."""
+    """Return the process whose turn it is."""
     return getattr(getcurrent(), "process", None)

@@ -36,9 +36,9 @@ def assert_published(
     *,
     strangers: bool,
 ) -> tuple[Wish, Mapping[str, bytes]]:
-    """It is right for one of the wishes that there were, and one version of the source: gives these.
+    """Assert that the result is right for one of the wishes and one version of the source, and return these.
 
-    `strangers`: files of another run may lie beside it.
+    With `strangers` files of another run may lie beside it.
     """
     said = []
     for wish in wishes:
@@ -72,7 +72,7 @@ def _assert_published_for(
             same("shapes", (shapes_due(before, wish), kind_due(lay, wish)), (shapes, kinds))
         except WrongError as error:
             said.append(str(error))
-        except Exception as error:  # a damaged source, which the model cannot read
+        except Exception as error:  # the model cannot read a damaged source
             said.append(f"{type(error).__name__} {error} {traceback.format_exc(limit=-1)}")
         else:
             return version
@@ -80,5 +80,5 @@ def _assert_published_for(
 
 
 def referred_to(result: Mapping[str, bytes]) -> list[str]:
-    """The files elsewhere that a result refers to, by URI."""
+    """Return the URIs of the files elsewhere that a result refers to."""
     return sorted(Contents(result).elsewhere())

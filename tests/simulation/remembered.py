@@ -1,7 +1,7 @@
-"""Cache of pure functions of bytes, whose values never change: the same bytes are read once.
+"""Cache of pure functions of bytes, whose values never change: equal bytes are read once.
 
-A history opens the same snapshots at each step and each try. Its own bytes, however they were spoilt, are read by the
-functions themselves the first time, and errors every time.
+A history opens the same snapshots at each step and each try. The functions themselves read its own bytes, however
+damaged, the first time, and raise errors every time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _READERS = (
     ("simulation.contents", "read_metadata"),
     ("simulation.rows", "read_keyed_header"),
 )
-"""Where each is called, by modules: with bytes, and with a path that only errors tell."""
+"""Readers by the modules that call them, with bytes and with a path that only errors name."""
 
 _OTHERS = (
     ("rescale.snapshot.reading.opening", "snapshot_type"),
@@ -34,13 +34,13 @@ _OTHERS = (
     ("rescale.runstate.documents", "plan_from_json"),
     ("rescale.storage.locations", "_s3"),
 )
-"""All their arguments count."""
+"""Functions that are cached by all their arguments."""
 
 _MOST = 1000
-"""Answers that are kept of each: no more than of the last histories."""
+"""Number of cached answers of each function, enough for the last histories."""
 
 _forgetting: list[tuple[str, Callable[[], None]]] = []
-"""By the names of readers."""
+"""Functions that clear caches, by the names of readers."""
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def _put(ending: ExitStack, module: str, name: str, other: Any, clear: Callable[
 
 
 def forget(reader: str | None = None) -> None:
-    """Forget the values of that reader, or of all readers, before another one reads the same bytes."""
+    """Forget the values of that reader, or of all readers, before another reader reads the same bytes."""
     for name, clear in _forgetting:
         if reader in (None, name):
             clear()

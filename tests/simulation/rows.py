@@ -1,7 +1,7 @@
-"""Rows of keyed state, however it lies: what a backend would hold, found out from the bytes alone.
+"""Rows of keyed state of any kind as a backend would hold them, derived from the bytes alone.
 
-Of a RocksDB directory RocksDB itself tells its rows. Key groups are cut by their offsets, and their records told apart
-by slow readers. Of headers only the names of states are read, with the reader of `rescale`.
+RocksDB itself reads the rows of its directories. Key groups are cut by their offsets, and slow readers separate their
+records. Of headers only the names of states are read, with the reader of `rescale`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from support.canonical import prefix, read_group
 
 
 class Kind(StrEnum):
-    """How keyed state lies."""
+    """Kind of keyed state."""
 
     CANONICAL = "canonical"
     HEAP = "heap"
@@ -32,17 +32,17 @@ class Kind(StrEnum):
 
 
 Row = tuple[str, int, bytes]
-"""State, key group, and key behind it."""
+"""State, key group, and the key behind it."""
 
 _LONG = 8
 
 
 class WrongError(AssertionError):
-    """The result is not what its source is."""
+    """Error of a result that differs from its source."""
 
 
 def same(what: str, expected: object, actual: object) -> None:
-    """`WrongError` unless they are."""
+    """Raise `WrongError` unless both are equal."""
     if expected != actual:
         raise WrongError(f"{what}: expected {str(expected)[:300]}, found {str(actual)[:300]}")
 
@@ -50,7 +50,7 @@ def same(what: str, expected: object, actual: object) -> None:
 class KeyedRows(NamedTuple):
     """Rows of a subtask; `header` stands before its key groups, or is the meta stream of its directory.
 
-    Where a bit of a source has rotted a row may have another's key, or another state: then `rows` have it twice.
+    A rotted bit of a source may turn a row's key or state into that of another row: then `rows` have it twice.
     """
 
     subtask: int
@@ -112,7 +112,7 @@ def keyed_rows(
 
 
 def assert_rows(old: list[KeyedRows], new: list[KeyedRows], operator: OperatorState, other: OperatorState) -> None:
-    """`WrongError` says what is lost, doubled, changed, or where Flink will not look for it."""
+    """Raise `WrongError` if a row is lost, doubled, changed, or where Flink does not look for it."""
     if not old:
         same("subtasks with keyed state, of which there is none", 0, len(new))
     for stream in new:
@@ -135,7 +135,7 @@ def assert_rows(old: list[KeyedRows], new: list[KeyedRows], operator: OperatorSt
 
 
 def own_rows(stream: KeyedRows) -> list[tuple[Row, bytes]]:
-    """Without those of other key groups."""
+    """Return the rows in the subtask's own key groups."""
     own = set(stream.key_groups)
     return [(row, value) for row, value in stream.rows if row[1] in own]
 
@@ -173,7 +173,9 @@ def _heap(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[
 
 
 def states_in(header: bytes) -> list[str]:
-    """Where a serializer is no known one any more, since somebody changed the header, what looks like their names."""
+    """Return the names of the states, or what looks like names where an unknown serializer makes the header
+    unreadable.
+    """
     try:
         return [state.name for state in read_keyed_header(header, "header").states]
     except RescaleError:

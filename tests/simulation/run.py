@@ -1,4 +1,4 @@
-"""The steps of a run, each as a process that knows nothing but what lies in the bucket, and a run of all of them."""
+"""Steps of a run, each as a process that knows nothing but the bucket, and a run of all of them."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ class Wish:
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps of one wish, by name; their tasks take turns in the `order`, and `cores` draws the cores of each."""
+    """Steps of one wish by name; their tasks take turns in the `order`, and `cores` draws the cores of each."""
 
     wish: Wish
     order: Random
     cores: Random
     tells_who: bool = False
-    """Whether the claim says by whom it is, and when."""
+    """Whether the claim names its holder and time."""
 
     STAGES = (("plan",), ("reshuffle", "redistribute"), ("validate",), ("publish",))
 
     def body(self, step: str, plan_uri: str) -> Callable[[], Any]:
-        """`plan` gives the place of the plan, which the others need."""
+        """Return the body of a step; `plan` returns the place of the plan, which the other steps need."""
         return {
             "plan": self.plan,
             "reshuffle": lambda: reshuffle_keyed_state(load_plan(plan_uri), self._tasks()),
@@ -104,7 +104,7 @@ class Steps:
         )
 
     def all(self) -> None:
-        """One process does everything, and tries nothing twice; of what is published it does nothing again."""
+        """Do everything in one process, without second tries; steps of a published run are skipped."""
         plan_uri = self.plan()
         if not is_published(load_plan(plan_uri)):
             for step in ("reshuffle", "redistribute", "validate"):

@@ -18,7 +18,7 @@ from simulation.stored import Stored
 from simulation.toxics import Toxics
 
 _OWNED = 0.08
-"""How many of the results a job is started from that owns them."""
+"""Share of the results that a job is started from and owns."""
 
 DISCARD = "user's discard"
 
@@ -26,12 +26,12 @@ PREPARERS = ("preparer", "other preparer")
 """Processes that copy files ahead."""
 
 _PUBLISHES = ("head_object target.rescale/published", "put_object target/_metadata")
-"""Requests of a publisher that has had its last look, or has put `_metadata`, and is about to say so."""
+"""Requests of a publisher between its last check and the mark behind `_metadata`."""
 
 
 @dataclass
 class Scene:
-    """All of it comes from the seed. `done` are the names of what befell the run, `source` is as it has to be."""
+    """State drawn from the seed; `done` names the events so far, and `source` is the expected state of the source."""
 
     seed: int
     log: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Scene:
 
     @property
     def asked(self) -> list[Wish]:
-        """By whomever there is."""
+        """Return the requests of all runs so far."""
         return [self.script.wish, *([self.script.other_wish] if "rival" in self.script.beside else [])]
 
     def comes_late(self) -> bool:
@@ -93,27 +93,29 @@ class Scene:
         return self.is_published(target) or (target == TARGET and self.is_owned())
 
     def may_have_been_published(self) -> bool:
-        """Then nothing may be discarded, and what was damaged not be written again."""
+        """Return whether the target may have been published: then nothing may be discarded, or damage written again."""
         return bool({"publishing", "published"} & self.bucket.below("target.rescale").keys())
 
     def source_objects(self) -> dict[str, Stored | None]:
-        """All versions that there are, if the bucket keeps them."""
+        """Return the objects of the source, in all versions if the bucket keeps them."""
         objects = {key: stored for key, stored in self.bucket.objects.items() if key.startswith("source/")}
         return objects | self.bucket.history("source/")
 
     def _is_reported(self) -> bool:
-        """Whether a process has ended that published."""
+        """Return whether a publishing process has ended."""
         ended = [process.name for process in self.processes if process.is_over and process.error is None]
         return any(name.startswith(("publish", "twin", "rival")) for name in ended)
 
     def _is_being_published(self) -> bool:
-        """Just now, by a process that lives; where the mark is missing that is set behind `_metadata`, by any."""
+        """Return whether a living process is publishing now, or any process where the mark behind `_metadata` is
+        missing.
+        """
         alive = [process for process in self.processes if process.requests and not process.is_over]
         marked = "published" in self.bucket.below("target.rescale")
         return any(process.request in _PUBLISHES for process in alive) if marked else bool(alive)
 
     def _drawn_owner(self) -> Owner | None:
-        """From a seed of its own: other histories are what they are without it."""
+        """Draw an owner from its own seed, so that histories without one do not change."""
         random = Random(f"owner {self.seed}")
         if random.random() > _OWNED:
             return None

@@ -1,4 +1,4 @@
-"""Script of a history, all drawn from its seed."""
+"""Script of a history, drawn from its seed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from simulation.weather import Weather, draw_weather
 from simulation.wishes import draw_wishes, with_what_is_otherwise
 
 _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
-"""How many histories are of native state, or of canonical state that becomes RocksDB's: these take longer."""
+"""Shares of histories of native state, and of canonical state that becomes RocksDB's, which take longer."""
 
 AHEAD = 3_000_000
 """First seed of histories in which a process may copy files ahead: others are known for what they found without it."""
@@ -27,7 +27,7 @@ _COPIED_AHEAD = 0.5
 """In how many of these with RocksDB state it does so, for one of the wishes."""
 
 _MISREAD = 0.05
-"""In how many histories publish misreads something."""
+"""Share of histories in which publish misreads something."""
 
 STAGES = ("plan", "reshuffle", "validate", "publish")
 
@@ -42,14 +42,15 @@ _DAMAGE = (
     ("candidate rots", ("publish",), 0.12),
     ("certificate rots", ("publish",), 0.08),
 )
-"""Kinds of damage, the stages before which they happen, and their probability if they may end a history for good."""
+"""Kinds of damage, the stages before which they happen, and their probability where they may be final."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """`beside` says which other processes begin before which stage, `damage` which damage is done then.
+    """Script of a history.
 
-    `crashes` and `losses` say how probable it is that a process is killed, or taken for dead.
+    `beside` tells which other processes begin before which stage, `damage` which damage is done then. `crashes` and
+    `losses` are the probabilities that a process is killed, or taken for dead.
     """
 
     source: Source
@@ -74,7 +75,7 @@ class Script:
 
     @property
     def is_strict(self) -> bool:
-        """Whether all that happens passes, or is done by processes of this very plan: nothing may end it for good."""
+        """Return whether all faults pass or come from processes of this very plan, so that none may be final."""
         misread = self.rates.keys() & {Toxic.FLIPPED, Toxic.SHORT}
         ruled = self.weather is not None and (self.weather.no_deletes or self.weather.release)
         return not (misread or ruled or self.damage) and set(self.beside) <= {"twin"}
@@ -91,14 +92,14 @@ class Script:
 
 
 def has_native_state(seed: int) -> bool:
-    """Whether the history of a seed is one of native state, before or after."""
+    """Return whether the history of a seed has native state, before or after."""
     return Random(f"kinds {seed}").random() < _NATIVE + _INTO_ROCKSDB or draw_changelog(seed) is not None
 
 
 def draw_script(random: Random, seed: int) -> Script:
-    """`random` is the history's own. What is native is drawn from another one, so that other histories do without.
+    """Draw a script with `random`, which is the history's own; native state is drawn from another seed.
 
-    Histories are known by their seeds: whatever is drawn more comes after all else, or from a seed of its own.
+    Seeds are recorded for their histories: further draws come after all others, or from their own seed.
     """
     kinds = Random(f"kinds {seed}")
     source, is_native = _draw_source(random, kinds, seed)
@@ -133,7 +134,7 @@ def draw_script(random: Random, seed: int) -> Script:
 
 
 def _draw_source(random: Random, kinds: Random, seed: int) -> tuple[Source, bool]:
-    """And whether there is native state before or after."""
+    """Draw a source, and return whether there is native state before or after."""
     source = draw_source(random)
     turn = kinds.random()
     if turn < _NATIVE:
@@ -193,14 +194,14 @@ def _draw_preparer(seed: int, source: Source, trouble: _Trouble) -> None:
 
 
 def kind_due(kinds: set[Kind], wish: Wish) -> set[Kind]:
-    """How keyed state lies, where it lay in these kinds."""
+    """Return the kinds of keyed state after the wish, for state of these kinds."""
     return {Kind(wish.format)} if kinds and wish.format is not Format.KEEP else kinds
 
 
 def shapes_due(shapes: Mapping[str, tuple[int, int]], wish: Wish) -> dict[str, tuple[int, int]]:
-    """Parallelism and max parallelism of each operator, once it has `shapes`; one with a maximum of 1 stays so.
+    """Return parallelism and max parallelism of each operator after the wish; one with a maximum of 1 stays so.
 
-    What is left out or renamed was before.
+    Drops and renames are done before.
     """
     return {
         operator_id: (p, m) if m == 1 else (int(wish.parallelism or p), int(wish.max_parallelism or m))

@@ -43,7 +43,9 @@ _STATES = ("counts", "sums", "latest")
 
 @dataclass(frozen=True)
 class Source:
-    """The objects of a snapshot by name; `parallelisms` and `max_parallelisms` are what it may get ("": as it is)."""
+    """The objects of a snapshot by name; `parallelisms` and `max_parallelisms` are those it may get (empty:
+    unchanged).
+    """
 
     name: str
     objects: Mapping[str, bytes]
@@ -51,19 +53,19 @@ class Source:
     max_parallelisms: Sequence[str]
     kind: Kind = Kind.CANONICAL
     uids: Sequence[str] = ()
-    """Uids of operators that are not stored with them."""
+    """Uids of operators, which snapshots do not store."""
 
     is_changelog: bool = False
-    """Whether changes follow what of keyed state lies in its kind."""
+    """Whether the keyed state is followed by a changelog."""
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, int]]:
-        """Parallelism and max parallelism by operator id."""
+        """Return parallelism and max parallelism by operator id."""
         return shapes_of(self.objects)
 
     @cached_property
     def states(self) -> list[str]:
-        """`UID:NAME` of those operators whose uids are known, sorted."""
+        """Return the sorted `UID:NAME` of states of operators with known uids."""
         return states_of(self.objects, self.uids)
 
 
@@ -78,15 +80,17 @@ def draw_source(random: Random) -> Source:
 
 @cache
 def taken_by_flink(name: str, kind: Kind = Kind.CANONICAL) -> Source:
-    """A committed one."""
+    """Return a committed snapshot."""
     files = {path.name: path.read_bytes() for path in Path(directory(name)).iterdir()}
-    keeps_shape = "finished" in name  # a subtask that is finished stays where it is
+    keeps_shape = "finished" in name  # a finished subtask keeps its place
     return Source(name, files, ("",) if keeps_shape else ("1", "2", "3", "4", "5"), ("",), kind)
 
 
 @cache
 def written(number: int) -> Source:
-    """One of a few dozen: a keyed operator, one with operator state, one without state, one that is never parallel."""
+    """Return one of a few dozen: a keyed operator, one with operator state, one without state, one that is never
+    parallel.
+    """
     random = Random(f"source {number}")
     max_parallelism = random.choice((4, 6, 8, 12, 16, 200))
     parallelism = random.randint(1, min(4, max_parallelism))
@@ -103,7 +107,7 @@ def written(number: int) -> Source:
 
 
 def shapes_to_draw(max_parallelism: int) -> tuple[Sequence[str], Sequence[str]]:
-    """Parallelisms and max parallelisms that a source may get."""
+    """Return the parallelisms and max parallelisms that a source may get."""
     wanted = [str(n) for n in range(1, 6) if n <= max_parallelism]
     divisors = [str(n) for n in range(5, max_parallelism) if max_parallelism % n == 0]
     return ("", *wanted), ("", "", *divisors, "5", "9", "130", "256")
@@ -138,7 +142,7 @@ def _keyed(
 def elements_operator(
     random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int
 ) -> OperatorState:
-    """Two states that are split, one that is united, one that is broadcast: its copies are equal."""
+    """Return two states that are split, one that is united, one that is broadcast with equal copies."""
     header = operator_header(
         (operator_list("offsets"), operator_list("splits"), operator_list("all", mode="UNION")),
         (broadcast_state("rules"),),
@@ -173,12 +177,12 @@ def elements_operator(
 
 
 def _element(random: Random) -> bytes:
-    """Some are equal, in a state that is united above all: none may be taken for another's double."""
+    """Draw an element, equal to others at times, above all in a UNION state: equal elements must not be merged."""
     return bytes([7] * 5) if random.random() < 0.3 else random.randbytes(random.choice((1, 4, 90)))
 
 
 def stored(random: Random, objects: dict[str, bytes], name: str, content: bytes) -> RelativeFileStream | InlineStream:
-    """Somewhere: some small streams lie in `_metadata` itself."""
+    """Store the content somewhere; some small streams lie in `_metadata` itself."""
     if random.random() < 0.2:
         return InlineStream(name, content)
     objects[name] = content

@@ -1,4 +1,4 @@
-"""Kind of bucket that a history has: most keep no versions, and have no checksums but ETags."""
+"""Kind of bucket of a history: most keep no versions, and have no checksums but ETags."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ _BELIEVED = 0.8
 
 @dataclass(frozen=True)
 class StoreKind:
-    """`keeps_versions` of all objects, whoever puts something over them or deletes them; `has_sums` of all that is put,
-    and whoever `is_believed` is taken at his word for them, where the state is such that this can be asked for.
+    """Kind of bucket.
+
+    It `keeps_versions` of all objects through puts and deletes; it `has_sums` of all objects, and if it `is_believed` a
+    run relies on them, where the state allows that request.
     """
 
     keeps_versions: bool = False
@@ -28,7 +30,7 @@ class StoreKind:
 
 
 def draw_store(seed: int) -> StoreKind:
-    """From a seed of its own: other histories are what they are."""
+    """Draw the kind of bucket from its own seed, so that the rest of the history does not depend on it."""
     random = Random(f"store {seed}")
     has_sums = random.random() < _WITH_SUMS
     return StoreKind(

@@ -11,7 +11,7 @@ from botocore.exceptions import IncompleteReadError
 
 @dataclass(frozen=True)
 class Stored:
-    """An object; its bytes may have rotted since the ETag was made of them: `put` are those then."""
+    """An object; `put` are its original bytes if they have rotted since the ETag was computed."""
 
     data: bytes
     etag: str
@@ -24,7 +24,7 @@ class Stored:
 
 @dataclass
 class Upload:
-    """One that is open: parts by number, and who began it."""
+    """Open upload, with its parts by number, and its author."""
 
     key: str
     by: str
@@ -32,7 +32,7 @@ class Upload:
 
 
 class Body:
-    """Body of an answer to GetObject; botocore notices by the length in the answer if it `breaks` off."""
+    """Body of an answer to GetObject; if it `breaks` off, botocore notices by the length in the answer."""
 
     def __init__(self, data: bytes, *, breaks: bool = False) -> None:
         self.data = data

@@ -1,8 +1,8 @@
-"""Bytes of a result that a certificate leaves to the store's checksums: they were compared by these, and not read.
+"""Bytes of a result whose certificate relies on the store's checksums instead of reading them.
 
-It says of how many bytes of each operator that is so; which these are is found out here. A RocksDB directory that goes
-by its files has SST files with a checksum that a file of the source has, too. Key groups go by the checksums of all
-their files, but for the headers of these. Nothing else is anybody's word: whatever rots there must be noticed.
+The certificate gives their number for each operator; which bytes these are is derived here. A RocksDB directory that
+goes by its files has SST files with a checksum of a file of the source. Key groups go by the checksums of all their
+files, except for the headers of these. Rot in all other bytes must be noticed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulation.stored import Stored
 
 
 class _Part(NamedTuple):
-    """Part of a result that goes by checksums as a whole or not at all: its place, by names of files."""
+    """Part of a result that goes by checksums as a whole or not at all: its extents by names of files."""
 
     extents: Mapping[str, range]
 
@@ -32,9 +32,9 @@ class _Part(NamedTuple):
 def left_to_the_store(
     certificate: bytes, result: Mapping[str, Stored], sources: Collection[Stored], *, has_sums: bool
 ) -> dict[str, range]:
-    """Extents by the names of files; `WrongError` if it cannot be read, or speaks of other bytes than there can be.
+    """Return extents by the names of files; raise `WrongError` if the certificate is unreadable or impossible.
 
-    `has_sums`: the store has checksums of all objects, and not only the ETags of those that were put at once.
+    With `has_sums` the store has checksums of all objects, and not only the ETags of those that were put at once.
     """
     try:
         said = {operator["operator_id"]: operator["checksums"] for operator in json.loads(certificate)["operators"]}
@@ -47,12 +47,12 @@ def left_to_the_store(
         if (checksums := said.get(operator.operator_id)) is not None:
             parts = [*_directories(contents, operator, result, known, has_sums=has_sums)]
             parts += _streams(contents, operator) if has_sums else []
-            left |= _those_of(checksums["bytes"], parts, operator)
+            left |= _parts_of_size(checksums["bytes"], parts, operator)
     return left
 
 
-def _those_of(size: int, parts: list[_Part], operator: OperatorState) -> dict[str, range]:
-    """All that may be meant where a certificate says `size`."""
+def _parts_of_size(size: int, parts: list[_Part], operator: OperatorState) -> dict[str, range]:
+    """Return all extents that may be meant where a certificate gives `size`."""
     meant: dict[str, range] | None = None
     for chosen in product((False, True), repeat=len(parts)):
         some = [part for part, is_chosen in zip(parts, chosen, strict=True) if is_chosen]
@@ -92,7 +92,7 @@ def _streams(contents: Contents, operator: OperatorState) -> Iterator[_Part]:
             for handle in handles
         ):
             continue
-        least = 0 if field == "raw_keyed" else 1  # at 0 there is a header, but in a raw stream
+        least = 0 if field == "raw_keyed" else 1  # a header is at 0, except in a raw stream
         begins = {
             handle.stream: min((o for o in handle.offsets if o >= least), default=handle.stream.size)
             for handle in handles
@@ -101,7 +101,9 @@ def _streams(contents: Contents, operator: OperatorState) -> Iterator[_Part]:
 
 
 def _sum(stored: Stored, *, has_sums: bool) -> object:
-    """By which the store knows it again; the same parts make the same ETag, and that is no checksum."""
+    """Return the value by which the store recognises content; equal parts have equal ETags, but these are no
+    checksums.
+    """
     if has_sums:
         return stored.as_put
     return stored.etag if "-" not in stored.etag else stored

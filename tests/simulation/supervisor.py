@@ -1,7 +1,7 @@
 """Supervisor of the steps, as Airflow is: in turn or side by side, with more tries after passing faults.
 
 A try that ended with a final error ends the run; one that was killed, or lost, or ended with a transient error, is
-begun again. A lost one may go on all the while, and so may other runs.
+repeated. A lost one may go on meanwhile, and so may other runs.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from simulation.processes import Crash, Process
 from simulation.run import Steps
 
 TRIES = 5
-"""As `ATTEMPTS` of the DAGs has it."""
+"""`ATTEMPTS` of the DAGs."""
 
 
 @dataclass
 class Ending:
-    """How a run ended: `error` is None if it published; `tries` are those of all steps."""
+    """Ending of a run: `error` is None if it published, and `tries` are those of all steps."""
 
     error: RescaleError | None
     tries: int
@@ -29,9 +29,10 @@ class Ending:
 
 @dataclass
 class Supervisor:
-    """`make` gives the process of a try; `before` is told which stage comes.
+    """Supervisor of a run.
 
-    A turn is at most `longest_turn` requests long.
+    `make` returns the process of a try, and `before` is called with each stage before it begins. A turn is at most
+    `longest_turn` requests long.
     """
 
     random: Random
@@ -61,7 +62,7 @@ class Supervisor:
                     else:
                         continue
                     del under_way[step]
-                    self._say(process, error)
+                    self._log_end(process, error)
                     if error is None:
                         plan_uri = process.result if step == "plan" else plan_uri
                         continue
@@ -77,10 +78,7 @@ class Supervisor:
         return Ending(None, tries, "publish")
 
     def end_others(self, *, kill: bool, only: str = "") -> None:
-        """They are killed where they stand, or go on to their ends, a turn after the other.
-
-        All whose names begin with `only`.
-        """
+        """Kill all processes whose names begin with `only`, or let them run to their ends, one turn after the other."""
         while ending := [process for process in self.others if process.name.startswith(only)]:
             if kill:
                 self.others.remove(ending[-1])
@@ -95,9 +93,9 @@ class Supervisor:
         process.go_on(*(() if alone else (self.random.randint(1, self.longest_turn),)))
         if process in self.others and process.is_over:
             self.others.remove(process)
-            self._say(process, process.error)
+            self._log_end(process, process.error)
 
-    def _say(self, process: Process, error: BaseException | None) -> None:
+    def _log_end(self, process: Process, error: BaseException | None) -> None:
         said = "done" if error is None else "lost" if process.is_lost and not process.is_over else _described(error)
         self.log.append(f"{process.name} after {process.requests} requests: {said}")
 
@@ -107,5 +105,5 @@ def _described(error: BaseException) -> str:
 
 
 def _as_ours(error: BaseException) -> RescaleError | None:
-    """As a step's process ends with it; None of one that was killed."""
+    """Return the error that a step's process ends with, or None for a killed process."""
     return unexpected(error) if isinstance(error, Exception) else None

@@ -1,4 +1,4 @@
-"""The tester is tested: planted bugs, switched on one at a time, are found."""
+"""Test of the simulation itself: planted bugs, one at a time, are found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from simulation.installed import installed
 from support.slow import slow
 
 MOST = 250
-"""Seeds that are tried after those that are known to show a bug."""
+"""Number of seeds that are tried after those that are known to show a bug."""
 
 _QUICK = 20
 
@@ -22,10 +22,10 @@ _QUICK = 20
         for i, bug in enumerate(FOUND_BY_HISTORIES)
     ],
 )
-def test_a_planted_bug_is_found(bug: Bug) -> None:
+def test_planted_bug_is_found(bug: Bug) -> None:
     with installed():
         assert hunt(bug, range(MOST)) is not None
 
 
-def test_no_two_bugs_have_one_name() -> None:
+def test_names_of_bugs_are_unique() -> None:
     assert len({bug.name for bug in FOUND_BY_HISTORIES}) == len(FOUND_BY_HISTORIES)

@@ -1,4 +1,4 @@
-"""Histories by seed: some always, hundreds more where all that is slow runs."""
+"""Histories by seed: some in each test run, thousands more among the slow tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _installed() -> Iterator[None]:
 @pytest.mark.parametrize(
     "seeds", [range(30), *(slow(range(at, at + 1000), id=f"from {at}") for at in (30, 1030, 2030))]
 )
-def test_whatever_happens_nothing_is_lost(seeds: range) -> None:
+def test_histories_keep_all_promises(seeds: range) -> None:
     ways: Counter[str] = Counter()
     for seed in seeds:
         verdict = play(seed)
@@ -52,57 +52,57 @@ def test_files_that_are_copied_ahead_make_no_difference(seeds: range) -> None:
 @pytest.mark.parametrize(
     "seed",
     [
-        pytest.param(225, id="files that RocksDB named were another's to the next run"),
-        pytest.param(297, id="a claim that was misread twice was none of ours"),
-        pytest.param(40391, id="a claim that was misread twice, in two ways, was gone"),
-        pytest.param(520, id="a claim that was misread twice was another plan's"),
-        pytest.param(1035512, id="a claim that was misread six times was another plan's"),
-        pytest.param(1000669, id="a file that a listing missed was gone from a published result"),
-        pytest.param(1018636, id="what was misread once of a dropped operator could not be read"),
-        pytest.param(1022946, id="who stood still published what a job owned by then"),
-        pytest.param(1074133, id="a result was published that had just been discarded, from begin to end"),
-        pytest.param(4682, id="what a job owned by then was put again by the slower of two publishers"),
-        pytest.param(7747, id="who validated late left a certificate of another reading"),
-        pytest.param(1038996, id="files that came behind the claim stayed for ever"),
-        pytest.param(1315643, id="the header of a directory rotted, and nobody compared it"),
-        pytest.param(1388809, id="a claim was misread at each look, otherwise behind the digits that are told"),
-        pytest.param(1311924, id="a result that was misread otherwise at each look was taken for another's"),
-        pytest.param(1291798, id="what Java takes for true rotted, and is true"),
-        pytest.param(1276005, id="who was taken for dead had misread, and wrote that over what was published"),
-        pytest.param(1421506, id="the same, by one that had begun long before"),
-        pytest.param(2156901, id="the same, by a rival that went on behind a discard"),
-        pytest.param(1498066, id="a certificate of a discarded run came behind that of the next one"),
-        pytest.param(1264279, id="what came behind a discard was in the way of another plan"),
-        pytest.param(1760959, id="the same byte of a plan was misread at both looks, in two ways"),
-        pytest.param(1945741, id="who stood still claimed what was being discarded, and its plan was gone"),
-        pytest.param(1833114, id="elements lay in another order than their offsets say, for one had rotted"),
-        pytest.param(2601422, id="a number of entries rotted, and the model counted to two thousand millions"),
-        pytest.param(1648640, id="two elements began at one place, for an offset had rotted"),
-        pytest.param(1650077, id="a shape rotted that nothing but itself shows, behind the plan"),
-        pytest.param(1224364, id="the same bit of a claim was flipped at both looks"),
-        pytest.param(1216219, id="a file of a discarded run came beside the result of the next one"),
-        pytest.param(1213917, id="a table became unreadable, and a result that is proven by files refers to it"),
-        pytest.param(1522760, id="the same, beside a directory that was rewritten"),
-        pytest.param(1525351, id="the same, with what hides rows of others in the result"),
-        pytest.param(1202622, id="nothing could be deleted, and a listing missed all that there was"),
-        pytest.param(1152802, id="an SST file that somebody had spoilt was referred to, and a proof by files wanted"),
-        pytest.param(1135793, id="a bit was flipped when it was moved, and back when it was validated"),
-        pytest.param(1119737, id="a bit rotted, so that a key stood twice in source and result"),
+        pytest.param(225, id="files named by RocksDB seem foreign to the next run"),
+        pytest.param(297, id="claim misread twice seems foreign"),
+        pytest.param(40391, id="claim misread in two ways seems gone"),
+        pytest.param(520, id="claim misread twice seems another plan's"),
+        pytest.param(1035512, id="claim misread six times seems another plan's"),
+        pytest.param(1000669, id="listing misses a file of a published result"),
+        pytest.param(1018636, id="dropped operator is misread once"),
+        pytest.param(1022946, id="paused process publishes a result that a job owns"),
+        pytest.param(1074133, id="result is published after a complete discard"),
+        pytest.param(4682, id="slower publisher puts files that a job owns again"),
+        pytest.param(7747, id="late validation leaves a certificate of another read"),
+        pytest.param(1038996, id="files put after the claim stay for ever"),
+        pytest.param(1315643, id="header of a directory rots"),
+        pytest.param(1388809, id="claim is misread each time, differently behind the reported digits"),
+        pytest.param(1311924, id="result misread differently each time seems foreign"),
+        pytest.param(1291798, id="rotted boolean is still true to Java"),
+        pytest.param(1276005, id="lost process overwrites a published result with a misread"),
+        pytest.param(1421506, id="process begun long before overwrites a published result with a misread"),
+        pytest.param(2156901, id="rival overwrites a published result with a misread after a discard"),
+        pytest.param(1498066, id="certificate of a discarded run arrives after that of the next run"),
+        pytest.param(1264279, id="file put after a discard blocks another plan"),
+        pytest.param(1760959, id="byte of a plan is misread in two ways"),
+        pytest.param(1945741, id="paused process claims a target under discard without its plan"),
+        pytest.param(1833114, id="rotted offset contradicts the order of elements"),
+        pytest.param(2601422, id="number of entries rots to two thousand millions"),
+        pytest.param(1648640, id="rotted offset makes two elements begin at one place"),
+        pytest.param(1650077, id="shape without other evidence rots after the plan"),
+        pytest.param(1224364, id="same bit of a claim is flipped in both reads"),
+        pytest.param(1216219, id="file of a discarded run arrives beside the result of the next run"),
+        pytest.param(1213917, id="result proven by files refers to an unreadable table"),
+        pytest.param(1522760, id="result proven by files refers to an unreadable table beside a rewritten directory"),
+        pytest.param(1525351, id="result proven by files hides foreign rows and refers to an unreadable table"),
+        pytest.param(1202622, id="deletes are refused and a listing misses everything"),
+        pytest.param(1152802, id="result proven by files refers to a changed SST file"),
+        pytest.param(1135793, id="bit is flipped in the move and back in validation"),
+        pytest.param(1119737, id="rotted bit makes a key occur twice in source and result"),
     ],
 )
-def test_a_promise_that_was_broken_once_is_kept(seed: int) -> None:
+def test_history_that_once_broke_a_promise_keeps_it(seed: int) -> None:
     verdict = play(seed)
     assert verdict.broken is None, described(verdict)
 
 
-def test_a_seed_is_one_history() -> None:
+def test_seed_gives_the_same_history_each_time() -> None:
     for seed in (3, 16, 30, 300):
         assert play(seed) == play(seed)
 
 
 @pytest.mark.slow
-def test_a_bucket_that_keeps_versions_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run, a discard and the run after it do there what they do anywhere."""
+def test_histories_are_the_same_in_a_bucket_that_keeps_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run, discard and the next run do the same there as in other buckets."""
     some = [seed for seed in range(120) if draw_store(seed).keeps_versions]
     with_versions = [play(seed) for seed in some]
     monkeypatch.setattr("simulation.script.draw_store", lambda seed: replace(draw_store(seed), keeps_versions=False))
@@ -119,13 +119,13 @@ def test_workers_play_the_same_histories() -> None:
 
 
 @pytest.mark.parametrize("requests", [False, True])
-def test_a_history_that_never_ends_is_noticed(monkeypatch: pytest.MonkeyPatch, requests: bool) -> None:
+def test_endless_history_is_noticed(monkeypatch: pytest.MonkeyPatch, requests: bool) -> None:
     def without_end(plan: Plan) -> None:
         while True:
             if requests:
                 is_published(plan)
 
-    assert play(3).broken is None  # the first one may wait longer for what is compiled
+    assert play(3).broken is None  # the first history includes compilation
     monkeypatch.setattr("simulation.run.publish", without_end)
     monkeypatch.setattr("simulation.endless.SECONDS", 3.0)
     verdict = play(3)

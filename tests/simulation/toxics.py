@@ -1,6 +1,6 @@
 """Faults on the way to the bucket and back, drawn anew at each request from the seed of the history.
 
-botocore repeats requests, so what reaches `S3Store` as an error has outlived that; a request whose answer was lost may
+botocore repeats requests, so an error that reaches `S3Store` has outlived that; a request whose answer was lost may
 have been repeated, and then the bucket has seen it twice.
 """
 
@@ -20,10 +20,10 @@ from simulation.processes import this_process
 from simulation.stored import Body
 
 _LONGEST_STORM = 60
-"""Requests, each of which botocore has repeated for a quarter of a minute."""
+"""Number of requests, each repeated by botocore for a quarter of a minute."""
 
 _NEAR = 3
-"""Bytes on either side of a bit, by which it is known again where it was written."""
+"""Bytes on either side of a bit, which identify it where it was written."""
 
 _SLOW_WRITES = ("complete_multipart_upload", "copy_object", "upload_part_copy")
 _WRITES = {
@@ -49,20 +49,20 @@ class Toxic(StrEnum):
     FLIPPED = "bit flipped on the way"
     STORM = "all requests fail for a while"
     ERROR_IN_ANSWER = "error in an answer that began well"
-    """S3 begins to answer while it still joins or copies; boto3 takes what it finds there for an error 500."""
+    """S3 begins its answer while it still joins or copies; boto3 turns an error in it into an error 500."""
 
     SHORT = "body ends early, and nothing says so"
     MISREAD = "bit flipped on the way to publish"
-    """All that publish reads is a document of our own, and right where it lies: so this passes."""
+    """Publish reads only our own documents, which are right in the bucket: so this passes."""
 
 
 PASSING = (Toxic.ERROR, Toxic.LOST_ANSWER, Toxic.REPEATED, Toxic.BROKEN_BODY, Toxic.MISSED_NAME)
-"""Faults that another try mends: none of them may end a run for good."""
+"""Faults that another try repairs: none of them may end a run for good."""
 
 
 @dataclass
 class Toxics:
-    """`rates` says how probable each is at a request that it can happen to; no rates, no toxics."""
+    """Faults of a history; `rates` are their probabilities at each request that they can affect, none without rates."""
 
     random: Random
     rates: Mapping[Toxic, float]
@@ -71,7 +71,7 @@ class Toxics:
     deletes_are_denied: bool = False
     _storm: int = 0
     _flips: set[tuple[bytes, bytes]] = field(default_factory=set)
-    """Bytes around a bit that was flipped on the way, before and after."""
+    """Bytes around a bit that was flipped on the way, before and after the flip."""
 
     def end(self) -> None:
         self.rates, self.deletes_are_denied, self._storm = {}, False, 0
@@ -83,7 +83,7 @@ class Toxics:
         return self._storm > 0
 
     def denies(self, what: str) -> bool:
-        """As a policy does, or a lock on objects."""
+        """Return whether the request is denied, as a policy does, or a lock on objects."""
         if self.deletes_are_denied:
             self.injected["delete refused"] += 1
             self.log.append(f"delete refused: {what}")
@@ -97,9 +97,10 @@ class Toxics:
         return True
 
     def flipped_on_the_way(self, data: bytes) -> bytes:
-        """The same but for one bit: not one that was flipped before, nor one that takes an earlier flip back.
+        """Return the data with one flipped bit, neither one flipped before nor one that takes an earlier flip back.
 
-        What is read wrong twice in the same way, or was written wrong and is read right again, nobody can tell.
+        Nobody can notice bytes that are misread twice in the same way, or miswritten and then read right by another
+        flip.
         """
         at, bit = self.random.randrange(len(data)), self.random.randrange(8)
         near = slice(max(0, at - _NEAR), at + _NEAR + 1)
@@ -115,13 +116,13 @@ class Client:
     """Stand-in for boto3's client in `S3Store`."""
 
     def __init__(self, bucket: Bucket, toxics: Toxics, after: Callable[[], None] | None) -> None:
-        """`after` is told of each request that was carried out."""
+        """Create a client; `after` is called after each request that was carried out."""
         self._bucket = bucket
         self._after = after
         self.toxics = toxics
 
     def __getattr__(self, request: str) -> Callable[..., Any]:
-        """Asked once for each kind of request."""
+        """Return the method of a kind of request, once for each kind."""
         carry_out = getattr(self._bucket, request)
 
         def ask(**arguments: Any) -> Any:
@@ -143,7 +144,7 @@ class Client:
             return self._answered(request, carry_out, arguments, where)
         process.before_request(where)
         if process.is_lost and process.has_misread and request in _WRITES and self._bucket.is_certified:
-            process.end_here()  # what it writes is read back no more: nobody promises to be spared both at once
+            process.end_here()  # it never reads its writes back, and no promise covers both faults at once
         self._bucket.by = process.name
         answer = self._answered(request, carry_out, arguments, f"{process.name}: {where}")
         process.after_request()
@@ -215,7 +216,7 @@ class Pages:
 
 
 def flipped(data: bytes, random: Random) -> bytes:
-    """The same but for one bit."""
+    """Return the data with one bit flipped."""
     return _with_another_bit(data, random.randrange(len(data)), random.randrange(8))
 
 

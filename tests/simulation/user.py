@@ -1,4 +1,4 @@
-"""User of a run after the faults, who follows the advice: goes on, discards, takes another target, looks again."""
+"""User of a run after the faults, who follows the advice: continues, discards, takes another target, looks again."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from simulation.toxics import Toxic
 PUBLISHED, REFUSED = "published", "refused"
 
 _TOO_LATE = "the files have names like those of a run, but no claim shows that they may be removed"
-"""So it is told who comes when somebody else has discarded all, and a task went on."""
+"""Refusal of a discard after another one, when a task of the run went on."""
 _IN_THE_WAY = "the target is occupied"
-"""So, if he comes with another plan than the one whose files these are."""
+"""Refusal of another plan than the one whose files these are."""
 
 
 class User:
-    """`order` is drawn from where tasks are done one after the other."""
+    """User after the faults; tasks that are done one after the other draw their turns from `order`."""
 
     def __init__(self, scene: Scene, judge: Judge, order: Random) -> None:
         self._scene = scene
@@ -35,7 +35,7 @@ class User:
         self._order = order
 
     def set_right(self, ending: Ending) -> str:
-        """No more faults: what a user does then, as he is told, until it is published or cannot be."""
+        """Follow the advice as a user does, without further faults, until the result is published or cannot be."""
         scene = self._scene
         if scene.owner is not None:
             scene.owner.take()
@@ -79,7 +79,7 @@ class User:
         raise BrokenPromiseError(f"without any fault a run to another target is refused: {described(error)}")
 
     def discard_in_vain(self) -> None:
-        """Where nothing may be deleted nobody is told that it was."""
+        """Check that a discard does not report success where nothing may be deleted."""
         scene = self._scene
         scene.has_discarded = True
         scene.happened("discard in vain")
@@ -106,7 +106,7 @@ class User:
     def _discard(self) -> None:
         scene = self._scene
         scene.has_discarded = True
-        for process in scene.processes:  # a rival may go on
+        for process in scene.processes:  # a rival may continue
             process.is_lost |= not process.is_over
         crash_at = scene.random.randint(1, 30) if scene.random.random() < 0.5 else 0
         process = self._go(DISCARD, lambda: discard(TARGET), crash_at)
@@ -125,7 +125,7 @@ class User:
             raise BrokenPromiseError(f"discard ends with {described(process.error)}")
 
     def _go(self, name: str, body: Callable[[], object], crash_at: int = 0) -> Process:
-        """A process of the user's, from end to end."""
+        """Run a process of the user's to its end."""
         process = Process(name, body, crash_at=crash_at)
         self._scene.processes.append(process)
         process.go_on()
@@ -139,7 +139,7 @@ class User:
         return Toxic.FLIPPED in scene.script.rates or scene.is_owned() or not scene.done <= mended
 
     def _was_discarded_meanwhile(self) -> bool:
-        """Whether somebody else has, to the end: what a task put then is nobody's any more."""
+        """Return whether another process has discarded all meanwhile: later files of tasks are nobody's."""
         return any(
             process.name.startswith("discard ") and process.is_over and process.error is None
             for process in self._scene.processes

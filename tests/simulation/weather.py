@@ -1,6 +1,6 @@
 """Conditions that last in some histories: a store that is busy or lies, a clock that jumps, a policy, a new release.
 
-All of it is drawn from a seed of its own, so that histories without it are what they are.
+All of it is drawn from its own seed, so that histories without it do not change.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _SHARE = 0.3
 
 @dataclass(frozen=True)
 class Weather:
-    """`no_deletes` and `release` say from which stage on nothing may be deleted, or another release is installed.
+    """Lasting conditions.
 
-    `late`: who was taken for dead goes on when everything is over.
+    `no_deletes` and `release` name the stage from which on deletes are refused, or another release is installed. With
+    `late` a process that was taken for dead goes on when everything is over.
     """
 
     rates: Mapping[Toxic, float]

@@ -1,4 +1,4 @@
-"""Requests of a history, and of a rival with the same target: a shape, a format, operators and states left out."""
+"""Requests of a history, and of a rival with the same target: a shape, a format, dropped operators and states."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from simulation.run import Wish
 from simulation.sources import Source
 
 _DROPS = 0.08
-"""In how many histories with states of known names an operator may be left out, or some of its states."""
+"""Share of histories with states of known names in which an operator or some of its states may be dropped."""
 
 
 def draw_wishes(random: Random, kinds: Random | None, source: Source) -> list[Wish]:
-    """Two new shapes; with `kinds` the results have a format, files and a proof that go with native state."""
+    """Draw two new shapes; with `kinds` the results have a format, files and a proof that fit native state."""
     wishes = [_draw_wish(random, source) for _ in range(2)]
     return wishes if kinds is None else [in_a_kind(kinds, source, wish) for wish in wishes]
 
@@ -26,7 +26,9 @@ def draw_wishes(random: Random, kinds: Random | None, source: Source) -> list[Wi
 def with_what_is_otherwise(
     seed: int, source: Source, wishes: Sequence[Wish], *, has_surgery: bool, by_sums: bool
 ) -> list[Wish]:
-    """With operators renamed and left out, and `by_sums` with the proof by files where key groups are only copied."""
+    """Return the wish with renamed and dropped operators, and `by_sums` with the proof by files for copied key
+    groups.
+    """
     if has_surgery:
         wishes = [_with_surgery(Random(f"surgery {seed} {i}"), source, wish) for i, wish in enumerate(wishes)]
     wishes = [_with_drops(seed, i, source, wish) for i, wish in enumerate(wishes)]
@@ -36,7 +38,7 @@ def with_what_is_otherwise(
 
 
 def _draw_wish(random: Random, source: Source) -> Wish:
-    """One that is possible: no subtask is without a key group."""
+    """Draw a possible shape: every subtask has a key group."""
     old = [shape for shape in source.shapes.values() if shape[1] != 1]
     while True:
         maximum = "" if random.random() < 0.5 else random.choice(source.max_parallelisms)
@@ -46,7 +48,7 @@ def _draw_wish(random: Random, source: Source) -> Wish:
 
 
 def _with_surgery(random: Random, source: Source, wish: Wish) -> Wish:
-    """Sometimes an operator has another uid in the result, or is left out."""
+    """Give an operator another uid in some results, or drop it."""
     if not source.uids or random.random() < 0.7:
         return wish
     renamed, dropped = random.sample(source.uids, 2)
@@ -56,7 +58,7 @@ def _with_surgery(random: Random, source: Source, wish: Wish) -> Wish:
 
 
 def _with_drops(seed: int, i: int, source: Source, wish: Wish) -> Wish:
-    """In some histories an operator or some states are left out; of which ones is drawn from a seed of its own."""
+    """Drop an operator or some states in some histories, drawn from their own seed."""
     if not source.uids or Random(f"drops {seed}").random() >= _DROPS:
         return wish
     random = Random(f"drops {seed} {i}")
@@ -69,12 +71,12 @@ def _with_drops(seed: int, i: int, source: Source, wish: Wish) -> Wish:
 
 
 def _may_go_by_sums(source: Source, wish: Wish) -> bool:
-    """Whether its key groups are copied as they are."""
+    """Return whether the key groups of the source are copied unchanged."""
     kept = {str(maximum) for _, maximum in source.shapes.values()}
     is_copied = wish.format is Format.KEEP and wish.max_parallelism in ("", *kept) and not _leaves_out_keyed(wish)
     return is_copied and bool(source.uids) and source.kind is not Kind.ROCKSDB and not source.is_changelog
 
 
 def _leaves_out_keyed(wish: Wish) -> bool:
-    """The operator of that name, or a state of its."""
+    """Return whether the wish drops an operator of keyed state, or a state of it."""
     return "keyed" in wish.drops or any(drop.startswith("keyed:") for drop in wish.state_drops)

@@ -1,4 +1,4 @@
-"""Certificates, as they stand or with their digest right."""
+"""Certificates, unchanged or with a corrected digest."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _seeds() -> Iterator[bytes]:
 
 
 def _sealed(data: bytes) -> bytes:
-    """With the digest that it should have, if it is an object of JSON."""
+    """Return the certificate with its right digest, if it is a JSON object."""
     try:
         fields = msgspec.json.decode(data, type=dict)
         fields.pop("document_sha256", None)

@@ -1,4 +1,4 @@
-"""Changes of a changelog: replayed over nothing, and the same whatever the chunks are that they come in."""
+"""Changes of a changelog, replayed over nothing: the result does not depend on the chunks they come in."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_PARALLELISM = 128
 
 
 def _seeds() -> Iterator[bytes]:
-    """The sort, the size of chunks, where the set begins; the header of all states, and the bytes of the log."""
+    """Yield seeds: sort, size of chunks, begin of the set, header of all states, and bytes of the log."""
     for name in names():
         for operator in opened(name).operators:
             for changelog in operator.changelogs:

@@ -1,4 +1,4 @@
-"""Documents beside a target for the next run: the claim, and handles, by themselves or in their document."""
+"""Documents beside a target for the next run: the claim, and handles, alone or in their document."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _runs() -> tuple[_Run, ...]:
 
 
 def _seeds() -> Iterator[bytes]:
-    """The sort, the run, which of its documents and handles, and bytes."""
+    """Yield seeds: sort, run, number of the document or handle, and bytes."""
     for number, run in enumerate(_runs()):
         yield bytes((_CLAIM, number, 0, 0)) + run.claim
         for at, handles in enumerate(run.handles):

@@ -1,4 +1,4 @@
-"""The headers of keyed and operator streams, as far as anything is made of them."""
+"""Headers of keyed and operator streams, with everything that is derived from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEY = bytes(range(24))
 
 
 def keyed_headers() -> Iterator[bytes]:
-    """Every one of the committed snapshots once, small ones first."""
+    """Yield the keyed header of each committed snapshot once, small ones first."""
     streams = {keyed.stream.header for keyed in keyed_streams()}
     databases = {
         database.header for name in names() for operator in opened(name).operators for database in operator.databases
@@ -76,7 +76,7 @@ def _look_at_operator_header(data: bytes) -> None:
 
 
 def _with_plain_flag(data: bytes, at: int) -> bytes:
-    """A flag is true to Java whatever bits are set in it."""
+    """Return the data with its flag as 0 or 1; Java takes a flag for true whichever bits are set."""
     return data[:at] + bytes((data[at] != 0,)) + data[at + 1 :]
 
 

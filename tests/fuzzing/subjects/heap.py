@@ -1,4 +1,4 @@
-"""Key groups of the heap and of raw timers: records lie where the bytes are, whatever a header says of them."""
+"""Key groups of the heap and of raw timers: records stay within the bytes, whatever their header claims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIMERS = 1
 
 
 def _seeds() -> Iterator[bytes]:
-    """Flags, key group, header and bytes; one of the first and one of the last of a stream."""
+    """Yield seeds of flags, key group, header and bytes, one of the first and one of the last group of each stream."""
     for keyed in keyed_streams():
         if keyed.stream.framing is Framing.HEAP:
             groups = [(number, content) for number, content in keyed.groups() if len(content) <= _LARGEST_SEED]
@@ -50,16 +50,16 @@ def _look(data: bytes) -> None:
             return
         of_timers = timer_header(services)
         assert services_of(of_timers) == services
-        _check(TimerReader(of_timers, 32768).read([(key_group, chunks)]), key_group, len(content))
+        _counts_of_batches(TimerReader(of_timers, 32768).read([(key_group, chunks)]), key_group, len(content))
         return
     read = read_keyed_header(header, "header")
-    whole = sum(_check(HeapReader(read, 32768).read([(key_group, chunks)]), key_group, None))
-    assert whole == sum(_check(HeapReader(read, 32768).read([(key_group, [content])]), key_group, None))
-    _check(HeapReader(read, 128, whole_entries=True).read([(key_group, chunks)]), key_group, None)
+    whole = sum(_counts_of_batches(HeapReader(read, 32768).read([(key_group, chunks)]), key_group, None))
+    assert whole == sum(_counts_of_batches(HeapReader(read, 32768).read([(key_group, [content])]), key_group, None))
+    _counts_of_batches(HeapReader(read, 128, whole_entries=True).read([(key_group, chunks)]), key_group, None)
 
 
-def _check(batches: Iterable[Records], key_group: int, most: int | None) -> list[int]:
-    """The number of records in each batch."""
+def _counts_of_batches(batches: Iterable[Records], key_group: int, most: int | None) -> list[int]:
+    """Check the batches, and return the number of records in each."""
     sizes = []
     for records in batches:
         columns = (column.tolist() for column in (records.starts, records.limits, records.ends, records.groups))

@@ -1,4 +1,4 @@
-"""Key groups in canonical framing: whoever finds their records finds the same ones."""
+"""Key groups in canonical framing: every way to find their records finds the same ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPRESSED, _TWO_BYTES = 1, 2
 
 
 def _seeds() -> Iterator[bytes]:
-    """Flags, the size of chunks, the number of states, the key group, and its bytes."""
+    """Yield seeds: flags, size of chunks, number of states, key group, and its bytes."""
     for keyed in keyed_streams():
         if keyed.stream.framing.value != "canonical" or keyed.stream.parsed is None:
             continue

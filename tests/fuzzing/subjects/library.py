@@ -1,4 +1,4 @@
-"""SST files with right checksums, read by RocksDB's library: what ends its process must end in a sentence."""
+"""SST files with right checksums, read by RocksDB's library: an input that crashes its process ends in our error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Database(NamedTuple):
 
 @cache
 def _databases() -> tuple[_Database, ...]:
-    """Real ones, and one whose blocks are not compressed, so that what is changed in them stays what it is."""
+    """Return real databases, and one with uncompressed blocks, in which a changed byte stays as it is."""
     real = [databases(name)[0] for name in _SNAPSHOTS]
     return (
         *(_Database(stored.files, stored.states, stored.key_groups) for stored in real),
@@ -54,7 +54,7 @@ def _scratch() -> Path:
 
 
 def _seeds() -> Iterator[bytes]:
-    """The database, which of its tables, and that one's bytes."""
+    """Yield seeds: database, number of the table, and the bytes of that table."""
     for number, database in enumerate(_databases()):
         for at, file in enumerate(database.tables):
             yield bytes((number, at)) + read_file(file)
@@ -70,12 +70,12 @@ def _look(data: bytes) -> None:
     files = _with_table(database, chosen, bytes(sealing.data))
     try:
         read_rows(files, database.states, database.key_groups, 128, _scratch())
-    except AssertionError:  # rows that are not unique, of a file whose keys have no order
+    except AssertionError:  # rows are not unique in a file whose keys have no order
         raise SnapshotError("rows without an order, as whoever moves them finds") from None
 
 
 def _with_table(database: _Database, chosen: StoredFile, data: bytes) -> list[StoredFile]:
-    """The files with another table, whose size the MANIFEST knows."""
+    """Return the files with one table replaced, and its new size in the MANIFEST."""
     files = []
     for file in database.files:
         if file == chosen:

@@ -1,4 +1,4 @@
-"""A MANIFEST, as it stands or with the checksums of its records right: what is taken writes one that reads the same."""
+"""MANIFESTs, unchanged or with corrected checksums: an accepted one is written as a MANIFEST that reads the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`_metadata`: what is taken for one writes back the same bytes."""
+"""`_metadata`: an accepted input is written back as the same bytes."""
 
 from __future__ import annotations
 

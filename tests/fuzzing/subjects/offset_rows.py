@@ -1,4 +1,4 @@
-"""A file of Kafka offsets that somebody edited, in CSV or JSON."""
+"""Files of Kafka offsets that somebody edited, in CSV or JSON."""
 
 from __future__ import annotations
 

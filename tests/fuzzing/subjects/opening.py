@@ -1,4 +1,4 @@
-"""A directory with another `_metadata`: nothing outside of it is opened, and it can be planned or not."""
+"""Directories with another `_metadata`: planned or refused, and nothing outside of them is opened."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SOURCES = ("2-clicks", "1.20-raw", "2-rocksdb-native", "1.20-rocksdb-incrementa
 
 
 class _Watch:
-    """Notes files that are opened while it looks."""
+    """Record of the files that are opened while it looks."""
 
     def __init__(self) -> None:
         self.looks = False
@@ -52,19 +52,19 @@ def _directories() -> list[Path]:
 
 
 @cache
-def _seeds_as_they_were() -> list[bytes]:
-    """Read before any input is put in their place."""
+def _original_seeds() -> list[bytes]:
+    """Return the seeds, read before any input takes their place."""
     return [
         bytes((number,)) + (directory / "_metadata").read_bytes() for number, directory in enumerate(_directories())
     ]
 
 
 def _seeds() -> Iterator[bytes]:
-    yield from _seeds_as_they_were()
+    yield from _original_seeds()
 
 
 def _look(data: bytes) -> None:
-    number = data[0] % len(_seeds_as_they_were()) if data else 0
+    number = data[0] % len(_original_seeds()) if data else 0
     directory, watch = _directories()[number], _watch()
     (directory / "_metadata").write_bytes(data[1:])
     job = _folder() / f"{number}" / "job"
@@ -80,12 +80,12 @@ def _look(data: bytes) -> None:
 
 
 def _is_in(path: str, job: Path) -> bool:
-    """Whether `path` lies in the job's folder, or is the folder that the target would be made in."""
+    """Return whether `path` lies in the job's folder, or is the folder that the target would be made in."""
     return Path(path).resolve().is_relative_to(job) or Path(path) == job.parent
 
 
 def _is_state(path: str) -> bool:
-    """Whether `path` may hold state: not a module that is imported late, nor a file of the system."""
+    """Return whether `path` may hold state: not a module that is imported late, nor a file of the system."""
     return not path.startswith((sys.prefix, sys.base_prefix, "/proc", "/sys", "/usr", str(Path(__file__).parents[3])))
 
 

@@ -16,7 +16,7 @@ _LARGEST_SEED = 4096
 
 
 def _seeds() -> Iterator[bytes]:
-    """For each state its mode and number of elements, all offsets, and the bytes."""
+    """Yield seeds: mode and number of elements of each state, all offsets, and the bytes."""
     for element_stream in element_streams():
         stream = element_stream.stream
         if stream.extent.length > _LARGEST_SEED:

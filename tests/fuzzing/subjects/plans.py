@@ -1,4 +1,4 @@
-"""Plans: what is taken for one says the same again."""
+"""Plans: an accepted plan is written back as an equal one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serializer snapshots, and bytes that are said to be values of their type."""
+"""Serializer snapshots, and bytes read as values of their type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SST files by our own reader, as they stand or with the checksums of their blocks right."""
+"""SST files in our own reader, unchanged or with corrected checksums of their blocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tables() -> Iterator[bytes]:
 
 @cache
 def unpacked_database() -> tuple[StoredFile, ...]:
-    """One of our own, with blocks that are not compressed, of all sorts of rows, in memory."""
+    """Return the files of a database of our own, with uncompressed blocks and all sorts of rows, in memory."""
     with tempfile.TemporaryDirectory() as folder:
         options = f"{MERGE};compression=kNoCompression;block_based_table_factory={{block_size=256;checksum=kCRC32c}}"
         with written(Path(folder, "db"), ["state"], options) as writer:
@@ -56,7 +56,7 @@ def _seeds() -> Iterator[bytes]:
 
 
 class Sealing:
-    """Gives the blocks of a file the checksums that they should have, and notes where."""
+    """Repair of the checksums of a file's blocks, with a record of their places."""
 
     def __init__(self, data: bytes) -> None:
         self.data = bytearray(data)
@@ -71,7 +71,7 @@ class Sealing:
 
 
 def read_table(data: bytes) -> None:
-    """All that our own reader can make of a file."""
+    """Read all that our own reader can read of a file."""
 
     def read(start: int, size: int) -> bytes:
         assert 0 <= start <= start + size <= len(data)

@@ -1,4 +1,4 @@
-"""Bugs in the replay of changes over what was materialised: validation replays with the same functions, and agrees."""
+"""Bugs in the replay of changes over materialised state: validation replays with the same functions, and agrees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _apply, _rest = ReplayedState.apply, Overlay.rest
 
 
 def _logged(change: Callable[[list[Any]], list[Any]]) -> Plant:
-    """The changes of a log, without what describes states, are others."""
+    """Return a plant that changes the changes of a log, but not the descriptions of states."""
 
     def changed(files: Any, sets: Any) -> Iterator[Any]:
         changes = list(logged_changes(files, sets))
@@ -37,7 +37,7 @@ def _first_set(files: Any, sets: Any) -> Iterator[Any]:
 
 
 def _applied(change: Callable[[Any], Any]) -> Plant:
-    """Each change is another one, or None of them."""
+    """Return a plant that replaces each change by another one, or by none where `change` returns None."""
 
     def changed(self: ReplayedState, logged: Any) -> None:
         if (other := change(logged)) is not None:
@@ -50,11 +50,11 @@ def _never_cleared(logged: Any) -> Any:
     return None if logged.operation == Operation.CLEAR else logged
 
 
-def _set_not_added(logged: Any) -> Any:
+def _set_instead_of_add(logged: Any) -> Any:
     return logged._replace(operation=Operation.SET) if logged.operation == Operation.ADD else logged
 
 
-def _nothing_new(self: Overlay) -> Iterator[Any]:
+def _without_first_new_row(self: Overlay) -> Iterator[Any]:
     """Leave out the first row that is only in the changes."""
     yield from list(_rest(self))[1:]
 
@@ -64,6 +64,6 @@ BUGS = [
     Bug("changelog: changes backwards", _logged(lambda changes: changes[::-1])),
     Bug("changelog: only its first set is read", method(log_windows, "logged_changes", _first_set)),
     Bug("changelog: what is cleared stays", _applied(_never_cleared)),
-    Bug("changelog: what is added replaces", _applied(_set_not_added)),
-    Bug("changelog: what is new is lost", method(Overlay, "rest", _nothing_new)),
+    Bug("changelog: what is added replaces", _applied(_set_instead_of_add)),
+    Bug("changelog: what is new is lost", method(Overlay, "rest", _without_first_new_row)),
 ]

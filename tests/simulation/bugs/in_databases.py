@@ -1,6 +1,6 @@
-"""Bugs in RocksDB directories that are made: MANIFESTs, what hides foreign rows, whose files are whose."""
+"""Bugs in written RocksDB directories: their MANIFESTs, their hiding of foreign rows, their choice of files."""
 
-# ruff: noqa: ARG005 (what takes the place of a function has its arguments)
+# ruff: noqa: ARG005 (a replacement of a function has its arguments)
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _changed, _certified_files = certified_files._changed, verdict.certified_files
 
 
 def _manifest(change: Callable[[Manifest], Manifest]) -> Plant:
-    """Wherever one is written."""
+    """Return a plant that changes each MANIFEST when it is written."""
 
     def changed(manifest: Manifest, path: str) -> bytes:
         return write_manifest(change(manifest), path)
@@ -56,17 +56,17 @@ def _live(change: Callable[[LiveFile], LiveFile]) -> Plant:
     return _families(lambda family: replace(family, files=tuple(map(change, family.files))))
 
 
-def _begins_late(file: LiveFile) -> LiveFile:
+def _with_later_begin(file: LiveFile) -> LiveFile:
     key = file.smallest_key
     return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
 
 
-def _ends_early(file: LiveFile) -> LiveFile:
+def _with_earlier_end(file: LiveFile) -> LiveFile:
     key = file.largest_key
     return file if file.exclusive else replace(file, largest_key=key._replace(user_key=file.smallest))
 
 
-def _ages_backwards(family: ColumnFamily) -> ColumnFamily:
+def _with_ages_reversed(family: ColumnFamily) -> ColumnFamily:
     ages = [(file.smallest_sequence, file.largest_sequence) for file in reversed(family.files)]
     pairs = zip(family.files, ages, strict=True)
     return replace(
@@ -74,7 +74,7 @@ def _ages_backwards(family: ColumnFamily) -> ColumnFamily:
     )
 
 
-def _epochs_backwards(family: ColumnFamily) -> ColumnFamily:
+def _with_epochs_reversed(family: ColumnFamily) -> ColumnFamily:
     def with_epoch(file: LiveFile, epoch: int) -> LiveFile:
         fields = ((t, varint(epoch) if t == FileTag.EPOCH_NUMBER else value) for t, value in file.fields)
         return replace(file, fields=tuple(fields))
@@ -93,26 +93,26 @@ def _hidden(change: Callable[[LiveFile], LiveFile]) -> Plant:
     return method(_Assembly, "_deleted_ranges", changed)
 
 
-def _one_group_more(file: LiveFile) -> LiveFile:
+def _hiding_one_group_more(file: LiveFile) -> LiveFile:
     end = file.largest_key.user_key
     behind = (int.from_bytes(end, "big") + 1).to_bytes(len(end) + 1, "big")[-len(end) :]
     return replace(file, largest_key=file.largest_key._replace(user_key=behind)) if len(end) < 3 else file
 
 
-def _too_old(file: LiveFile) -> LiveFile:
+def _with_too_old_deletions(file: LiveFile) -> LiveFile:
     key = file.smallest_key
     return replace(file, smallest_key=key._replace(sequence=1), smallest_sequence=1, largest_sequence=1)
 
 
 def _rotated(files: Mapping[str, Any]) -> dict[str, Any]:
-    """SST files change places."""
+    """Return the SST files with their names exchanged."""
     tables = [name for name in files if name.endswith(".sst")]
     pieces = [files[name] for name in tables]
     return {**files, **dict(zip(tables, [*pieces[1:], *pieces[:1]], strict=True))}
 
 
-def _of_a_neighbour(self: Any, assembled: Any, givers: Any) -> dict[str, Any]:
-    """The one that has the same name in the directory of the last giver."""
+def _with_file_of_a_neighbour(self: Any, assembled: Any, givers: Any) -> dict[str, Any]:
+    """Take the file of the same name from the directory of the last giver."""
     files = dict(_files(self, assembled, givers))
     others = {file.name: file.extent for file in givers[-1].files if file.name.endswith(".sst")}
     return files | {
@@ -122,20 +122,20 @@ def _of_a_neighbour(self: Any, assembled: Any, givers: Any) -> dict[str, Any]:
     }
 
 
-def _refers_to_others(self: Any, subtask: int, groups: Any, files: Any, header: Any) -> None:
+def _refer_to_other_files(self: Any, subtask: int, groups: Any, files: Any, header: Any) -> None:
     _add_files(self, subtask, groups, _rotated(files) if self._referring is not None else files, header)
 
 
-def _one_header(self: Any, givers: Any, *rest: Any, **named: Any) -> Any:
+def _with_header_of_one_giver(self: Any, givers: Any, *rest: Any, **named: Any) -> Any:
     return _plan_header(self, givers[-1:] if givers and isinstance(givers[0], Database) else givers, *rest, **named)
 
 
-def _unsorted(blocks: Any) -> Iterator[tuple[Any, Any]]:
+def _without_sorting(blocks: Any) -> Iterator[tuple[Any, Any]]:
     for rows, order in _rows_of_blocks(blocks):
         yield rows, np.arange(len(order), dtype=order.dtype)[::-1]
 
 
-def _states_change_places(tables: Mapping[str, Any], created: int) -> Any:
+def _with_states_exchanged(tables: Mapping[str, Any], created: int) -> Any:
     return _manifest_of(dict(zip(tables, [*tables.values()][::-1], strict=True)), created)
 
 
@@ -174,32 +174,32 @@ BUGS = [
     Bug("MANIFEST: misses a file", _families(lambda f: replace(f, files=f.files[1:]))),
     Bug("MANIFEST: misses a state", _manifest(lambda m: replace(m, column_families=m.column_families[:-1]))),
     Bug("MANIFEST: sizes are one too large", _live(lambda f: replace(f, size=f.size + 1))),
-    Bug("MANIFEST: smallest keys are too large", _live(_begins_late)),
-    Bug("MANIFEST: largest keys are too small", _live(_ends_early)),
-    Bug("MANIFEST: sequence numbers backwards", _families(_ages_backwards)),
-    Bug("MANIFEST: epochs backwards", _families(_epochs_backwards)),
+    Bug("MANIFEST: smallest keys are too large", _live(_with_later_begin)),
+    Bug("MANIFEST: largest keys are too small", _live(_with_earlier_end)),
+    Bug("MANIFEST: sequence numbers backwards", _families(_with_ages_reversed)),
+    Bug("MANIFEST: epochs backwards", _families(_with_epochs_reversed)),
     Bug("MANIFEST: all in one level", _live(lambda f: replace(f, level=3))),
     Bug("MANIFEST: the last sequence number is too low", _manifest(lambda m: replace(m, last_sequence=0))),
     Bug("MANIFEST: the next number is in use", _manifest(lambda m: replace(m, next_file_number=11))),
     Bug("databases: sources are equally old", method(_Assembly, "_take", lambda s, place, *rest: _take(s, 0, *rest))),
     Bug("databases: dirty ones are joined", _unjoined),
     Bug("databases: nothing hides foreign rows", method(_Assembly, "_deleted_ranges", lambda *_: iter(()))),
-    Bug("databases: too much is hidden", _hidden(_one_group_more)),
-    Bug("databases: what hides is too old", _hidden(_too_old)),
+    Bug("databases: too much is hidden", _hidden(_hiding_one_group_more)),
+    Bug("databases: what hides is too old", _hidden(_with_too_old_deletions)),
     Bug("databases: SST files change places", method(DatabasePlanner, "_files", after(_files, _rotated))),
     Bug(
         "databases: SST files of another subtask",
-        method(DatabasePlanner, "_files", _of_a_neighbour),
+        method(DatabasePlanner, "_files", _with_file_of_a_neighbour),
     ),
-    Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _one_header)),
+    Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _with_header_of_one_giver)),
     Bug("compaction: nothing is rewritten", method(compaction, "_compact_apart", nothing)),
     Bug("rows: a file is lost", method(rows_writer, "_written", lambda *a: list(_written(*a))[:-1])),
-    Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _unsorted)),
-    Bug("rows: states change places", method(rows_writer, "manifest_of", _states_change_places)),
+    Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _without_sorting)),
+    Bug("rows: states change places", method(rows_writer, "manifest_of", _with_states_exchanged)),
     Bug("handle: one backend for all", method(new_handles, "_id_of_place", lambda *_: str(uuid.UUID(int=7)))),
     Bug("handle: an SST file is left out", _handle_of(_without_a_table)),
     Bug("handle: SST files have each other's names", _handle_of(_rotated)),
-    Bug("refer: to other files of the source", method(DatabasePlanner, "_add_files", _refers_to_others)),
+    Bug("refer: to other files of the source", method(DatabasePlanner, "_add_files", _refer_to_other_files)),
     Bug("refer: publish looks at its own files only", method(certified_files, "_changed", _own_files_only)),
     Bug(
         "refer: the certificate names own files only",

@@ -1,6 +1,6 @@
-"""Bugs in who gets what: key groups, elements, records, and what the new `_metadata` says of it."""
+"""Bugs in the assignment of key groups, elements and records, and in the new `_metadata`."""
 
-# ruff: noqa: ARG001, ARG005 (what takes the place of a function has its arguments)
+# ruff: noqa: ARG001, ARG005 (a replacement of a function has its arguments)
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from rescale.snapshot.reading.element_layouts import elements_of
 from simulation.bugs.planting import Bug, Plant, after, function, method
 
 
-def _floors(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
-    """Cut as most people would cut it."""
+def _cut_by_floors(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
+    """Cut key groups as most people would cut them."""
     return KeyGroupRange(subtask * max_parallelism // parallelism, (subtask + 1) * max_parallelism // parallelism - 1)
 
 
-def _backwards(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
+def _cut_backwards(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
     return key_group_range(max_parallelism, parallelism, parallelism - 1 - subtask)
 
 
@@ -41,7 +41,7 @@ def _shifted(first: int, last: int) -> Callable[..., KeyGroupRange]:
 
 
 def _dealt(change: Callable[[StateShare, int], StateShare]) -> Callable[..., Any]:
-    """Every share of every subtask is changed."""
+    """Return a replacement of dealing that changes each share of each subtask."""
 
     def changed(old: Any, parallelism: int) -> Any:
         return [[change(share, i) for share in some] for i, some in enumerate(redistribute(old, parallelism))]
@@ -53,26 +53,26 @@ def _runs(share: StateShare, runs: tuple[ElementRun, ...]) -> StateShare:
     return replace(share, runs=runs)
 
 
-def _first_lost(share: StateShare, subtask: int) -> StateShare:
+def _without_first_run(share: StateShare, subtask: int) -> StateShare:
     return _runs(share, share.runs[1:]) if share.mode is not DistributionMode.BROADCAST else share
 
 
-def _last_element_lost(share: StateShare, subtask: int) -> StateShare:
+def _without_last_element(share: StateShare, subtask: int) -> StateShare:
     if not share.runs or share.runs[-1].count < 2:
         return share
     return _runs(share, (*share.runs[:-1], replace(share.runs[-1], count=share.runs[-1].count - 1)))
 
 
-def _doubled(share: StateShare, subtask: int) -> StateShare:
-    """As when every subtask gets all of a state that is united, which Flink itself does on restore."""
+def _with_elements_doubled(share: StateShare, subtask: int) -> StateShare:
+    """Double the runs of a UNION state, as if each subtask got all of it, which Flink itself does on restore."""
     return _runs(share, share.runs * 2) if share.mode is DistributionMode.UNION else share
 
 
-def _one_copy(share: StateShare, subtask: int) -> StateShare:
+def _with_one_copy(share: StateShare, subtask: int) -> StateShare:
     return _runs(share, ()) if share.mode is DistributionMode.BROADCAST and subtask else share
 
 
-def _one_element_early(share: StateShare, subtask: int) -> StateShare:
+def _cut_one_element_early(share: StateShare, subtask: int) -> StateShare:
     return _runs(share, tuple(replace(run, first=max(0, run.first - 1)) for run in share.runs))
 
 
@@ -96,7 +96,7 @@ def _equal_ones_merged(share: Any, by_subtask: Any) -> Any:
     return list({extent.length: extent for extent in extents}.values())
 
 
-def _neighbours_in_any_file(some: Any) -> Any:
+def _with_neighbours_in_any_file(some: Any) -> Any:
     pieces = [piece for piece in some if piece.length]
     for i in range(1, len(pieces)):
         last, piece = pieces[i - 1], pieces[i]
@@ -105,8 +105,8 @@ def _neighbours_in_any_file(some: Any) -> Any:
     return joined(pieces)
 
 
-def _last_owner(operator: Any, sources: Any) -> Any:
-    """Off by one at every border."""
+def _owners_off_by_one(operator: Any, sources: Any) -> Any:
+    """Return the owners, with the owner of the previous key group for each fifth one."""
     owners = owners_of(operator, sources)
     return {group: owners.get(group - 1, owner) if group % 5 == 4 else owner for group, owner in owners.items()}
 
@@ -121,7 +121,7 @@ def _group(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return changed
 
 
-def _receipt_lost(receipts: Any, shapes: Any) -> Any:
+def _without_a_receipt(receipts: Any, shapes: Any) -> Any:
     return add_up(list(receipts)[1:], shapes)
 
 
@@ -154,16 +154,16 @@ def _list_handle(change: Callable[[OperatorHandle], OperatorHandle]) -> Plant:
     return method(new_handles, "_operator_handle", after(_operator_handle, change))
 
 
-def _offsets_late(handle: KeyGroupsHandle) -> KeyGroupsHandle:
+def _with_late_offsets(handle: KeyGroupsHandle) -> KeyGroupsHandle:
     return replace(handle, offsets=tuple(offset + 1 if offset > 0 else offset for offset in handle.offsets))
 
 
-def _offsets_of_another(handle: OperatorHandle) -> OperatorHandle:
+def _with_offsets_of_another_state(handle: OperatorHandle) -> OperatorHandle:
     states = zip(handle.states, reversed(handle.states), strict=True)
     return replace(handle, states=tuple(replace(state, offsets=other.offsets) for state, other in states))
 
 
-def _all_split(handle: OperatorHandle) -> OperatorHandle:
+def _with_all_states_split(handle: OperatorHandle) -> OperatorHandle:
     mode = DistributionMode.SPLIT_DISTRIBUTE
     return replace(handle, states=tuple(replace(state, mode=mode) for state in handle.states))
 
@@ -177,11 +177,11 @@ def _moved(change: Callable[[Any, Any], Any]) -> Plant:
 
 
 def _raw_hash(codes: Any, max_parallelism: int) -> Any:
-    """Not scrambled by murmur."""
+    """Return the key groups of hash codes that murmur did not scramble."""
     return abs(codes.astype("i8")) % max_parallelism
 
 
-def _one_byte_late(some: Any, lengths: Any) -> Any:
+def _shifted_by_one_byte(some: Any, lengths: Any) -> Any:
     for run in split(some, lengths):
         yield tuple(piece._replace(start=piece.start + 1) if i == 0 else piece for i, piece in enumerate(run))
 
@@ -190,33 +190,33 @@ _keyed_handle, _operator_handle = new_handles._keyed_handle, new_handles._operat
 _without_last = after(plan_write_ranges, lambda ranges: ranges[:-1] or ranges)
 
 BUGS = [
-    Bug("key groups: floors where Flink has ceilings", function(key_group_range, _floors)),
-    Bug("key groups: subtasks in the other order", function(key_group_range, _backwards)),
+    Bug("key groups: floors where Flink has ceilings", function(key_group_range, _cut_by_floors)),
+    Bug("key groups: subtasks in the other order", function(key_group_range, _cut_backwards)),
     Bug("key groups: a range ends one late", function(key_group_range, _shifted(0, 1))),
     Bug("key groups: a range begins one late", function(key_group_range, _shifted(1, 0))),
-    Bug("key groups: the planner alone has floors", method(key_group_streams, "key_group_range", _floors)),
-    Bug("key groups: every fifth is another one's", method(key_group_streams, "owners_of", _last_owner)),
-    Bug("elements: the first run is lost", function(redistribute, _dealt(_first_lost))),
-    Bug("elements: the last of a run is lost", function(redistribute, _dealt(_last_element_lost))),
-    Bug("elements: a united state is doubled", function(redistribute, _dealt(_doubled))),
+    Bug("key groups: the planner alone has floors", method(key_group_streams, "key_group_range", _cut_by_floors)),
+    Bug("key groups: every fifth is another one's", method(key_group_streams, "owners_of", _owners_off_by_one)),
+    Bug("elements: the first run is lost", function(redistribute, _dealt(_without_first_run))),
+    Bug("elements: the last of a run is lost", function(redistribute, _dealt(_without_last_element))),
+    Bug("elements: a united state is doubled", function(redistribute, _dealt(_with_elements_doubled))),
     Bug("elements: equal ones of a union are merged", method(element_streams, "elements_of", _equal_ones_merged)),
-    Bug("elements: one broadcast copy for all", function(redistribute, _dealt(_one_copy))),
-    Bug("elements: each run begins one early", function(redistribute, _dealt(_one_element_early))),
+    Bug("elements: one broadcast copy for all", function(redistribute, _dealt(_with_one_copy))),
+    Bug("elements: each run begins one early", function(redistribute, _dealt(_cut_one_element_early))),
     Bug("elements: all of a split state for one subtask", function(redistribute, _all_to_the_first)),
-    Bug("pieces: neighbours in any file are joined", function(joined, _neighbours_in_any_file)),
-    Bug("pieces: a part begins one byte late", function(split, _one_byte_late)),
+    Bug("pieces: neighbours in any file are joined", function(joined, _with_neighbours_in_any_file)),
+    Bug("pieces: a part begins one byte late", function(split, _shifted_by_one_byte)),
     Bug("headers: ids are never translated", method(HeaderPlanner, "_id_table", lambda self, table: None)),
     Bug("regroup: divided, not taken modulo", _moved(lambda s, r: r[0].groups * s._new_max // s._old_max)),
     Bug("rehash: off by one", _moved(lambda s, r: (r[1] + 1) % s._new_max)),
     Bug("rehash: the old key group stays", _moved(lambda s, r: r[0].groups % s._new_max)),
     Bug("rehash: without murmur, everywhere", function(key_groups_of_hashes, _raw_hash)),
-    Bug("rehash: what a task read is forgotten", method(rekeying_run, "add_up", _receipt_lost)),
+    Bug("rehash: what a task read is forgotten", method(rekeying_run, "add_up", _without_a_receipt)),
     Bug("rehash: the last write range is forgotten", function(plan_write_ranges, _without_last)),
-    Bug("handle: offsets one byte late", _handle(_offsets_late)),
+    Bug("handle: offsets one byte late", _handle(_with_late_offsets)),
     Bug("handle: key groups one late", _handle(lambda h: replace(h, first_key_group=h.first_key_group + 1))),
     Bug("handle: the last offset is lost", _handle(lambda h: replace(h, offsets=(*h.offsets[:-1], 0)))),
-    Bug("handle: a state has another one's offsets", _list_handle(_offsets_of_another)),
-    Bug("handle: every state is split", _list_handle(_all_split)),
+    Bug("handle: a state has another one's offsets", _list_handle(_with_offsets_of_another_state)),
+    Bug("handle: every state is split", _list_handle(_with_all_states_split)),
     Bug("candidate: the old parallelism", _entry(lambda old, new: replace(new, parallelism=old.parallelism))),
     Bug("candidate: the old maximum", _entry(lambda old, new: replace(new, max_parallelism=old.max_parallelism))),
     Bug("candidate: subtask 0 has no state", _entry(_without_a_subtask)),

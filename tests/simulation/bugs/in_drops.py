@@ -1,4 +1,4 @@
-"""Bugs in what is left out: operators and single states that were to go, or to stay."""
+"""Bugs in omission: operators and single states that were to be dropped, or to stay."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _one_more_state(operators: Sequence[Operator], asked: Surgery) -> Surgery:
     return asked
 
 
-def _of_that_name(operators: Sequence[Operator], asked: Surgery) -> Surgery:
-    """In whatever operator."""
+def _with_states_of_that_name(operators: Sequence[Operator], asked: Surgery) -> Surgery:
+    """Drop the states of that name in all operators."""
     names = dict.fromkeys(state.name for state in asked.dropped_states)
     gone = {dropped.operator_id for dropped in asked.dropped}
     staying = [operator for operator in operators if operator.operator_id not in gone]
@@ -51,8 +51,8 @@ def _of_that_name(operators: Sequence[Operator], asked: Surgery) -> Surgery:
     )
 
 
-def _a_neighbour(operators: Sequence[Operator], asked: Surgery) -> Surgery:
-    """The operator that stands behind the one that was named goes with it."""
+def _with_a_neighbour(operators: Sequence[Operator], asked: Surgery) -> Surgery:
+    """Drop the operator behind the named one, too."""
     ids = [operator.operator_id for operator in operators]
     places = [ids.index(dropped.operator_id) + 1 for dropped in asked.dropped]
     touched = {declared.operator_id for declared in (*asked.renamed, *asked.dropped, *asked.dropped_states)}
@@ -67,16 +67,16 @@ def _first_subtask_only(operator: Operator, names: Any) -> Operator:
     return replace(after_it, operator=operator.operator[:-1] + after_it.operator[-1:]) if names else after_it
 
 
-def _header_stays(stream: Any, names: Any) -> Any:
+def _with_old_header(stream: Any, names: Any) -> Any:
     shortened = _without(stream, names)
     return replace(shortened, header=stream.header, parsed=stream.parsed) if shortened is not None else None
 
 
-def _untold(proof: Any) -> Any:
+def _without_note(proof: Any) -> Any:
     return replace(proof, left_out={}) if proof is not None else None
 
 
-def _as_if_nothing_were(*arguments: Any, **named: Any) -> Any:
+def _certificate_without_surgery(*arguments: Any, **named: Any) -> Any:
     return _certificate_of(*arguments, **{**named, "surgery": NO_SURGERY})
 
 
@@ -84,10 +84,10 @@ BUGS = [
     Bug("drop: states that are to go stay", _asked(lambda _, asked: replace(asked, dropped_states=()))),
     Bug("drop: one state of several stays", _asked(lambda _, s: replace(s, dropped_states=s.dropped_states[1:]))),
     Bug("drop: one state more goes", _asked(_one_more_state)),
-    Bug("drop: states of that name go everywhere", _asked(_of_that_name)),
-    Bug("drop: the next operator goes, too", _asked(_a_neighbour)),
+    Bug("drop: states of that name go everywhere", _asked(_with_states_of_that_name)),
+    Bug("drop: the next operator goes, too", _asked(_with_a_neighbour)),
     Bug("drop: only the last subtask loses its elements", method(surgery, "without_states", _first_subtask_only)),
-    Bug("drop: the header of elements stays", method(dropped_states, "_without", _header_stays)),
+    Bug("drop: the header of elements stays", method(dropped_states, "_without", _with_old_header)),
     Bug(
         "drop: records of a state stay",
         method(
@@ -96,6 +96,6 @@ BUGS = [
             lambda self, givers, timers=(), _=(), **how: _plan_header(self, givers, timers, **how),
         ),
     ),
-    Bug("drop: the certificate counts nothing", function(record_proof, after(record_proof, _untold))),
-    Bug("drop: the certificate does not name it", function(_certificate_of, _as_if_nothing_were)),
+    Bug("drop: the certificate counts nothing", function(record_proof, after(record_proof, _without_note))),
+    Bug("drop: the certificate does not name it", function(_certificate_of, _certificate_without_surgery)),
 ]

@@ -1,6 +1,6 @@
-"""Bugs in what moves bytes: units, parts, sinks, resumed runs."""
+"""Bugs in the move of bytes: units, parts, sinks, resumed runs."""
 
-# ruff: noqa: ARG005 (what takes the place of a function has its arguments)
+# ruff: noqa: ARG005 (a replacement of a function has its arguments)
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _run, _rows = Loop.run, LoopShuffle._of
 _taken = RangeParts._taken
 
 
-def _tail_lost(self: StreamSink) -> Any:
+def _without_tail(self: StreamSink) -> Any:
     del self._buffer[-1:]
     return _close(self)
 
@@ -40,7 +40,7 @@ def _part_kept(self: StreamSink) -> None:
 
 
 def _never_put(self: StreamSink) -> Any:
-    """Some file is not."""
+    """Put all files but one."""
     return _close(self) if self._inline or self.size % 3 else None
 
 
@@ -52,19 +52,19 @@ def _any_size_is_written(plan: Any, existing: Any, least: int, place: Any) -> An
     return _units(plan, {**existing, **planned}, least, place)
 
 
-def _part_shifted(self: UnitWriter, unit: StreamUnit, operator: Any, stream: Any, number: int, cut: Cut) -> Any:
+def _with_part_shifted(self: UnitWriter, unit: StreamUnit, operator: Any, stream: Any, number: int, cut: Cut) -> Any:
     return _part(self, unit, operator, stream, number, cut._replace(start=cut.start - 1) if cut.start else cut)
 
 
-def _part_once_more(self: UnitWriter, unit: StreamUnit, operator: Any, stream: Any, number: int, cut: Cut) -> Any:
-    """A second try appends."""
+def _with_part_twice(self: UnitWriter, unit: StreamUnit, operator: Any, stream: Any, number: int, cut: Cut) -> Any:
+    """Append the part again, as a wrong retry would."""
     result = _part(self, unit, operator, stream, number, cut)
     longer = cut._replace(length=cut.length + 1)
     return _part(self, unit, operator, stream, number, longer) if cut.start == 0 else result
 
 
-def _as_they_end(plan: Any, place: Any, results: Any, token: str) -> Any:
-    """Parts are numbered anew in the order in which they ended."""
+def _in_order_of_completion(plan: Any, place: Any, results: Any, token: str) -> Any:
+    """Number parts anew in the order of their completion."""
     again = [result._replace(part=i) if result.part else result for i, result in enumerate(results, 1)]
     return _completed(plan, place, again, token)
 
@@ -72,12 +72,12 @@ def _as_they_end(plan: Any, place: Any, results: Any, token: str) -> Any:
 _completed = planned_streams._completed
 
 
-def _one_unit_lost(self: Loop, work: Any, units: Any, progress: Any, **_: Any) -> Any:
+def _without_one_unit(self: Loop, work: Any, units: Any, progress: Any, **_: Any) -> Any:
     return _run(self, work, units[:-1] if len(units) > 2 else units, progress)
 
 
-def _one_unit_given_up(self: Loop, work: Any, units: Any, progress: Any, **_: Any) -> Any:
-    """A task that ends with an error has nothing to give."""
+def _with_one_failed_unit(self: Loop, work: Any, units: Any, progress: Any, **_: Any) -> Any:
+    """Ignore the error of one task, whose results are missing then."""
 
     def given_up(unit: Any) -> Any:
         try:
@@ -93,16 +93,16 @@ def _inline_cut(self: UnitWriter, *arguments: Any) -> Any:
     return result._replace(data=result.data[:-1]) if result.data else result
 
 
-def _rows_of_neighbours(self: LoopShuffle, partition: int) -> Any:
+def _with_rows_twice(self: LoopShuffle, partition: int) -> Any:
     return list(_rows(self, partition)) * 2
 
 
-def _row_lost(self: LoopShuffle, partition: int) -> Any:
+def _without_a_row(self: LoopShuffle, partition: int) -> Any:
     return list(_rows(self, partition))[1:]
 
 
 def _chunks_once(plan: Any, pieces: Any, at_once: Any = None) -> Any:
-    """The first of each piece is taken for all."""
+    """Take the first chunk of each piece for all of them."""
     for piece in pieces:
         yield from list(piece_chunks(plan, [piece], at_once))[:1]
 
@@ -110,21 +110,21 @@ def _chunks_once(plan: Any, pieces: Any, at_once: Any = None) -> Any:
 _lengths_backwards = after(CopyingWriter.write, lambda lengths: lengths[::-1])
 
 BUGS = [
-    Bug("sink: the last byte is lost", method(StreamSink, "close", _tail_lost)),
+    Bug("sink: the last byte is lost", method(StreamSink, "close", _without_tail)),
     Bug("sink: a part is written twice", method(StreamSink, "_put_part", _part_kept)),
     Bug("sink: a file is never put", method(StreamSink, "close", _never_put)),
     Bug("resume: a file of any size was written", method(planned_streams, "_units", _any_size_is_written)),
-    Bug("parts: one byte early", method(UnitWriter, "_part", _part_shifted)),
-    Bug("parts: a second try appends", method(UnitWriter, "_part", _part_once_more)),
-    Bug("parts: numbered as they end", method(planned_streams, "_completed", _as_they_end)),
+    Bug("parts: one byte early", method(UnitWriter, "_part", _with_part_shifted)),
+    Bug("parts: a second try appends", method(UnitWriter, "_part", _with_part_twice)),
+    Bug("parts: numbered as they end", method(planned_streams, "_completed", _in_order_of_completion)),
     Bug("parts: what is staged is not joined", method(canonical_writer, "merged", lambda plan, merge: (merge, ""))),
     Bug("parts: the header is no part", function(stream_parts, after(stream_parts, lambda works: works[1:] or works))),
     Bug("parts: a range gives one byte less", method(RangeParts, "_taken", lambda self, size: _taken(self, size)[1:])),
-    Bug("tasks: the last unit is forgotten", method(Loop, "run", _one_unit_lost)),
-    Bug("tasks: an error is nothing", method(Loop, "run", _one_unit_given_up)),
+    Bug("tasks: the last unit is forgotten", method(Loop, "run", _without_one_unit)),
+    Bug("tasks: an error is nothing", method(Loop, "run", _with_one_failed_unit)),
     Bug("inline: the last byte is lost", method(UnitWriter, "_whole", _inline_cut)),
-    Bug("shuffle: rows arrive twice", method(LoopShuffle, "_of", _rows_of_neighbours)),
-    Bug("shuffle: a row is lost", method(LoopShuffle, "_of", _row_lost)),
+    Bug("shuffle: rows arrive twice", method(LoopShuffle, "_of", _with_rows_twice)),
+    Bug("shuffle: a row is lost", method(LoopShuffle, "_of", _without_a_row)),
     Bug("copy: only the first chunk", function(piece_chunks, _chunks_once)),
     Bug("copy: lengths of key groups backwards", method(CopyingWriter, "write", _lengths_backwards)),
 ]

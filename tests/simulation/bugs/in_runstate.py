@@ -1,6 +1,6 @@
-"""Bugs in a run's protocol on its target."""
+"""Bugs in the protocol of a run on its target."""
 
-# ruff: noqa: ARG001, ARG005 (what takes the place of a function has its arguments)
+# ruff: noqa: ARG001, ARG005 (a replacement of a function has its arguments)
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _claim = claim.claim
 _give_way = publication._give_way
 
 
-def _anything_goes(plan: Plan, move: Transition) -> State:
+def _allow_any_transition(plan: Plan, move: Transition) -> State:
     return state_of(plan.target, plan.digest)
 
 
-def _everybodys(target: str, digest: str | None, holder: str | None) -> State:
-    """Accept a claim whoever holds it."""
+def _accept_any_holder(target: str, digest: str | None, holder: str | None) -> State:
+    """Accept a claim of any holder."""
     state = _state_under(target, digest, holder)
     return State.CLAIMED if state is State.TAKEN else state
 
@@ -52,20 +52,20 @@ def _claim_unconditionally(plan: Plan, **_: Any) -> None:
 
 
 def _claim_last(plan: Plan, **_: Any) -> None:
-    """Nobody is turned away before it is too late."""
+    """Claim the target after all other work, when it is too late to refuse."""
     claim.store_plan(plan)
     open_store(plan.target).put(places_of(plan).claim, f'{{"plan": "{plan.digest}"}}'.encode())
 
 
-def _there_is_one(plan: Plan) -> bool:
+def _is_published_with_any_metadata(plan: Plan) -> bool:
     return open_store(plan.target).stat(places_of(plan).metadata) is not None
 
 
-def _of_any_plan(plan: Plan) -> Certificate:
+def _certificate_of_any_plan(plan: Plan) -> Certificate:
     return read_certificate(plan.target)
 
 
-def _of_any_candidate(plan: Plan) -> Certificate:
+def _certificate_of_any_candidate(plan: Plan) -> Certificate:
     stored = certificate.certificate_for(plan)
     return replace(stored, candidate_sha256=hashlib.sha256(read_document(places_of(plan).candidate)).hexdigest())
 
@@ -88,102 +88,107 @@ def _handles_as_they_are(plan: Plan, step: str, existing: Mapping[str, int]) -> 
     return read_handles(plan, step)
 
 
-def _sizes_do_not_count(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
+def _ignore_sizes(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
     return _gone(plan, files, {name: files.get(name, 0) for name in existing})
 
 
-def _not_listed(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
+def _gone_if_not_listed(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
     return sorted(file for file, size in files.items() if existing.get(file) != size)
 
 
-def _only_sizes(target: str, files: Any) -> Any:
+def _compare_sizes_only(target: str, files: Any) -> Any:
     for file in files:
         entry = open_store(target).stat(file.uri(target))
         if entry is None or entry.size != file.size:
             yield file, entry
 
 
-def _without_one(source: Any, plan: Plan, written: Any) -> bytes:
-    """An operator without its coordinator."""
+def _without_a_coordinator(source: Any, plan: Plan, written: Any) -> bytes:
+    """Leave out the coordinator of an operator."""
     operators = tuple(replace(operator, coordinator=None) for operator in source.operators)
     return build_candidate(replace(source, operators=operators), plan, written)
 
 
-def _unsure(target: str) -> str | None:
-    """A store that does not answer has nothing."""
+def _absent_if_unanswered(target: str) -> str | None:
+    """Take a store that does not answer for an empty one."""
     try:
         return claimed_by(target)
     except StoreError:
         return None
 
 
-def _without_marks(target: str, digest: str | None, holder: str | None) -> State:
-    """As it was before there were any."""
+def _ignore_marks(target: str, digest: str | None, holder: str | None) -> State:
+    """Return the state as before marks were introduced."""
     state = _state_under(target, digest, holder)
     return State.CERTIFIED if state in (State.PUBLISHING, State.GONE, State.EMPTIED) else state
 
 
-def _leaves_no_mark(plan: Plan, **_: Any) -> Published:
-    """The one that says that it was published; an earlier one says that it was about to be."""
+def _publish_without_second_mark(plan: Plan, **_: Any) -> Published:
+    """Publish without the mark behind `_metadata`; the mark before it is set."""
     published = publish(plan)
     open_store(plan.target).delete([places_of(plan).published])
     return published
 
 
-def _mark_goes(plan: Plan, held: Any) -> None:
-    """Before `_metadata` is put, as if the mark were put last of all."""
+def _remove_mark_too_early(plan: Plan, held: Any) -> None:
+    """Remove the mark before `_metadata` is put, as if the mark were put last."""
     _give_way(plan, held)
     open_store(plan.target).delete([places_of(plan).publishing])
 
 
-def _claim_first(plan: Plan, held: Any) -> None:
-    """And the note of `discard` then, which may have come and gone."""
+def _check_claim_before_note(plan: Plan, held: Any) -> None:
+    """Check the claim before the note of `discard`, which may have come and gone by then."""
     if publication._claim_on(plan) != held or publication.is_being_discarded(plan.target):
         _give_way(plan, held)
 
 
-def _discarded_whatever_it_is(target: str, *, keeps_follower: bool = False) -> removal.Discarded:
+def _discard_anything(target: str, *, keeps_follower: bool = False) -> removal.Discarded:
     store = open_store(target)
     existing = [entry.uri for entry in (*store.list(target), *store.list(f"{target}.rescale"))]
     store.delete(existing)
     return removal.Discarded(tuple(existing), ())
 
 
-def _whole(self: claim.PlannedNames, file: object) -> bool:
+def _contains_whole_names_only(self: claim.PlannedNames, file: object) -> bool:
     """Disown the files that RocksDB wrote."""
     return file in self.whole
 
 
-def _once(work: Any, side: Any = None) -> Any:
+def _without_second_look(work: Any, side: Any = None) -> Any:
     return work()
 
 
 _looked_at_once = both(
-    method(documents, "looked_at_again", _once),
-    both(method(states, "looked_at_again", _once), method(publication, "looked_at_again", _once)),
+    method(documents, "looked_at_again", _without_second_look),
+    both(
+        method(states, "looked_at_again", _without_second_look),
+        method(publication, "looked_at_again", _without_second_look),
+    ),
 )
 
 BUGS = [
-    Bug("everything may be done in every state", function(permit, _anything_goes)),
-    Bug("a target that another plan has is one's own", method(states, "_state_under", _everybodys)),
-    Bug("no answer is taken for a free target", method(states, "claimed_by", _unsure)),
+    Bug("everything may be done in every state", function(permit, _allow_any_transition)),
+    Bug("a target that another plan has is one's own", method(states, "_state_under", _accept_any_holder)),
+    Bug("no answer is taken for a free target", method(states, "claimed_by", _absent_if_unanswered)),
     Bug("claim: put whoever has the target", function(claim.claim, _claim_last)),
     Bug("claim: the condition is not sent", function(claim.claim, _claim_unconditionally)),
     Bug("written handles are believed, whatever is there", function(begin_moving, _handles_as_they_are)),
-    Bug("written handles are believed, whatever the sizes", method(written_handles, "_gone", _sizes_do_not_count)),
-    Bug("who is missed in a listing has gone", method(written_handles, "_gone", _not_listed)),
+    Bug("written handles are believed, whatever the sizes", method(written_handles, "_gone", _ignore_sizes)),
+    Bug("who is missed in a listing has gone", method(written_handles, "_gone", _gone_if_not_listed)),
     Bug("the candidate of an earlier try stays", function(put_candidate, _first_candidate)),
-    Bug("the candidate has no coordinator state", function(build_candidate, _without_one)),
-    Bug("whatever has a `_metadata` is published", function(is_published, _there_is_one)),
-    Bug("publish: any plan's certificate will do", method(publication, "certificate_for", _of_any_plan)),
-    Bug("publish: any candidate will do", method(publication, "certificate_for", _of_any_candidate)),
+    Bug("the candidate has no coordinator state", function(build_candidate, _without_a_coordinator)),
+    Bug("whatever has a `_metadata` is published", function(is_published, _is_published_with_any_metadata)),
+    Bug("publish: any plan's certificate will do", method(publication, "certificate_for", _certificate_of_any_plan)),
+    Bug("publish: any candidate will do", method(publication, "certificate_for", _certificate_of_any_candidate)),
     Bug("publish: no file is looked at", method(publication, "check_files", nothing)),
-    Bug("publish: only sizes of files count", method(certified_files, "_changed", _only_sizes)),
+    Bug("publish: only sizes of files count", method(certified_files, "_changed", _compare_sizes_only)),
     Bug("publish: open uploads stay", method(publication, "clear_leftovers", nothing)),
     Bug("publish: the certificate is not asked for", function(publish, _publish_without_certificate)),
     Bug("publish: no second look at documents", _looked_at_once),
     Bug(
-        "claim: files that RocksDB named are another's", method(claim.PlannedNames, "__contains__", _whole), native=True
+        "claim: files that RocksDB named are another's",
+        method(claim.PlannedNames, "__contains__", _contains_whole_names_only),
+        native=True,
     ),
     Bug("a certificate has no digest of its own", method(certificate, "_digest", lambda fields: "")),
     Bug("discard: open uploads stay", method(removal, "clear_leftovers", nothing)),
@@ -192,12 +197,12 @@ BUGS = [
         method(removal, "is_document", lambda target, uri: True),
     ),
     Bug("publish: open uploads of others are aborted", method(leftovers, "plan_in_name", lambda name: "")),
-    Bug("discard: published or not", function(removal.discard, _discarded_whatever_it_is)),
+    Bug("discard: published or not", function(removal.discard, _discard_anything)),
     Bug("publish: does not look for discard", method(publication, "is_being_discarded", lambda target: False)),
-    Bug("a mark of publication is not looked at", method(states, "_state_under", _without_marks)),
-    Bug("publish: no mark behind `_metadata`", function(publish, _leaves_no_mark)),
-    Bug("publish: no mark before `_metadata`", method(publication, "_give_way", _mark_goes)),
-    Bug("publish: looks for the claim before the note", method(publication, "_give_way", _claim_first)),
+    Bug("a mark of publication is not looked at", method(states, "_state_under", _ignore_marks)),
+    Bug("publish: no mark behind `_metadata`", function(publish, _publish_without_second_mark)),
+    Bug("publish: no mark before `_metadata`", method(publication, "_give_way", _remove_mark_too_early)),
+    Bug("publish: looks for the claim before the note", method(publication, "_give_way", _check_claim_before_note)),
     Bug("discard: files that came behind the claim stay", method(removal, "_noted_plan", nothing)),
     Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
 ]

@@ -1,6 +1,6 @@
-"""Bugs in what speaks to S3."""
+"""Bugs in requests to S3."""
 
-# ruff: noqa: ARG001, ARG005 (what takes the place of a function has its arguments)
+# ruff: noqa: ARG001, ARG005 (a replacement of a function has its arguments)
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _put_blindly(self: S3Store, uri: str, data: bytes) -> bool:
 
 
 def _put_unless_seen(self: S3Store, uri: str, data: bytes) -> bool:
-    """Looks first, and puts then: another writer may come between."""
+    """Look first and put afterwards, so that another writer may come between."""
     if self.stat(uri) is None:
         self.put(uri, data)
         return True
@@ -42,19 +42,19 @@ def _put_once(self: S3Store, uri: str, data: bytes) -> bool:
 
 
 def _append(self: S3Store, uri: str, data: bytes) -> None:
-    """As a retry does that goes on at the end of what is there."""
+    """Append to the object, as a wrong retry would."""
     there = b"" if self.stat(uri) is None else self.read_all(uri, 1 << 30)[0]
     _real["put"](self, uri, there + data)
 
 
-def _unpinned(self: PinnedObjects, uri: str, pin: Pin | None, *rest: Any, **named: Any) -> Any:
+def _get_unpinned(self: PinnedObjects, uri: str, pin: Pin | None, *rest: Any, **named: Any) -> Any:
     return _real["_get"](self, uri, None, *rest, **named)
 
 
 def _half_a_body(
     self: PinnedObjects, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
 ) -> Any:
-    """A body that breaks off is taken for one that ends."""
+    """Take a truncated body for a whole one."""
     answer = self._get(uri, pin, start, length)
     try:
         data = answer["Body"].read()
@@ -70,13 +70,13 @@ def _absent_if_unsure(self: PinnedObjects, uri: str) -> Any:
         return None
 
 
-def _complete_whatever_it_says(self: S3Store, uri: str, token: str, receipts: Any, size: int) -> None:
+def _complete_whatever_the_answer(self: S3Store, uri: str, token: str, receipts: Any, size: int) -> None:
     with suppress(RescaleError):
         _real["complete_parts"](self, uri, token, receipts, size)
 
 
 def _complete_backwards(self: S3Store, uri: str, token: str, receipts: Any, size: int) -> None:
-    """With the parts in the order in which they happened to end."""
+    """Complete the upload with its parts in reverse order."""
     bucket, key = split_s3(uri)
     parts: Any = [{"PartNumber": n, "ETag": etag} for n, etag in reversed(list(enumerate(receipts, 1)))]
     self._client.complete_multipart_upload(Bucket=bucket, Key=key, UploadId=token, MultipartUpload={"Parts": parts})
@@ -122,12 +122,12 @@ def _errors_are_final(self: PinnedObjects, uri: str) -> Any:
 
 
 def _stat_by_size(self: S3Store, uri: str) -> Pin | None:
-    """A file that is there, but is empty, is not there."""
+    """Take an empty file for a missing one."""
     head = self._objects.head(uri)
     return None if head is None else Pin(head["ContentLength"])
 
 
-def _read_one_off(self: S3Store, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
+def _read_at_shifted_range(self: S3Store, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
     return (
         bytes(_real["read"](self, uri, start + 1, length, pin))
         if start > 1
@@ -140,13 +140,13 @@ BUGS = [
     Bug("put if absent: looks first, then puts", method(S3Store, "put_if_absent", _put_unless_seen)),
     Bug("put if absent: its own bytes, found there, are another's", method(S3Store, "put_if_absent", _put_once)),
     Bug("a put over what is there appends", method(S3Store, "put", _append)),
-    Bug("a read does not ask for the pinned version", method(PinnedObjects, "_get", _unpinned)),
-    Bug("a read begins one byte late", method(S3Store, "read", _read_one_off)),
+    Bug("a read does not ask for the pinned version", method(PinnedObjects, "_get", _get_unpinned)),
+    Bug("a read begins one byte late", method(S3Store, "read", _read_at_shifted_range)),
     Bug("a body that breaks off is taken as it is", method(PinnedObjects, "read", _half_a_body)),
     Bug("an error of a HEAD is taken for absence", method(PinnedObjects, "head", _absent_if_unsure)),
     Bug("an error of a HEAD is final", method(PinnedObjects, "head", _errors_are_final)),
     Bug("a stat forgets the ETag", method(S3Store, "stat", _stat_by_size)),
-    Bug("completion: no error counts", method(S3Store, "complete_parts", _complete_whatever_it_says)),
+    Bug("completion: no error counts", method(S3Store, "complete_parts", _complete_whatever_the_answer)),
     Bug("completion: parts in another order", method(S3Store, "complete_parts", _complete_backwards)),
     Bug("completion: the last part is forgotten", method(S3Store, "complete_parts", _complete_without_the_last)),
     Bug("a listing ends with its first page", method(S3Store, "list", _first_page)),

@@ -1,6 +1,6 @@
-"""Bugs that show in buckets that keep versions, or have checksums of their own."""
+"""Bugs that show in buckets that keep versions, or have their own checksums."""
 
-# ruff: noqa: ARG001 (what takes the place of a function has its arguments)
+# ruff: noqa: ARG001 (a replacement of a function has its arguments)
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _take_the_newest_away(self: S3Store, uri: str) -> None:
 
 
 def _take_all_away(self: S3Store, uri: str) -> None:
-    """So that nothing is paid for any more."""
+    """Delete all versions, as if to save their costs."""
     bucket, key = split_s3(uri)
     _real["_delete"](self, uri)
     for kind in ("Versions", "DeleteMarkers"):
@@ -66,7 +66,7 @@ def _delete_once(self: S3Store, uri: str) -> None:
 
 
 def _stat_of_any_version(self: S3Store, uri: str) -> Pin | None:
-    """A marker is nobody's version."""
+    """Stat the version that a delete marker hides."""
     entry = _real["stat"](self, uri)
     if entry is None and (hidden := _of_key(self, uri, "Versions")):
         bucket, key = split_s3(uri)
@@ -76,13 +76,13 @@ def _stat_of_any_version(self: S3Store, uri: str) -> Pin | None:
     return entry  # type: ignore[no-any-return]
 
 
-def _put_where_nothing_was(self: S3Store, uri: str, data: bytes) -> bool:
-    """A marker is taken for what stands there."""
+def _put_unless_marked(self: S3Store, uri: str, data: bytes) -> bool:
+    """Take a delete marker for an existing object."""
     return not _of_key(self, uri, "DeleteMarkers") and bool(_real["_put_conditionally"](self, uri, data))
 
 
 def _list_all(self: S3Store, directory: str, begin: str = "") -> list[Entry]:
-    """Also what is hidden by markers."""
+    """List the objects hidden by delete markers, too."""
     listed = {entry.uri: entry for entry in _real["list"](self, directory, begin)}
     bucket, _ = split_s3(directory)
     for kind, version in _versions(self, f"{directory}/{begin}"):
@@ -92,8 +92,8 @@ def _list_all(self: S3Store, directory: str, begin: str = "") -> list[Entry]:
     return [listed[uri] for uri in sorted(listed)]
 
 
-def _get_what_was_seen_first(self: PinnedObjects, uri: str, *rest: Any, **named: Any) -> Any:
-    """The version is asked for that this process's store saw first."""
+def _get_first_seen_version(self: PinnedObjects, uri: str, *rest: Any, **named: Any) -> Any:
+    """Read the version that the store of this process saw first."""
     bucket, key = split_s3(uri)
     versions = _of_key(self, uri, "Versions")
     if len(versions) < 2 or ".rescale/" not in uri or self.pin(uri) is None:
@@ -120,7 +120,7 @@ def _believed(leaves_out: Callable[[Any], bool], *, small: bool = False) -> Any:
     return changed
 
 
-def _is_split(check: Any) -> bool:
+def _is_split_check(check: Any) -> bool:
     return isinstance(check, ElementCheck) and check.mode is DistributionMode.SPLIT_DISTRIBUTE
 
 
@@ -134,13 +134,13 @@ BUGS = [
     Bug("versions: who deletes takes all away", method(S3Store, "_delete", _take_all_away)),
     Bug("versions: what has a marker is deleted no more", method(S3Store, "_delete", _delete_once)),
     Bug("versions: what a marker hides is there", method(S3Store, "stat", _stat_of_any_version)),
-    Bug("versions: a marker is in the way of a put", method(S3Store, "_put_conditionally", _put_where_nothing_was)),
+    Bug("versions: a marker is in the way of a put", method(S3Store, "_put_conditionally", _put_unless_marked)),
     Bug("versions: a listing has what is hidden", method(S3Store, "list", _list_all)),
-    Bug("versions: a read takes the oldest of a document", method(PinnedObjects, "_get", _get_what_was_seen_first)),
+    Bug("versions: a read takes the oldest of a document", method(PinnedObjects, "_get", _get_first_seen_version)),
     Bug("sums: whoever asks for all records gets them", function(compared, _whatever_is_asked)),
     Bug(
         "sums: elements are believed, too",
-        method(validation, "proven_by_sums", _believed(_is_split)),
+        method(validation, "proven_by_sums", _believed(_is_split_check)),
     ),
     Bug(
         "sums: what the store does not say is believed",

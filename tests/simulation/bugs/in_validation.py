@@ -1,6 +1,6 @@
-"""Bugs in what compares a result with its source: they show where something was spoilt."""
+"""Bugs in the comparison of a result with its source, planted beside damage that the comparison must find."""
 
-# ruff: noqa: ARG001 (what takes the place of a function has its arguments)
+# ruff: noqa: ARG001 (a replacement of a function has its arguments)
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _digests, _compare, _records = Comparer._group_digests, Comparer.__call__, Recor
 _bags, _list_checks, _pairs = validation._compare_bags, validation.list_checks, check_units.pair_key_groups
 
 
-def _sources_twice(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
+def _source_pairs_twice(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
     for expected, _ in _digests(self, pairs):
         yield expected, expected
 
 
-def _first_of_a_run(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
-    """Only that one is compared."""
+def _first_pair_of_a_run(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
+    """Compare the first pair of a run of pairs only."""
     for i, (expected, actual) in enumerate(_digests(self, pairs)):
         yield expected, actual if i == 0 else expected
 
 
 def _both_from_the_source(self: Comparer, check: Any) -> Any:
-    """A digest of elements is that of the source's bytes at these places."""
+    """Take the digest of elements from the bytes of the source, for source and result."""
     return _compare(replace(self, result=self.source), check) if hasattr(check, "elements") else _compare(self, check)
 
 
@@ -58,36 +58,36 @@ def _half_the_groups(*arguments: Any) -> Any:
     return _pairs(*arguments)[::2]
 
 
-def _beginning(chunks: Any, seed: int = 0) -> int:
-    """Only the first bytes of what is to be digested."""
+def _digest_of_beginning(chunks: Any, seed: int = 0) -> int:
+    """Digest the first bytes only."""
     return byte_digests.digest([bytes(next(iter(chunks), b""))[:4]], seed)
 
 
-def _pair_of_beginnings(chunks: Any, others: Any) -> tuple[int, int]:
+def _digests_of_beginnings(chunks: Any, others: Any) -> tuple[int, int]:
     data, two = b"".join(map(bytes, chunks)), b"".join(map(bytes, others))
     return byte_digests.digest([data[:8]]), byte_digests.digest([two[:8]])
 
 
-def _whatever_it_is_now(plan: Any) -> Any:
+def _open_present_source(plan: Any) -> Any:
     return open_candidate(plan.files[0].uri, plan.source, plan.allow_prefixes)
 
 
-def _compared_in_any_case(source: Any, result: Any, *rest: Any) -> Any:
+def _always_comparable(source: Any, result: Any, *rest: Any) -> Any:
     try:
         return compared(source, result, *rest)
     except IntegrityError:
         return replace(compared(source, source, *rest), result=result)
 
 
-def _valid_in_any_case(pair: SnapshotPair, tasks: Any) -> Any:
+def _always_valid(pair: SnapshotPair, tasks: Any) -> Any:
     try:
         return validate_result(pair, tasks)
     except IntegrityError:
         return validate_result(compared(pair.source, pair.source, pair.key_hashes), tasks)
 
 
-def _as_seen(target: str, seen: Any) -> Any:
-    """Nobody looks again."""
+def _certified_as_seen(target: str, seen: Any) -> Any:
+    """Skip the second look at the files."""
     named = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
     return tuple(CertifiedFile(called, pin.size, (pin.etag or "").strip('"') or None, None) for called, pin in named)
 
@@ -103,15 +103,15 @@ def _half_the_files(target: str, seen: Any) -> Any:
 BUGS = [
     Bug(
         "validation: everything is found equal",
-        both(function(compared, _compared_in_any_case), function(validate_result, _valid_in_any_case)),
+        both(function(compared, _always_comparable), function(validate_result, _always_valid)),
     ),
     Bug("validation: nothing is listed to be compared", method(validation, "list_checks", _nothing_listed)),
     Bug("validation: one unit is skipped", method(validation, "list_checks", _all_but_one)),
     Bug("validation: every other key group is skipped", method(check_units, "pair_key_groups", _half_the_groups)),
-    Bug("validation: the source is read twice", method(Comparer, "_group_digests", _sources_twice)),
-    Bug("validation: one key group of a run is compared", method(Comparer, "_group_digests", _first_of_a_run)),
+    Bug("validation: the source is read twice", method(Comparer, "_group_digests", _source_pairs_twice)),
+    Bug("validation: one key group of a run is compared", method(Comparer, "_group_digests", _first_pair_of_a_run)),
     Bug("validation: elements are read in the source", method(Comparer, "__call__", _both_from_the_source)),
-    Bug("validation: key groups by their first bytes", function(byte_digests.digest_pair, _pair_of_beginnings)),
+    Bug("validation: key groups by their first bytes", function(byte_digests.digest_pair, _digests_of_beginnings)),
     Bug("validation: elements are counted only", method(validation, "_compare_bags", _counts_only)),
     Bug("validation: elements are not compared", method(validation, "_compare_bags", nothing)),
     Bug("validation: broadcast copies are not compared", method(validation, "_compare_broadcasts", nothing)),
@@ -121,10 +121,10 @@ BUGS = [
     Bug("validation: headers of key groups are not", method(KeyedHeaders, "compare", lambda *_: {})),
     Bug("validation: headers of elements are not", method(ElementHeaders, "compare", nothing)),
     Bug("validation: values are not compared by `check_equal`", function(coverage.check_equal, nothing)),
-    Bug("validation: the source as it is now", function(steps.open_pinned, _whatever_it_is_now)),
+    Bug("validation: the source as it is now", function(steps.open_pinned, _open_present_source)),
     Bug("certificate: names no files", method(verdict, "certified_files", _no_files)),
     Bug("certificate: names half of the files", method(verdict, "certified_files", _half_the_files)),
-    Bug("certificate: files are not looked at again", method(verdict, "certified_files", _as_seen)),
+    Bug("certificate: files are not looked at again", method(verdict, "certified_files", _certified_as_seen)),
     Bug("errors: what passes is final", method(StoreError, "final", True)),
     Bug("errors: a damaged source may pass", method(SnapshotError, "final", False)),
     Bug("errors: a wrong result may pass", method(IntegrityError, "final", False)),

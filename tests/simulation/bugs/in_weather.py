@@ -1,4 +1,4 @@
-"""Bugs that show in what holds for a while, or in what else is asked for: refusals, short bodies, clocks, surgery."""
+"""Bugs under lasting conditions or special requests: refusals, short bodies, clocks, surgery."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _delete_in_silence(self: S3Store, uri: str) -> None:
         self._client.delete_object(Bucket=bucket, Key=key)
 
 
-def _whatever_comes(
+def _pad_short_body(
     self: PinnedObjects, uri: str, pin: Any, start: int = 0, length: int | None = None, limit: int | None = None
 ) -> Any:
     if length is None:
@@ -46,14 +46,14 @@ def _operated(change: Callable[[Surgery], Surgery]) -> Plant:
     return method(resolution, "resolve_surgery", after(resolve_surgery, change))
 
 
-def _looked_at_once(work: Callable[[], Any], _: str | None = None) -> Any:
+def _without_second_look(work: Callable[[], Any], _: str | None = None) -> Any:
     return work()
 
 
 BUGS = [
-    Bug("surgery: what is misread once cannot be read", method(opening, "looked_at_again", _looked_at_once)),
+    Bug("surgery: what is misread once cannot be read", method(opening, "looked_at_again", _without_second_look)),
     Bug("delete: a refusal is taken for success", method(S3Store, "_delete", _delete_in_silence)),
-    Bug("a body that ends early is filled up", method(PinnedObjects, "read", _whatever_comes)),
+    Bug("a body that ends early is filled up", method(PinnedObjects, "read", _pad_short_body)),
     Bug("plan: another one every second", method(planner, "_created", lambda _: next(_seconds)), native=True),
     Bug("surgery: new uids are forgotten", _operated(lambda asked: replace(asked, renamed=()))),
     Bug("surgery: who is left out stays", _operated(lambda asked: replace(asked, dropped=()))),

@@ -1,4 +1,4 @@
-"""How a bug is planted: something of `rescale` is another one as long as a block runs."""
+"""Planting of bugs: a part of `rescale` is replaced as long as a block runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from unittest.mock import patch
 
 Plant = Callable[[], AbstractContextManager[Any]]
-"""Gives a block in which the bug is there."""
+"""Return a block in which the bug is planted."""
 
 
 @dataclass(frozen=True)
 class Bug:
-    """`name` says what is wrong; a `native` one shows in histories of native state alone."""
+    """A planted bug; `name` describes it, and a `native` one shows only in histories of native state."""
 
     name: str
     plant: Plant
@@ -24,14 +24,14 @@ class Bug:
 
 
 def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:
-    """Wherever `rescale` has imported the function there is the other one."""
+    """Return a plant that replaces a function wherever `rescale` has imported it."""
 
-    _assert_taken_alike(original, other)
+    _assert_same_signature(original, other)
 
     @contextmanager
     def planted() -> Iterator[None]:
         with ExitStack() as ending:
-            for module in [module for name, module in sys.modules.items() if _is_on_trial(name)]:
+            for module in [module for name, module in sys.modules.items() if _is_tested_module(name)]:
                 for name, value in list(vars(module).items()):
                     if value is original:
                         ending.enter_context(patch.object(module, name, other))
@@ -41,8 +41,8 @@ def function(original: Callable[..., Any], other: Callable[..., Any]) -> Plant:
 
 
 def method(owner: type | object, name: str, other: Any) -> Plant:
-    """The class, or the module, has another one by that name."""
-    _assert_taken_alike(getattr(owner, name), other)
+    """Return a plant that replaces an attribute of a class or a module."""
+    _assert_same_signature(getattr(owner, name), other)
     return lambda: patch.object(owner, name, other)
 
 
@@ -56,7 +56,7 @@ def both(plant: Plant, other: Plant) -> Plant:
 
 
 def after(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The same, and then its result is changed."""
+    """Return a function that does the same and then changes the result."""
 
     def changed(*arguments: Any, **named: Any) -> Any:
         return change(original(*arguments, **named))
@@ -64,8 +64,8 @@ def after(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callabl
     return changed
 
 
-def _assert_taken_alike(original: Any, other: Any) -> None:
-    """A call of the one must be a call of the other: else histories find that instead of the bug."""
+def _assert_same_signature(original: Any, other: Any) -> None:
+    """Assert that calls of the original fit the replacement: otherwise histories would find that instead of the bug."""
     if not (callable(original) and callable(other)):
         return
     asked, taken = inspect.signature(original), inspect.signature(other)
@@ -83,9 +83,9 @@ def _assert_taken_alike(original: Any, other: Any) -> None:
             raise AssertionError(f"{original} is called otherwise than {other}: {error}") from None
 
 
-def _is_on_trial(module: str) -> bool:
+def _is_tested_module(module: str) -> bool:
     return module.startswith(("rescale.", "simulation.")) and not module.startswith("simulation.bugs")
 
 
 def nothing(*_: Any, **__: Any) -> None:
-    """Instead of a check."""
+    """Do nothing, in the place of a check."""

@@ -1,4 +1,4 @@
-"""Planted bugs, one at a time, and what finds them: a promise of a history that is not kept."""
+"""Planted bugs, and the search for a history in which a bug breaks a promise."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ INSTEAD = {
     "publish: looks for the claim before the note": "one history in a million shows it; test_publication.py finds it",
     "delete: what is gone is an error": "only two who discard at once delete what is gone",
 }
-"""Bugs that no history has shown, and why: another check stands behind."""
+"""Bugs that no history has shown, with the reason: another check covers them."""
 
 SEEDS = {
     "publish: the certificate is not asked for": 23,
@@ -160,7 +160,7 @@ SEEDS = {
     "changelog: what is added replaces": 1303,
     "changelog: what is new is lost": 154,
 }
-"""Seeds that are tried first, because they showed a bug before."""
+"""Seeds that are tried first, since they have shown the bug before."""
 
 BUGS = (
     *in_storage.BUGS,
@@ -179,7 +179,7 @@ FOUND_BY_HISTORIES = [bug for bug in BUGS if bug.name not in INSTEAD]
 
 
 class Found(NamedTuple):
-    """The first seed whose history shows it, how many were played until then, and what it showed."""
+    """First seed whose history shows a bug, number of histories played until then, and the broken promise."""
 
     seed: int
     played: int
@@ -187,9 +187,10 @@ class Found(NamedTuple):
 
 
 def hunt(bug: Bug, seeds: Iterable[int]) -> Found | None:
-    """In a block of `installed`; of a bug in native state those seeds are skipped that have none.
+    """Return the first find of a bug, in a block of `installed`; for a native bug, seeds without native state are
+    skipped.
 
-    A history that is broken without the bug, too, is an `AssertionError`.
+    A history that breaks a promise without the bug, too, is an `AssertionError`.
     """
     known = [SEEDS[bug.name]] if bug.name in SEEDS else []
     tried = filter(has_native_state, seeds) if bug.native else seeds
@@ -210,5 +211,5 @@ def hunt(bug: Bug, seeds: Iterable[int]) -> Found | None:
 
 
 def hunt_by_name(seeds: Iterable[int], name: str) -> Found | None:
-    """As `hunt` does; nothing of a bug that no history shows."""
+    """Hunt the bug of that name; return None for a bug that no history shows."""
     return None if name in INSTEAD else hunt(next(bug for bug in BUGS if bug.name == name), seeds)
