@@ -15,7 +15,7 @@ from rescale.runstate.places import beside, claim_place, probe_place
 from rescale.runstate.territory import check_documents, refuse_overlap
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import owned
-from rescale.storage.files.owned import STAGING
+from rescale.storage.files.document_folders import STAGING
 from rescale.storage.locations import is_s3, join
 from rescale.storage.store import Store, open_store
 from rescale.text.advice import Advice, command, mention

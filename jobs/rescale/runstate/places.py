@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rescale.storage.files.owned import BESIDE, ORDERS, PINS, ROUNDS
+from rescale.storage.files.document_folders import BESIDE, ORDERS, PINS, ROUNDS
 from rescale.storage.locations import contains, join, real
 
 if TYPE_CHECKING:
