@@ -76,7 +76,7 @@ def demo_folder() -> Iterator[Path]:
     mark = uuid.uuid4().hex
     with scratch_folder(Path(temporary_directory()), ScratchKind.DEMO) as folder:
         command = [sys.executable, "-m", "rescale.demo.guard", mark, str(folder)]
-        safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # a `random.py` in the working directory is not imported
+        safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # do not import a `random.py` in the working directory
         guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=safely, start_new_session=True)
         os.environ[_MARK_OF_ALL] = mark
         try:

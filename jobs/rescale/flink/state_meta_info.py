@@ -103,7 +103,9 @@ def _ends(reader: ByteReader, number: int, starts: Sequence[int], end: int) -> l
     """Return the ends of `number` entries, which begin at `starts` and lie end to end from the reader to `end`."""
     first, *ends = (*starts, end)
     if len(ends) != number or first != reader.position:
-        raise reader.error("a header does not contain as many entries as it counts", expected=number, found=len(ends))
+        raise reader.error(
+            "a header contains another number of entries than it counts", expected=number, found=len(ends)
+        )
     return ends
 
 

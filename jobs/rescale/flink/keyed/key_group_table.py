@@ -30,9 +30,9 @@ class Framing(Enum):
 def may_be_canonical(key_group: int, head: bytes) -> bool:
     """Whether a key group may be canonical although it begins with its own number, as a heap block does.
 
-    `head` has its first eight bytes. A heap block begins with its number, a state's id and a count of entries. A
-    canonical group that begins with the same number has a record of state 0 with a key of 64 KiB or more; in key group
-    0, a key of any size gives the same bytes. The key, behind the first six bytes, begins with the key group.
+    `head` has its first eight bytes. A heap block begins with its number, a state's id and a count of entries. In a
+    canonical group, the same bytes are the id of state 0 and the length of its first key: 64 KiB or more, or any length
+    in key group 0. Behind these six bytes, the key begins with the key group.
     """
     in_one_byte, in_two_bytes = head[6] & 0x7F, int.from_bytes(head[6:8], "big") & 0x7FFF
     return key_group in (in_one_byte, in_two_bytes)
