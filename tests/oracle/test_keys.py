@@ -66,7 +66,7 @@ class Keys:
 
     @cached_property
     def places(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The data, and the starts and limits of keys."""
+        """Return the data, and the starts and limits of keys."""
         sizes = np.array([len(key) for key in self.written], np.int64)
         limits = np.cumsum(sizes + len(BEHIND))
         return np.frombuffer(BEHIND.join([*self.written, b""]), np.uint8), limits - sizes - len(BEHIND), limits

@@ -160,7 +160,7 @@ def test_planted_fault_is_found(
 
 @pytest.fixture(scope="module")
 def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
-    """A result whose directories RocksDB has rewritten, so that they are proven by records."""
+    """Return a result whose directories RocksDB has rewritten, so that they are proven by records."""
     folder = tmp_path_factory.mktemp("rewritten")
     source = relocated(NATIVE, folder / "source")
     with patch("rescale.planning.streams.inline.INLINE_LIMIT", 0):

@@ -36,7 +36,7 @@ def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 @pytest.fixture
 def has_crcs(home: str) -> bool:
-    """Whether the server has the CRC checksums that it claims; without them nothing is known of files cut elsewhere."""
+    """Return whether the server has the CRC checksums that it claims, without which files cut elsewhere are unknown."""
     store = somebodys_store(home)
     store.put(join(home, "probe"), b"x")
     pin = store.stat(join(home, "probe"))
