@@ -41,14 +41,22 @@ def own_tables(
     `kept` has the sizes of files, by name, that checkpoints in between had and that can be read. Raises what
     `read_manifest` does.
     """
-    old, new = _by_place(earlier, before), _by_place(later, after)
-    gone, added = (
-        frozenset(own[place] for place in own.keys() - others.keys()) for own, others in ((old, new), (new, old))
-    )
+    gone, added = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone or not added:
         return OwnTables(gone, added)
     files, passed = _rewritten(earlier, before, later, after, kept)
     return OwnTables(gone - files, added - files, passed)
+
+
+def differing_tables(
+    earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of files that only the earlier checkpoint has, and of those that only the later one has."""
+    old, new = _by_place(earlier, before), _by_place(later, after)
+    gone, added = (
+        frozenset(own[place] for place in own.keys() - others.keys()) for own, others in ((old, new), (new, old))
+    )
+    return gone, added
 
 
 def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:

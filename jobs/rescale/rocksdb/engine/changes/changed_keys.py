@@ -1,7 +1,7 @@
-"""Keys whose live values may differ between two databases that share most files, from the other files' entries alone.
+"""Candidates: keys whose live values may differ between two databases that share most of their files.
 
-The entries of these files are decoded and merged by key, at the rate of the compiled loops in `entry_loop`. Compaction
-moves most rows from file to file as they are; such a row needs no look at the databases. All other keys are candidates.
+Only the entries of files that are not shared are read. They are decoded and merged by key in compiled loops
+(`entry_loop`). Compaction moves most rows from file to file unchanged; a key with only such rows is no candidate.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.text.errors import SnapshotError
 
 _READ_AT_ONCE = 1 << 20
-"""Bytes of stored blocks that are read and decoded together."""
+"""Size of the stored blocks that are read and decoded together, in bytes."""
 
 
 class OwnTable(NamedTuple):
-    """An SST file that only one of the databases has, and what the MANIFEST says of it."""
+    """An SST file that only one of the databases has, with its entry in the MANIFEST."""
 
     file: LiveFile
     table: SstTable
@@ -40,9 +40,10 @@ def changed_keys(
 ) -> Iterator[Keys]:
     """Yield the candidates in [begin, end), in order, each once.
 
-    `shared` are the later database's other files, which have the same rows as those of the earlier one but for keys in
-    the files that `passed`: these are newer than the earlier database. Deleted ranges are not looked at.
-    `SnapshotError` for a damaged file, `UnsupportedError` for one that is not read.
+    `shared` are the later database's other files. They have the same rows as the other files of the earlier database,
+    except for keys in the files that `passed`: these were flushed after the earlier checkpoint and compacted before the
+    later one. Deleted ranges are ignored. Raises `SnapshotError` for a damaged file, and `UnsupportedError` for one
+    with an unsupported format.
     """
     from rescale.rocksdb.engine.changes import entry_loop
 
@@ -122,20 +123,20 @@ _NOTHING = _Entries(_NO_BYTES, _NO_BYTES, *(_NO_PLACES,) * 5)
 
 
 class _Run:
-    """The entries of files whose keys lie one file after the other, some at a time."""
+    """The entries of files with ascending key ranges that do not overlap, decoded some at a time."""
 
     def __init__(self, tables: Sequence[SstTable], is_later: bool) -> None:
         self.is_later = is_later
         self.is_at_end = False
         self._batches = (batch for table in tables for batch in _batches(table))
         self.last = b""
-        """The last decoded key; more entries of it may follow, but none of keys before it."""
+        """The last decoded key; more entries of this key may follow, but none of a smaller key."""
         self._path = tables[0].path
         self._entries = _NOTHING
         self._fill()
 
     def skip_to(self, key: Bytes) -> None:
-        """Leave out the entries of keys before `key`."""
+        """Skip the entries of keys before `key`."""
         while not self.is_at_end and self.last < key.tobytes():
             self._entries = _NOTHING
             self._fill()
@@ -152,7 +153,7 @@ class _Run:
         return entries.part(0, number)
 
     def _fill(self) -> None:
-        """Decode until there are entries of two keys: then those of the first are complete."""
+        """Decode until there are entries of two keys: only then are the entries of the first key complete."""
         while not self.is_at_end and (not len(self._entries.key_ends) or self._entries.key(0) == self.last):
             batch = next(self._batches, None)
             if batch is None:
@@ -176,7 +177,7 @@ def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
 
 
 def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
-    """Return keys in order, and the least sequence number above 0 that the files may have from each of them on."""
+    """Return sorted keys, and for each the least sequence number above 0 that files may have from this key on."""
     from rescale.rocksdb.engine.changes.entry_loop import NEVER
 
     ranges = sorted(
@@ -212,7 +213,7 @@ def _batches(table: SstTable) -> Iterator[_Entries]:
 
 
 def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> _Entries:
-    """Return the entries of blocks; `sequence` is that of all entries, unless it is 0 (an ingested file)."""
+    """Return the entries of blocks; `sequence`, if not 0, is the sequence number of all entries (an ingested file)."""
     from rescale.rocksdb.engine.changes.entry_loop import first_unsorted, measure_entries, take_entries
 
     data = np.frombuffer(bytearray().join(blocks), np.uint8)

@@ -1,6 +1,6 @@
-"""Loops over the entries of data blocks (`DataBlockIter`): decode them, and compare those of two databases.
+"""Compiled loops over the entries of data blocks (`DataBlockIter`): decode them, and compare those of two databases.
 
-They are compiled, so their module is loaded late.
+Import this module late: it loads numba.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _KIND_SIZE = 8
 _LONGEST_VARINT = 5
 
 NEVER = (1 << 63) - 1
-"""In place of a sequence number: later than all."""
+"""A number greater than all sequence numbers."""
 
 
 @compiled
 def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
-    """Return a number and where it ends; -1 if there is none."""
+    """Return the varint at `at` and where it ends; -1 in its place if it is cut off or too long."""
     value = np.int64(0)
     for i in range(_LONGEST_VARINT):
         if at >= end:
@@ -37,7 +37,7 @@ def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
 
 @compiled
 def _end_of_entries(data: Bytes, begin: Long, end: Long) -> Long:
-    """Return where the entries of a block end; a number below `begin` if its restarts have no room."""
+    """Return where the entries of a block end; a place before `begin` if its list of restarts does not fit."""
     if end - begin < 4:
         return begin - 1
     restarts = np.int64(0)
@@ -48,9 +48,9 @@ def _end_of_entries(data: Bytes, begin: Long, end: Long) -> Long:
 
 @compiled
 def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
-    """Return the number of entries in blocks that lie end to end, the bytes of their user keys, and the damaged block.
+    """Return the number of entries in blocks that lie end to end, and the total size of their user keys.
 
-    The last is -1 if no block is damaged.
+    The third value is the number of the first damaged block, -1 if there is none.
     """
     count, total, begin = np.int64(0), np.int64(0), np.int64(0)
     for block in range(len(block_ends)):
@@ -77,7 +77,7 @@ def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
 def take_entries(
     data: Bytes, block_ends: Longs, keys: Bytes, key_ends: Longs, trailers: Longs, values: Longs, value_ends: Longs
 ) -> None:
-    """Decode blocks that were measured: user keys end to end, trailers, and where in `data` each value lies."""
+    """Decode blocks that `measure_entries` found sound: user keys end to end, trailers, and the place of each value."""
     filled, count, begin = np.int64(0), 0, np.int64(0)
     last = np.empty(1024, np.uint8)
     for block in range(len(block_ends)):
@@ -109,7 +109,7 @@ def take_entries(
 
 @compiled
 def first_at_least(keys: Bytes, key_starts: Longs, key_ends: Longs, key: Bytes) -> Long:
-    """Return the number of the first of sorted keys that is not before `key`."""
+    """Return the number of the first of sorted keys that is at least `key`."""
     low, high = np.int64(0), np.int64(len(key_ends))
     while low < high:
         middle = (low + high) // 2
@@ -124,8 +124,8 @@ def first_at_least(keys: Bytes, key_starts: Longs, key_ends: Longs, key: Bytes) 
 def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends: Longs, wanted: Flags) -> None:
     """Mark the blocks of a file in which rows of sorted keys may lie.
 
-    Block i ends with a key that is at most separator i, and the next one begins behind that separator or with it. For
-    a key that is not in its block, the next one is looked into as well.
+    The last key of block i is at most separator i, and the first key of the next block is at least that separator.
+    RocksDB looks for a key that is missing in its block in the next block, too, so both are marked.
     """
     block, number = 0, len(separator_ends)
     for i in range(len(key_ends)):
@@ -151,9 +151,9 @@ def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends:
 
 @compiled
 def first_unsorted(keys: Bytes, key_ends: Longs, trailers: Longs) -> Long:
-    """Return the number of the first entry that does not come after the one before it; -1 if there is none.
+    """Return the number of the first entry that is out of order; -1 if all are sorted.
 
-    Entries with the same key are sorted by their trailers, the newest first.
+    The order is by key; entries of one key are ordered by their trailers, the newest first.
     """
     for i in range(1, len(key_ends)):
         begin = key_ends[i - 2] if i > 1 else np.int64(0)
@@ -165,7 +165,7 @@ def first_unsorted(keys: Bytes, key_ends: Longs, trailers: Longs) -> Long:
 
 @compiled
 def copy_keys(keys: Bytes, starts: Longs, ends: Longs, out: Bytes) -> None:
-    """Put keys end to end."""
+    """Copy keys end to end into `out`."""
     at = np.int64(0)
     for i in range(len(starts)):
         at = copy_bytes(keys, starts[i], ends[i], out, at)
@@ -181,9 +181,9 @@ def _same_value(data: Bytes, values: Longs, value_ends: Longs, i: Long, j: Long)
 def _oldest_at(
     keys: Bytes, begin: Long, end: Long, points: Bytes, point_ends: Longs, oldest: Longs, place: Longs
 ) -> Long:
-    """Return `oldest` of the last point that is not behind a key; without such a point, the largest number.
+    """Return `oldest` of the last point that is at most the key; the largest number if there is no such point.
 
-    `place` has the number of points that are not behind the keys asked for so far; these come in order.
+    `place` is a cursor: the number of points at or before the last key. Keys must come in order.
     """
     while place[0] < len(point_ends):
         first = point_ends[place[0] - 1] if place[0] else np.int64(0)
@@ -210,16 +210,17 @@ def changed_keys(
     oldest: Longs,
     changed: Longs,
 ) -> Long:
-    """Find the keys whose entries do not show that the live value is the same in an earlier and a later database.
+    """Find the keys whose live value may differ between an earlier and a later database.
 
-    The entries of run r are those from `runs[r]` to `run_ends[r]`, in order; `is_later[r]` says whose they are.
-    `changed` gets the number of an entry of each such key. Returns their number.
+    Run r consists of the entries `runs[r]` to `run_ends[r]`, in order; `is_later[r]` says to which database it belongs.
+    `changed` receives the number of one entry of each such key. Returns how many there are.
 
-    The other entries are the same in both databases. From each point on, none of them is older than `oldest` says,
-    unless it has the sequence number 0. So the live value is the same if the newest entries here are the same write:
-    with the same value, and with the same sequence number or that which compaction into the last level sets, 0. Then
-    none of the other entries may be older than the write was: it would hide the row with the 0.
-    The operand of a merge counts with what lies below it, so it must be the only entry here.
+    All entries that are not in a run are in both databases. The live value of a key is the same if the newest entries
+    of the key in both databases' runs are the same write: they have the same value, and the same sequence number. A
+    compaction into the last level replaces the sequence number by 0, so 0 counts as the same. In that case no shared
+    entry of the key may be older than the write, because it would hide the row with 0: `oldest` bounds the sequence
+    numbers above 0 of the shared entries from each of the `points` on.
+    The operand of a merge is combined with the entries below it, so it must be the key's only entry in the runs.
     """
     heads = runs.copy()
     newest = np.empty(2, np.int64)

@@ -1,4 +1,4 @@
-"""Many keys as two arrays, which compiled loops read and other processes are quickly sent."""
+"""Many keys in two arrays, which compiled loops can read, and which are quickly sent to other processes."""
 
 from __future__ import annotations
 
