@@ -38,7 +38,7 @@ def test_a_forged_file_in_a_task_of_a_worker(shape: dict[str, object], tmp_path:
     (path, *_) = edit_files(source, "000020.sst", lambda data: with_index(data, BlockHandle(0, (1 << 63) - 1)))
     plan = plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
     claim(plan)
-    with pytest.raises(SnapshotError, match="outside its file") as caught:
+    with pytest.raises(SnapshotError, match="outside of its file") as caught:
         reshuffle_keyed_state(plan, shared_processes())
     assert (caught.value.path, caught.value.operator) == (str(path), "clicks-per-user")
     assert not list(tmp_path.glob("target/*"))
