@@ -61,7 +61,7 @@ def run(folder: Path, factor: int, summand: int, limit: int | None = None, **mor
 
 
 @pytest.mark.slow
-def test_code_and_constants_of_other_modules_count(tmp_path: Path) -> None:
+def test_loop_is_recompiled_if_code_or_constants_of_other_modules_change(tmp_path: Path) -> None:
     assert run(tmp_path, 2, 1) == (21, 0)
     assert run(tmp_path, 2, 1) == (21, 1), "kept"
     assert run(tmp_path, 3, 1) == (31, 0), "another loop is inside, in another file"
@@ -69,8 +69,7 @@ def test_code_and_constants_of_other_modules_count(tmp_path: Path) -> None:
     assert run(tmp_path, 2, 1) == (21, 1), "as it was before"
 
 
-def test_whoever_asked_is_told_once_that_loops_are_compiled(tmp_path: Path) -> None:
-    """And not when they are found."""
+def test_compilation_is_announced_once_and_not_for_cached_loops(tmp_path: Path) -> None:
     asked = (
         "from rescale.flink import compiling; compiling.tell_once(lambda kept: print('compiling', kept)); import outer"
     )
@@ -87,8 +86,8 @@ def test_whoever_asked_is_told_once_that_loops_are_compiled(tmp_path: Path) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spoilt", ["no directory", slow("no room"), "broken files"])
-def test_machine_code_that_cannot_be_kept_or_read_is_made_anew(tmp_path: Path, spoilt: str) -> None:
-    """As for a user without a home, to whom the package is closed."""
+def test_machine_code_that_cannot_be_cached_or_read_is_compiled_again(tmp_path: Path, spoilt: str) -> None:
+    """Such as for a user without a home, who cannot write to the package."""
     cache = tmp_path / "cache"
     if spoilt == "no directory":
         cache.write_text("a file")
@@ -103,7 +102,7 @@ def test_machine_code_that_cannot_be_kept_or_read_is_made_anew(tmp_path: Path, s
     assert run(tmp_path, 2, 1) == (21, 1)
 
 
-def test_a_loop_that_calls_others_has_their_content() -> None:
+def test_content_of_a_loop_includes_the_loops_that_it_calls() -> None:
     assert content(digest_loop.digest_records) == content(digest_loop.digest_records)
     assert (
         len({content(loop) for loop in (digest_loop.digest_records, record_walk.walk_records, record_walk.number)}) == 3
@@ -119,7 +118,7 @@ def test_a_loop_that_calls_others_has_their_content() -> None:
         (heap_write_loop.put_entries, "FINE"),
     ],
 )
-def test_so_do_those_that_are_named_by_their_module(
+def test_content_of_a_loop_includes_names_of_the_modules_that_it_uses(
     loop: Callable[..., Any], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = content(loop)

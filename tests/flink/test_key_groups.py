@@ -31,7 +31,7 @@ from rescale.flink.key_groups import (
         (99162322, 1715862179, 35, 179),
     ],
 )
-def test_murmur_as_flink_mixes(code: int, mixed: int, of_128: int, of_1000: int) -> None:
+def test_murmur_and_key_groups_equal_those_of_flink(code: int, mixed: int, of_128: int, of_1000: int) -> None:
     assert murmur(code) == mixed
     assert key_group_of_hash(code, 128) == of_128
     assert key_group_of_hash(code, 1000) == of_1000
@@ -45,13 +45,15 @@ def test_murmur_as_flink_mixes(code: int, mixed: int, of_128: int, of_1000: int)
         (10, 4, [(0, 2), (3, 4), (5, 7), (8, 9)]),
     ],
 )
-def test_ranges(max_parallelism: int, parallelism: int, ranges: list[tuple[int, int]]) -> None:
+def test_key_group_ranges_equal_those_of_flink(
+    max_parallelism: int, parallelism: int, ranges: list[tuple[int, int]]
+) -> None:
     own_ranges = [key_group_range(max_parallelism, parallelism, i) for i in range(parallelism)]
     assert own_ranges == [KeyGroupRange(*bounds) for bounds in ranges]
 
 
 @pytest.mark.parametrize(("first", "last", "there"), [(3, 5, [3, 4, 5]), (7, 7, [7]), (4, 3, []), (9, 3, [])])
-def test_a_range_is_what_is_in_it(first: int, last: int, there: list[int]) -> None:
+def test_range_iterates_over_the_key_groups_that_it_contains(first: int, last: int, there: list[int]) -> None:
     own = KeyGroupRange(first, last)
     assert [*own] == [number for number in range(12) if number in own] == there
     assert len(own) == len(there)
@@ -71,12 +73,12 @@ def test_every_key_group_has_one_owner(shape: tuple[int, int]) -> None:
 
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1), st.integers(1, 1 << 15))
-def test_a_divisor_needs_no_hash(code: int, max_parallelism: int) -> None:
+def test_key_group_of_a_divisor_is_the_old_one_modulo_it(code: int, max_parallelism: int) -> None:
     assert key_group_of_hash(code, 2 * max_parallelism) % max_parallelism == key_group_of_hash(code, max_parallelism)
 
 
 def test_an_empty_range_has_no_length_and_no_name() -> None:
-    """Also where it ends well before it begins, as the intersection of two that lie apart."""
+    """Also the intersection of two disjoint ranges, whose end lies well before its start."""
     apart = KeyGroupRange(0, 3).intersection(KeyGroupRange(9, 12))
     assert (len(apart), str(apart), 5 in apart) == (0, "none", False)
     assert (len(KeyGroupRange(4, 4)), str(KeyGroupRange(4, 4))) == (1, "4-4")
@@ -86,7 +88,7 @@ def test_a_key_group_takes_two_bytes_above_128() -> None:
     assert [prefix_size(most) for most in (1, 128, 129, 32768)] == [1, 1, 2, 2]
 
 
-def test_the_one_hash_that_has_no_absolute_value() -> None:
+def test_hash_that_mixes_to_the_smallest_integer_is_0() -> None:
     """`MathUtils.murmurHash` gives 0 for what mixes to `Integer.MIN_VALUE`; the code was found by mixing backwards."""
     assert murmur(-2089875627) == 0
 

@@ -34,7 +34,9 @@ B = [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
         (4, [[0, 1], [2, 3], [4, 5], [6]], [[2], [3], [4], [0, 1]]),
     ],
 )
-def test_split_is_dealt_as_flink_deals_it(parallelism: int, of_a: list[list[int]], of_b: list[list[int]]) -> None:
+def test_split_elements_are_dealt_as_flink_deals_them(
+    parallelism: int, of_a: list[list[int]], of_b: list[list[int]]
+) -> None:
     old = [
         [StateLayout("A", SPLIT, 3), StateLayout("B", SPLIT, 2)],
         [StateLayout("A", SPLIT, 4), StateLayout("B", SPLIT, 3)],
@@ -44,18 +46,18 @@ def test_split_is_dealt_as_flink_deals_it(parallelism: int, of_a: list[list[int]
     assert [named(shares, "B") for shares in new] == [[B[i] for i in run] for run in of_b]
 
 
-def test_runs_are_consecutive() -> None:
+def test_split_elements_are_dealt_in_consecutive_runs() -> None:
     old = [[StateLayout("s", SPLIT, 2)], [StateLayout("s", SPLIT, 2)]]
     assert [named(shares, "s") for shares in redistribute(old, 3)] == [[(0, 0), (0, 1)], [(1, 0)], [(1, 1)]]
 
 
-def test_broadcast_copies_go_round() -> None:
+def test_broadcast_copies_are_spread_round_robin() -> None:
     old = [[StateLayout("b", BROADCAST, 1)], [], [StateLayout("b", BROADCAST, 1)]]
     assert [named(shares, "b") for shares in redistribute(old, 5)] == [[(i, 0)] for i in (0, 2, 0, 2, 0)]
 
 
-def test_only_copies_that_are_there_go_round() -> None:
-    """A subtask may list a state of which it has no copy, and so may all."""
+def test_subtasks_without_a_broadcast_copy_are_skipped() -> None:
+    """Some subtasks, or all, may list a state without having a copy of it."""
     old = [[StateLayout("b", BROADCAST, count)] for count in (0, 1, 1)]
     assert [named(shares, "b") for shares in redistribute(old, 4)] == [[(i, 0)] for i in (1, 2, 1, 2)]
     nothing = [[StateLayout("b", BROADCAST, 0)], []]
@@ -141,7 +143,7 @@ def test_the_map_of_the_repartitioner_grows_before_it_finds_a_state_there(states
     assert [name.removeprefix("state-") for name in dict.fromkeys(met)] == order.split()
 
 
-def test_the_same_parallelism_leaves_everything() -> None:
+def test_same_parallelism_leaves_all_elements_in_place() -> None:
     old = [[StateLayout("s", SPLIT, 5), StateLayout("u", UNION, 1)], []]
     new = redistribute(old, 2)
     assert named(new[0], "s") == [(0, i) for i in range(5)]
@@ -159,7 +161,7 @@ def test_the_same_parallelism_leaves_everything() -> None:
         ("polygenelubricants", -2147483648),
     ],
 )
-def test_string_hash(text: str, code: int) -> None:
+def test_java_string_hash_equals_that_of_java(text: str, code: int) -> None:
     assert java_string_hash(text) == code
 
 
@@ -193,7 +195,7 @@ def run_by_run(counts: list[int], position: int, count: int) -> list[tuple[int, 
 
 
 @given(st.lists(st.integers(0, 5), max_size=12), st.integers(1, 12))
-def test_a_run_is_found_without_a_walk(counts: list[int], parallelism: int) -> None:
+def test_union_runs_equal_those_of_the_slow_twin(counts: list[int], parallelism: int) -> None:
     total, at = sum(counts), 0
     dealt = redistribute([[StateLayout("u", UNION, count)] for count in counts] or [[]], parallelism)
     if parallelism == max(len(counts), 1):

@@ -20,18 +20,18 @@ from rescale.flink.start import common_parallelism, start_of
         ([], 1),
     ],
 )
-def test_it_says_the_parallelism_of_most_operators(parallelisms: list[int], said: int) -> None:
-    """One that has another has it from the job's code, and the line is for all that have none from there."""
+def test_start_command_has_the_parallelism_of_most_operators(parallelisms: list[int], said: int) -> None:
+    """Other parallelisms are set in the job's code; the command line sets that of all other operators."""
     shapes = [(parallelism, 128) for parallelism in parallelisms]
     start = start_of("/result", shapes, shapes)
     assert start.command == f"flink run -s /result -p {said} <your-job.jar>"
 
 
-def test_a_result_that_refers_to_files_is_not_claimed() -> None:
+def test_start_command_of_a_result_that_refers_to_other_files_is_no_claim() -> None:
     start = start_of("/result", [(2, 128)], [(3, 128)])._replace(refers=True)
     assert start.command == "flink run -s /result -restoreMode no_claim -p 3 <your-job.jar>"
 
 
-def test_what_always_runs_with_one_subtask_does_not_count() -> None:
+def test_operators_of_max_parallelism_1_are_left_out_of_the_common_parallelism() -> None:
     assert common_parallelism([(1, 1), (1, 1), (4, 128)]) == 4
     assert common_parallelism([(1, 1)]) == 1

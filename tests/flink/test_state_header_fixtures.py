@@ -34,7 +34,7 @@ def test_a_keyed_header_ends_at_the_first_group_and_is_written_as_it_was(keyed: 
 
 
 @every_keyed_stream
-def test_merged_with_itself_a_keyed_header_stays(keyed: Keyed) -> None:
+def test_keyed_header_merged_with_itself_is_unchanged(keyed: Keyed) -> None:
     header = read_keyed_header(keyed.stream.header, keyed.where)
     merged = merge_keyed_headers([header, header])
     assert write_keyed_header(merged.header) == keyed.stream.header
@@ -42,7 +42,7 @@ def test_merged_with_itself_a_keyed_header_stays(keyed: Keyed) -> None:
 
 
 @pytest.mark.parametrize("name", ["1.20-lazy", "2-lazy", "1.20-lazy-compressed", "2-lazy-compressed"])
-def test_headers_of_states_registered_late_become_one(name: str) -> None:
+def test_headers_with_states_registered_late_are_merged(name: str) -> None:
     operator = next(operator for operator in opened(name).operators if operator.label == "states")
     headers = [read_keyed_header(stream.header, name) for stream in operator.keyed]
     assert len(set(headers)) > 1
@@ -95,8 +95,8 @@ def damaged(data: bytes) -> Iterator[bytes]:
         yield data[:at] + b"\x7f\xff\xff\xff" + data[at + 4 :]
 
 
-def test_damage_is_an_error_of_ours_wherever_it_is() -> None:
-    """Or it is in a name, which then is another one."""
+def test_damaged_header_is_read_or_refused() -> None:
+    """Damage in a name gives another name."""
     refused = 0
     for data, read in READERS:
         for changed in damaged(data):
@@ -108,7 +108,7 @@ def test_damage_is_an_error_of_ours_wherever_it_is() -> None:
 
 
 @in_shares
-def test_a_cut_header_is_always_refused(share: Share[Reader]) -> None:
+def test_truncated_header_of_flink_is_refused(share: Share[Reader]) -> None:
     for data, read in share(READERS):
         for end in range(0, len(data), 7):
             with pytest.raises((SnapshotError, UnknownSerializer)):

@@ -57,7 +57,7 @@ def keyed(*states: bytes, **options: object) -> object:
     return read_keyed_header(keyed_header(*states, **options), "a file")
 
 
-def test_what_a_keyed_header_says() -> None:
+def test_keyed_header_is_read() -> None:
     header = read_keyed_header(keyed_header(*STATES.values(), key=LONG, compressed=True), "a file")
     assert header.compressed
     assert type_name(header.key_serializer) == "Long"
@@ -86,7 +86,7 @@ def test_an_operator_header_is_written_as_it_was(lists: list[str], maps: list[st
 
 
 @given(st.lists(headers, min_size=1, max_size=4))
-def test_merged_states_keep_their_bytes_and_are_found_by_the_id_maps(lists: list[list[str]]) -> None:
+def test_merged_states_keep_their_bytes_and_have_id_maps(lists: list[list[str]]) -> None:
     sources = [keyed(*(STATES[name] for name in names)) for names in lists]
     merged, id_maps = merge_keyed_headers(sources)
     wanted = list(dict.fromkeys(name for names in lists for name in names))
@@ -100,7 +100,7 @@ def test_merged_states_keep_their_bytes_and_are_found_by_the_id_maps(lists: list
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-def test_the_description_that_knows_all_subclasses_is_kept(order: tuple[int, ...]) -> None:
+def test_snapshot_with_all_subclasses_is_kept_when_headers_are_merged(order: tuple[int, ...]) -> None:
     both = pojo({"a": INT}, {"com.example.Bulk": LONG, "com.example.Rush": LONG})
     values = [(NARROW, WIDE, both)[i] for i in order]
     merged = merge_keyed_headers([keyed(keyed_state("orders", list_of(value), "LIST")) for value in values])
@@ -111,7 +111,7 @@ def test_the_description_that_knows_all_subclasses_is_kept(order: tuple[int, ...
     assert merge_operator_state_headers(lists).list_states[0].raw == operator_list("orders", both)
 
 
-def test_what_equal_headers_say_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_headers_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow, wide = (keyed(keyed_state("orders", list_of(value), "LIST"), key=value) for value in (NARROW, WIDE))
     compared = []
     covers = SerializerSnapshot.covers
@@ -125,7 +125,7 @@ def test_what_equal_headers_say_is_compared_once(monkeypatch: pytest.MonkeyPatch
     assert len(compared) < 50
 
 
-def test_subclasses_that_were_met_apart_are_described_together() -> None:
+def test_subclasses_of_different_headers_are_merged() -> None:
     both = pojo({"a": INT}, {"com.example.Rush": LONG, "com.example.Bulk": LONG})
     headers = [keyed(keyed_state("orders", list_of(value), "LIST")) for value in (NARROW, WIDE, OTHER, WIDE)]
     merged = merge_keyed_headers(headers)
@@ -151,7 +151,7 @@ def test_subclasses_that_were_met_apart_are_described_together() -> None:
         (keyed_header(), keyed_header(compressed=True), None),
     ],
 )
-def test_keyed_headers_that_do_not_go_together(header: bytes, other: bytes, named: str | None) -> None:
+def test_contradicting_keyed_headers_are_refused(header: bytes, other: bytes, named: str | None) -> None:
     for pair in ((header, other), (other, header)):
         with pytest.raises(SnapshotError) as error:
             merge_keyed_headers([read_keyed_header(data, "a file") for data in pair])
@@ -181,7 +181,7 @@ def test_operator_headers_merge_by_name() -> None:
         (operator(), operator(compressed=True)),
     ],
 )
-def test_operator_headers_that_do_not_go_together(first: OperatorStateHeader, other: OperatorStateHeader) -> None:
+def test_contradicting_operator_headers_are_refused(first: OperatorStateHeader, other: OperatorStateHeader) -> None:
     with pytest.raises(SnapshotError):
         merge_operator_state_headers([first, other])
 
@@ -191,8 +191,8 @@ OPERATOR = operator_header((operator_list("a", WIDE),), (broadcast_state("m"),),
 
 
 @pytest.mark.parametrize(("read", "data"), [(read_keyed_header, KEYED), (read_operator_state_header, OPERATOR)])
-def test_a_header_is_all_that_was_read(read: object, data: bytes) -> None:
-    """Short or long, it does not end where the first key group or element begins."""
+def test_header_that_is_too_short_or_too_long_is_refused(read: object, data: bytes) -> None:
+    """A header must end where the first key group or element begins."""
     for damaged in (*(data[:end] for end in range(len(data))), data + b"\0"):
         with pytest.raises(SnapshotError) as error:
             read(damaged, "a file")
@@ -209,21 +209,21 @@ def test_a_header_is_all_that_was_read(read: object, data: bytes) -> None:
         keyed_header()[:-2] + struct.pack(">h", -1),
     ],
 )
-def test_keyed_headers_that_cannot_be(data: bytes) -> None:
+def test_malformed_keyed_header_is_refused(data: bytes) -> None:
     with pytest.raises(SnapshotError):
         read_keyed_header(data, "a file")
 
 
 @pytest.mark.parametrize("data", [i32(4) + OPERATOR[4:], i32(7) + OPERATOR[4:], OPERATOR[:-1] + b"y"])
-def test_operator_headers_that_cannot_be(data: bytes) -> None:
+def test_malformed_operator_header_is_refused(data: bytes) -> None:
     with pytest.raises(SnapshotError):
         read_operator_state_header(data, "a file")
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("names", [["total"], ["total", "seen", "größe", "_timer_state/event_user-timers"]])
-def test_states_whose_serializers_are_not_known_are_found_by_how_they_begin(names: list[str], compressed: bool) -> None:
-    """Last, first and in the middle; of what is not known the class is."""
+def test_keyed_states_with_unknown_serializers_are_delimited(names: list[str], compressed: bool) -> None:
+    """First, in the middle and last; of an unknown serializer only the class is known."""
     known = [STATES[name] if name in STATES else keyed_state(name, list_of(CUSTOM), "LIST") for name in names]
     for states in ([*known, keyed_state("price", CUSTOM)], [keyed_state("price", CUSTOM), *known]):
         data = keyed_header(*states, key=CUSTOM, compressed=compressed)
@@ -242,7 +242,7 @@ def test_states_whose_serializers_are_not_known_are_found_by_how_they_begin(name
 @pytest.mark.parametrize("form", [(5, False), (6, False), (6, True)])
 @pytest.mark.parametrize("lists", [(), (operator_list("l", CUSTOM), operator_list("other", STRING, "UNION"))])
 @pytest.mark.parametrize("maps", [(), (broadcast_state("m", CUSTOM), broadcast_state("other"))])
-def test_operator_states_whose_serializers_are_not_known_are_found_likewise(
+def test_operator_states_with_unknown_serializers_are_delimited(
     lists: tuple[bytes, ...], maps: tuple[bytes, ...], form: tuple[int, bool]
 ) -> None:
     data = operator_header(lists, maps, version=form[0], compressed=form[1])
@@ -252,8 +252,8 @@ def test_operator_states_whose_serializers_are_not_known_are_found_likewise(
     assert write_operator_state_header(header) == data
 
 
-def test_where_a_state_begins_cannot_be_told_if_more_begins_like_one() -> None:
-    """The header can still be moved as it is, which damage could not."""
+def test_ambiguous_state_boundary_is_an_unknown_serializer() -> None:
+    """Not damage: such a header can still be moved unchanged."""
     for read, data in (
         (read_keyed_header, keyed_header(keyed_state("a", HIDING))),
         (read_keyed_header, keyed_header(STATES["total"], key=HIDING)),
@@ -266,13 +266,13 @@ def test_where_a_state_begins_cannot_be_told_if_more_begins_like_one() -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 60, 7))
-def test_a_header_that_is_cut_off_is_never_read(cut: int) -> None:
+def test_truncated_header_with_an_unknown_serializer_is_refused(cut: int) -> None:
     data = keyed_header(keyed_state("price", CUSTOM), STATES["total"])
     with pytest.raises((SnapshotError, UnknownSerializer)):
         read_keyed_header(data[:-cut], "a file")
 
 
-def test_elements_end_where_the_next_one_of_any_state_begins() -> None:
+def test_element_ends_at_the_next_element_of_any_state() -> None:
     states = (
         OperatorStateOffsets("a", DistributionMode.SPLIT_DISTRIBUTE, (50, 20)),
         OperatorStateOffsets("none", DistributionMode.SPLIT_DISTRIBUTE, ()),
@@ -291,7 +291,7 @@ def test_elements_end_where_the_next_one_of_any_state_begins() -> None:
         (DistributionMode.BROADCAST, (1, 2)),
     ],
 )
-def test_offsets_that_cannot_be(mode: DistributionMode, offsets: tuple[int, ...]) -> None:
+def test_impossible_element_offsets_are_refused(mode: DistributionMode, offsets: tuple[int, ...]) -> None:
     with pytest.raises(SnapshotError) as error:
         element_extents([OperatorStateOffsets("a", mode, offsets)], 10)
     assert error.value.state == "a"

@@ -10,7 +10,7 @@ from rescale.flink.keys.smallest_keys import HASHES, virtual_keys
 
 @pytest.mark.parametrize("key_type", HASHES)
 @pytest.mark.parametrize(("max_parallelism", "parallelism"), [(128, 1), (128, 3), (128, 128), (1000, 7), (10, 4)])
-def test_each_subtask_has_the_smallest(key_type: str, max_parallelism: int, parallelism: int) -> None:
+def test_virtual_key_is_the_smallest_of_each_subtask(key_type: str, max_parallelism: int, parallelism: int) -> None:
     keys = virtual_keys(key_type, max_parallelism, parallelism)
     assert len(keys) == parallelism
     for subtask, key in enumerate(keys):
@@ -19,7 +19,7 @@ def test_each_subtask_has_the_smallest(key_type: str, max_parallelism: int, para
         assert there.index(True) == key
 
 
-def test_a_number_and_its_text_lie_elsewhere() -> None:
+def test_virtual_keys_of_int_and_string_differ() -> None:
     assert virtual_keys("int", 128, 4) != virtual_keys("string", 128, 4)
 
 

@@ -99,7 +99,7 @@ def checkpoints_follow(job: Checkpoints, numbers: Sequence[int]) -> None:
         job.delete_older(number)
 
 
-def test_base_rounds_and_the_last_one(job: Checkpoints, home: str) -> None:
+def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     (base,) = follow(follower, 0)
     assert (base.kind, base.number, base.checkpoint, base.rows_came) == (RoundKind.BASE, 0, 3, None)
@@ -120,7 +120,7 @@ def test_base_rounds_and_the_last_one(job: Checkpoints, home: str) -> None:
         follow(follower, 1)
 
 
-def test_a_last_round_of_the_checkpoint_that_the_newest_round_is_of(job: Checkpoints, home: str) -> None:
+def test_finish_at_the_checkpoint_of_the_newest_round(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
     planned = follower.plan_last()
@@ -129,7 +129,7 @@ def test_a_last_round_of_the_checkpoint_that_the_newest_round_is_of(job: Checkpo
     validate_published(job.newest, follower.target, Loop(2, None))
 
 
-def test_a_finish_that_was_too_early_is_discarded(job: Checkpoints, home: str) -> None:
+def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Checkpoints, home: str) -> None:
     said: list[str] = []
     follower = follower_of(job, home, said)
     follow(follower, 0)
@@ -148,7 +148,7 @@ def with_other_backends(metadata: Metadata) -> Metadata:
     return edited.with_databases(metadata, lambda handle: replace(handle, backend_id="another"))
 
 
-def test_what_cannot_be_continued_is_a_new_base(job: Checkpoints, home: str) -> None:
+def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])
@@ -185,7 +185,7 @@ def test_every_second_round_is_published(job: Checkpoints, home: str) -> None:
     assert diff(open_snapshot(job.newest), open_snapshot(f"{follower.target}-5")).equal
 
 
-def test_another_shape_or_job_is_refused(job: Checkpoints, home: str) -> None:
+def test_follower_with_another_shape_is_refused(job: Checkpoints, home: str) -> None:
     follow(follower_of(job, home), 0)
     with pytest.raises(RequestError) as caught:
         follow(follower_of(job, home, shape={**SHAPE, "parallelism": ["4"]}), 1)
@@ -198,10 +198,9 @@ def test_a_target_that_is_taken_is_refused(job: Checkpoints, home: str) -> None:
         follow(follower_of(job, home), 0)
 
 
-def test_a_checkpoint_that_vanishes_while_it_is_pinned(
+def test_newest_checkpoint_is_taken_if_one_vanishes_while_it_is_pinned(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The newest one is taken instead."""
     said: list[str] = []
     follower = follower_of(job, home, said)
 
@@ -231,7 +230,7 @@ def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, hom
         assert (pins.numbers(), pins.between()) == ([3, 5], [])
 
 
-def test_a_round_without_its_document_gets_it(job: Checkpoints, home: str) -> None:
+def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
     store = open_store(home)
@@ -247,7 +246,7 @@ def test_a_round_without_its_document_gets_it(job: Checkpoints, home: str) -> No
 
 @pytest.mark.parametrize("discarded_at", ["before", "while", "after"])
 def test_a_discard_beside_a_follower_leaves_nothing(job: Checkpoints, home: str, discarded_at: str) -> None:
-    """Whatever the follower was about to put."""
+    """Whatever the follower was about to write."""
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])
@@ -269,7 +268,7 @@ def test_a_discard_beside_a_follower_leaves_nothing(job: Checkpoints, home: str,
     assert not [*open_store(home).list(beside(follower.target))]
 
 
-def test_a_round_that_another_plan_began_is_made_anew(job: Checkpoints, home: str) -> None:
+def test_round_begun_by_another_plan_is_made_anew(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])

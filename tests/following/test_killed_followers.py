@@ -108,7 +108,7 @@ stages = pytest.mark.parametrize("number", [slow(0, id="base"), pytest.param(1, 
 
 @stages
 @in_shares
-def test_a_killed_follower_goes_on(life: Life, number: int, share: Share[int]) -> None:
+def test_killed_follower_resumes(life: Life, number: int, share: Share[int]) -> None:
     stage = life.stages[number]
     for at in share(range(1, stage.calls + 1)):
         kill_and_go_on(life, stage, at)
@@ -116,8 +116,8 @@ def test_a_killed_follower_goes_on(life: Life, number: int, share: Share[int]) -
 
 @stages
 @in_shares
-def test_a_store_that_fails_once_does_no_harm(life: Life, number: int, share: Share[int]) -> None:
-    """Its error ends the follower, which the same command starts again."""
+def test_follower_resumes_after_a_store_error(life: Life, number: int, share: Share[int]) -> None:
+    """The error ends the follower; the same command starts it again."""
     stage = life.stages[number]
     for at in share(range(1, stage.calls + 1)):
         kill_and_go_on(life, stage, at, Kind.ERROR)

@@ -23,7 +23,7 @@ BESIDE_REQUEST = {"base", "output", "yes"}
 
 
 @pytest.mark.parametrize("row", OPTIONS, ids=lambda row: row.name)
-def test_the_example_is_taken_by_every_command(row: Option) -> None:
+def test_example_of_an_option_is_accepted_by_its_commands(row: Option) -> None:
     flag, _, value = row.example.partition(" ")
     assert flag == row.flag
     places = {"diff": ["/a", "/b"], "validate": ["/a", "/b"], "match": ["/a", "--job", "/b"], "report": ["/a"]}
@@ -33,12 +33,12 @@ def test_the_example_is_taken_by_every_command(row: Option) -> None:
         assert vars(parsed)[row.attribute]
 
 
-def test_the_open_fields_come_first() -> None:
+def test_fields_are_ordered_by_form_section() -> None:
     sections = [row.field.section for row in OPTIONS]
     assert sections == sorted(sections, key=list(FormSection).index)
 
 
-def test_the_chart_takes_the_options_of_a_run() -> None:
+def test_chart_accepts_the_options_of_a_run() -> None:
     schema = json.loads((ROOT / "charts/rescale/values.schema.json").read_text(encoding="utf-8"))
     pattern = schema["properties"]["run"]["properties"]["options"]["items"]["pattern"]
     names = {name for group in re.findall(r"\((.*?)\)", pattern) for name in group.split("|")}
@@ -55,7 +55,7 @@ def mentioned() -> Iterator[str]:
                     yield str(argument.value).removeprefix("--")
 
 
-def test_advice_mentions_options_that_there_are() -> None:
+def test_options_mentioned_in_advice_exist() -> None:
     names = set(mentioned())
     assert {"max-parallelism", "drop"} <= names
     assert names <= {row.name for row in OPTIONS}

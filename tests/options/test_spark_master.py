@@ -35,27 +35,27 @@ NONE = [
 
 
 @pytest.mark.parametrize(("word", "master"), LOCAL.items())
-def test_a_local_master_says_how_many_threads_it_has(word: str, master: LocalMaster) -> None:
+def test_local_master_has_its_number_of_threads(word: str, master: LocalMaster) -> None:
     assert local_master(word) == master
     assert master.cores == {"1": 1, "3": 3}.get(master.threads, os.cpu_count())
     assert is_on_this_machine(word)
     assert is_master(word)
 
 
-def test_executors_that_are_the_drivers_children_are_here_and_not_the_driver() -> None:
+def test_local_cluster_is_on_this_machine_but_is_no_local_master() -> None:
     word = "local-cluster[2,1,1024]"
     assert (local_master(word), is_on_this_machine(word), is_master(word)) == (None, True, True)
 
 
 @pytest.mark.parametrize("word", CLUSTERS)
-def test_a_cluster_is_elsewhere(word: str) -> None:
+def test_cluster_is_not_on_this_machine(word: str) -> None:
     assert (local_master(word), is_on_this_machine(word), is_master(word)) == (None, False, True)
 
 
 @pytest.mark.parametrize("word", NONE)
-def test_what_spark_does_not_know_is_no_master(word: str) -> None:
+def test_unknown_master_is_refused(word: str) -> None:
     assert (local_master(word), is_on_this_machine(word), is_master(word)) == (None, False, False)
 
 
-def test_a_master_that_is_left_to_the_configuration_is_not_known() -> None:
+def test_missing_master_is_unknown() -> None:
     assert (local_master(None), is_on_this_machine(None)) == (None, False)

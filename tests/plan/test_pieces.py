@@ -28,20 +28,20 @@ def content(*pieces: Piece) -> list[tuple[int | None, int, int | None]]:
 
 
 @given(pieces)
-def test_joined_they_are_the_same_bytes_in_fewer_pieces(pieces: list[Piece]) -> None:
+def test_joined_pieces_have_the_same_bytes(pieces: list[Piece]) -> None:
     result = joined(pieces)
     assert content(*result) == content(*pieces)
     assert all(piece.length for piece in result)
     assert joined(result) == result
 
 
-def test_neighbours_become_one_unless_ids_differ() -> None:
+def test_adjacent_pieces_are_joined_unless_ids_differ() -> None:
     parts = [Piece(1, 0, 5), Piece(1, 5, 0), Piece(1, 5, 2), Piece(1, 7, 3, 0), Piece(2, 10, 1), Piece(None, 11, 1)]
     assert joined(parts) == (Piece(1, 0, 7), Piece(1, 7, 3, 0), Piece(2, 10, 1), Piece(None, 11, 1))
 
 
 @given(pieces, st.data())
-def test_split_they_are_the_same_bytes_in_runs(pieces: list[Piece], data: st.DataObject) -> None:
+def test_split_pieces_have_the_same_bytes(pieces: list[Piece], data: st.DataObject) -> None:
     everything = content(*pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(everything)), max_size=5)))
     bounds = [0, *cuts, len(everything)]
@@ -72,7 +72,7 @@ def test_small_streams_lie_inline_until_the_budget_is_spent() -> None:
     assert budget.takes(0)
 
 
-def test_what_was_spent_elsewhere_counts() -> None:
+def test_inline_budget_counts_bytes_spent_before() -> None:
     budget = InlineBudget(spent=INLINE_BUDGET - 10)
     assert not budget.takes(11)
     assert budget.takes(10)

@@ -55,13 +55,13 @@ def test_the_same_snapshot_and_request_give_the_same_plan(name: str) -> None:
     assert make_plan(fresh, request).digest == plan_of(name, "3").digest
 
 
-def test_a_warning_is_no_part_of_what_the_digest_covers() -> None:
+def test_digest_of_a_plan_ignores_warnings() -> None:
     plan = plan_of("2-source", "3")
     assert replace(plan, warnings=("another sentence",)).digest == plan.digest
     assert replace(plan, checkpoint_id=plan.checkpoint_id + 1).digest != plan.digest
 
 
-def test_names_that_no_operator_goes_by_change_nothing() -> None:
+def test_unused_operator_names_do_not_change_the_digest() -> None:
     uids = [*((o.operator_id, o.label) for o in opened("2-raw").operators), ("ab" * 16, "misspelt")]
     fresh = open_snapshot(directory("2-raw"), uids=uids)
     assert fresh.unused_names == (f"misspelt ({'ab' * 16})",)
@@ -83,7 +83,7 @@ def test_nothing_is_read_while_planning(tmp_path: Path, monkeypatch: pytest.Monk
     assert make_plan(opened("2-lazy"), request).operators
 
 
-def test_a_plan_names_its_files_in_the_versions_that_were_seen() -> None:
+def test_plan_pins_its_files() -> None:
     plan = plan_of("2-canonical-hashmap", "2")
     assert plan.files[0].uri.endswith("/_metadata")
     for uri, pin in plan.files:
@@ -108,7 +108,7 @@ COPIED = set(with_databases())
 @pytest.mark.parametrize(
     ("name", "parallelism"), [(name, parallelism) for name in names() for parallelism in ((), ("5",))]
 )
-def test_what_is_refused_is_refused_with_the_way_round(name: str, parallelism: tuple[str, ...]) -> None:
+def test_unsupported_snapshot_is_refused_with_advice(name: str, parallelism: tuple[str, ...]) -> None:
     request = make_request(directory(name), "/target", parallelism)
     if name not in IN_FLIGHT | NOT_KEPT and not (parallelism and "partially" in name):
         assert prepare(request).plan.operators
@@ -120,8 +120,8 @@ def test_what_is_refused_is_refused_with_the_way_round(name: str, parallelism: t
 
 
 @pytest.mark.parametrize("name", sorted(COPIED))
-def test_a_copy_of_databases_is_of_one_piece(name: str) -> None:
-    """Every file is there under its own name in the directory, whole, and none twice."""
+def test_copied_database_files_are_whole_and_keep_their_names(name: str) -> None:
+    """Every file of the database is copied exactly once."""
     for source, planned in zip(opened(name).operators, plan_of(name).operators, strict=True):
         assert [(d.subtask, d.first_key_group, d.key_groups) for d in planned.databases] == [
             (d.subtask, d.key_groups.first, len(d.key_groups)) for d in source.databases
@@ -134,7 +134,7 @@ def test_a_copy_of_databases_is_of_one_piece(name: str) -> None:
 
 
 @pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"\xff", b'{"format": %d}' % FORMAT, b"null"])
-def test_what_is_no_plan_is_refused(document: bytes) -> None:
+def test_malformed_plan_is_refused(document: bytes) -> None:
     with pytest.raises(SnapshotError, match="not a plan") as caught:
         plan_from_json(document, "/place")
     assert caught.value.path == "/place"
@@ -147,7 +147,7 @@ def test_a_plan_of_another_version_is_refused() -> None:
         plan_from_json(b'{"format": 1, "of old": true}', "/place")
 
 
-def test_files_that_are_gone_stand_against_every_plan() -> None:
+def test_snapshot_with_missing_files_is_refused() -> None:
     with pytest.raises(SnapshotError, match="files that the snapshot refers to are gone") as caught:
         make_plan(snapshot(operator("counts"), missing=("/source/a", "/source/b")), make_request("/source", "/target"))
     assert caught.value.found == "2 missing, such as /source/a"
@@ -168,8 +168,8 @@ def test_an_operator_whose_subtasks_have_partly_finished_keeps_its_parallelism()
 
 
 @pytest.mark.parametrize("name", ["1.20-partially-finished", "2-partially-finished"])
-def test_the_request_that_leaves_partly_finished_operators_alone_is_printed_ready_to_use(name: str) -> None:
-    """And told before anything else is planned, such as how keys hash."""
+def test_refusal_of_partly_finished_operators_prints_a_request_that_works(name: str) -> None:
+    """The refusal comes before anything else is planned, such as how keys hash."""
     source, shape = directory(name), {"parallelism": ["3"], "max_parallelism": ["32"]}
     with (
         patch("rescale.planning.request.key_hashes.choose_key_hashes", side_effect=AssertionError),
@@ -190,7 +190,7 @@ def test_the_request_that_leaves_partly_finished_operators_alone_is_printed_read
     }
 
 
-def test_what_finished_subtasks_with_key_groups_cannot_have_is_left_out_of_the_request() -> None:
+def test_advised_request_leaves_out_partly_finished_keyed_operators() -> None:
     keyed = (own_stream(0, 2, 128, Framing.CANONICAL, HEADER),)
     source = snapshot(operator("ended", finished=(1,), keyed=keyed), operator("it's", keyed=()), operator("rest"))
     request = replace(make_request("/source", "/target", ["rest=4"]), max_parallelism={"": 64})
@@ -201,7 +201,7 @@ def test_what_finished_subtasks_with_key_groups_cannot_have_is_left_out_of_the_r
     assert "let Flink itself" not in str(caught.value.advice)
 
 
-def test_what_the_user_should_know_is_said() -> None:
+def test_plan_warns_of_max_parallelism_1_and_of_what_flink_can_do() -> None:
     streams = tuple(own_stream(i, 2, 128, Framing.CANONICAL) for i in range(2))
     source = snapshot(operator("counts", keyed=streams), operator("all", 1, 1))
     (alone, native) = make_plan(source, make_request("/source", "/target", ["4"])).warnings

@@ -30,9 +30,7 @@ from support.snapshots import directory
         ("2-rocksdb-2to3", {"parallelism": ["2"]}, "every record is compared"),
     ],
 )
-def test_it_is_said_how_many_directories_go_by_what(
-    name: str, shape: dict[str, Any], said: str, tmp_path: Path
-) -> None:
+def test_proof_by_files_says_what_it_covers(name: str, shape: dict[str, Any], said: str, tmp_path: Path) -> None:
     plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
     assert how_proven(plan, Proof.RECORDS) is None
     sentence = how_proven(plan, Proof.FILES)
@@ -41,10 +39,10 @@ def test_it_is_said_how_many_directories_go_by_what(
 
 
 @pytest.mark.parametrize(("inline", "said"), [(False, "by the store's checksums"), (True, "every record")])
-def test_within_one_s3_key_groups_that_are_copied_go_by_checksums_unless_they_lie_in_metadata(
+def test_key_groups_copied_within_s3_are_proven_by_checksums_unless_inline(
     inline: bool, said: str, tmp_path: Path
 ) -> None:
-    """A running job's savepoint may turn out that small, and was taken then: that is no reason to end its run."""
+    """Small state of a running job may turn out to lie in `_metadata`; this must not end its run."""
     plan = plan_rescale(directory("2-canonical-rocksdb"), str(tmp_path / "target"), ["3"])
     operators = tuple(
         replace(operator, streams=tuple(msgspec.structs.replace(stream, inline=inline) for stream in operator.streams))
@@ -65,7 +63,9 @@ def test_within_one_s3_key_groups_that_are_copied_go_by_checksums_unless_they_li
         ("2-finished", {"parallelism": ["3"]}),
     ],
 )
-def test_what_can_never_go_by_files_is_refused(name: str, shape: dict[str, Any], tmp_path: Path) -> None:
+def test_proof_by_files_is_refused_if_no_state_can_be_proven_by_files(
+    name: str, shape: dict[str, Any], tmp_path: Path
+) -> None:
     plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
     assert how_proven(plan, Proof.RECORDS) is None
     with pytest.raises(RequestError, match="no state of this plan can be proven by files") as caught:

@@ -26,7 +26,7 @@ def stored(request: pytest.FixtureRequest) -> Stored:
 
 
 def changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[StoredFile], bytes]:
-    """The files' contents, of which one is another."""
+    """Return a reader of file contents that applies `change` to the file whose name begins with `name`."""
 
     def content(file: StoredFile) -> bytes:
         data = read_file(file)
@@ -36,7 +36,7 @@ def changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[StoredFile
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_real_databases_agree(name: str) -> None:
+def test_databases_of_flink_are_consistent(name: str) -> None:
     for stored in databases(name):
         manifest = checked_manifest(stored.files, read_file, stored.states)
         assert [family.name for family in manifest.column_families] == ["default", *stored.states]
@@ -44,25 +44,25 @@ def test_real_databases_agree(name: str) -> None:
 
 
 @pytest.mark.parametrize("missing", ["CURRENT", "MANIFEST"])
-def test_a_database_without_its_description(stored: Stored, missing: str) -> None:
+def test_database_without_current_or_manifest_is_refused(stored: Stored, missing: str) -> None:
     files = [file for file in stored.files if not file.name.startswith(missing)]
     with pytest.raises(SnapshotError, match="one CURRENT and one MANIFEST"):
         checked_manifest(files, read_file, stored.states)
 
 
-def test_two_manifests(stored: Stored) -> None:
+def test_database_with_two_manifests_is_refused(stored: Stored) -> None:
     second = StoredFile("MANIFEST-999999", "elsewhere", 0, data=b"")
     with pytest.raises(SnapshotError, match="one CURRENT and one MANIFEST"):
         checked_manifest([*stored.files, second], read_file, stored.states)
 
 
-def test_current_names_another_manifest(stored: Stored) -> None:
+def test_current_that_names_another_manifest_is_refused(stored: Stored) -> None:
     with pytest.raises(SnapshotError, match="names another MANIFEST") as caught:
         checked_manifest(stored.files, changed("CURRENT", lambda _: b"MANIFEST-999999\n"), stored.states)
     assert caught.value.found == "MANIFEST-999999"
 
 
-def test_sst_files_that_are_missing_or_too_many(stored: Stored) -> None:
+def test_missing_or_additional_sst_file_is_refused(stored: Stored) -> None:
     table = next(file for file in stored.files if file.name.endswith(".sst"))
     for files in ([file for file in stored.files if file != table], [*stored.files, replace(table, name="000999.sst")]):
         with pytest.raises(SnapshotError, match="list different SST files") as caught:
@@ -70,22 +70,22 @@ def test_sst_files_that_are_missing_or_too_many(stored: Stored) -> None:
         assert "sst" in f"{caught.value.expected} {caught.value.found}"
 
 
-def test_an_sst_file_of_another_size(stored: Stored) -> None:
+def test_sst_file_of_another_size_is_refused(stored: Stored) -> None:
     files = [replace(file, length=file.length + 1) if file.name.endswith(".sst") else file for file in stored.files]
     with pytest.raises(SnapshotError, match="another size") as caught:
         checked_manifest(files, read_file, stored.states)
     assert caught.value.path in {file.uri for file in files if file.name.endswith(".sst")}
 
 
-def test_states_and_column_families(stored: Stored) -> None:
+def test_states_that_differ_from_the_column_families_are_refused(stored: Stored) -> None:
     for states in (stored.states[1:], [*stored.states, "more"]):
         with pytest.raises(SnapshotError, match="different states"):
             checked_manifest(stored.files, read_file, states)
 
 
 @pytest.mark.parametrize("step", [slow(1), 5])
-def test_a_manifest_that_says_less_is_noticed_at_every_cut(stored: Stored, step: int) -> None:
-    """Cut between two records it would still be one; of a change of files, the handle knows."""
+def test_truncated_manifest_is_refused(stored: Stored, step: int) -> None:
+    """A cut between two records leaves a valid MANIFEST, which then lists other files than the handle."""
     (file,) = (file for file in stored.files if file.name.startswith("MANIFEST"))
     size = len(read_file(file))
     good = []
@@ -99,7 +99,7 @@ def test_a_manifest_that_says_less_is_noticed_at_every_cut(stored: Stored, step:
     assert len(good) <= 2, "the last record may say nothing of files"
 
 
-def test_a_flipped_bit_of_the_manifest_is_noticed(stored: Stored) -> None:
+def test_flipped_bit_in_the_manifest_is_refused(stored: Stored) -> None:
     (file,) = (file for file in stored.files if file.name.startswith("MANIFEST"))
     for bit in range(0, 8 * file.length, 23):
 
@@ -110,8 +110,8 @@ def test_a_flipped_bit_of_the_manifest_is_noticed(stored: Stored) -> None:
             checked_manifest(stored.files, changed("MANIFEST", flipped), stored.states)
 
 
-def test_rows_that_belong_to_no_state(stored: Stored) -> None:
-    """Files of `default`: the last record is told to speak of it."""
+def test_files_in_the_default_column_family_are_refused(stored: Stored) -> None:
+    """The last record is changed to name `default` as its column family."""
 
     def of_default(data: bytes) -> bytes:
         payloads = [record.payload for record in read_log(data, "")]
@@ -123,7 +123,7 @@ def test_rows_that_belong_to_no_state(stored: Stored) -> None:
         checked_manifest(stored.files, changed("MANIFEST", of_default), stored.states)
 
 
-def test_a_manifest_too_large_is_not_read(stored: Stored) -> None:
+def test_too_large_manifest_is_refused_unread(stored: Stored) -> None:
     files = [
         replace(file, length=LARGEST_MANIFEST + 1) if file.name.startswith("MANIFEST") else file
         for file in stored.files
@@ -161,13 +161,13 @@ def test_foreign_options_are_refused(stored: Stored, other_option: str, said: st
 
 
 @pytest.mark.parametrize("damaged", [b"\xff\xfe", b"no section", b'[CFOptions "x"]\n  no option'])
-def test_options_that_cannot_be_read(stored: Stored, damaged: bytes) -> None:
+def test_unreadable_options_are_refused(stored: Stored, damaged: bytes) -> None:
     with pytest.raises(SnapshotError, match="OPTIONS cannot be read"):
         checked_manifest(stored.files, changed("OPTIONS", lambda _: damaged), stored.states)
 
 
-def test_signs_that_end_lines_elsewhere_stand_in_names_of_states(stored: Stored) -> None:
-    """RocksDB writes them as they are, and ends lines by one sign only (`RocksDBOptionsParser`)."""
+def test_state_names_in_options_may_hold_unicode_line_separators(stored: Stored) -> None:
+    """RocksDB writes them unescaped and ends lines at one character only (`RocksDBOptionsParser`)."""
 
     def named(data: bytes) -> bytes:
         assert b'[CFOptions "default"]' in data
@@ -176,7 +176,7 @@ def test_signs_that_end_lines_elsewhere_stand_in_names_of_states(stored: Stored)
     checked_manifest(stored.files, changed("OPTIONS", named), stored.states)
 
 
-def test_options_are_not_needed(stored: Stored) -> None:
-    """Flink does not look at them either."""
+def test_database_without_options_is_accepted(stored: Stored) -> None:
+    """Flink does not read the OPTIONS file."""
     files = [file for file in stored.files if not file.name.startswith("OPTIONS")]
     checked_manifest(files, read_file, stored.states)

@@ -42,8 +42,7 @@ def with_damage(stored: Stored, name: str, data: bytes) -> list[StoredFile]:
 
 @pytest.mark.parametrize("step", [slow(17), 101])
 @pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
-def test_a_damaged_sst_file_never_gives_other_rows(name: str, step: int, tmp_path: Path) -> None:
-    """Any byte may be wrong: RocksDB notices, or it does not matter."""
+def test_damaged_sst_file_gives_the_same_rows_or_is_refused(name: str, step: int, tmp_path: Path) -> None:
     stored = databases(name)[0]
     rows = rows_of(stored, list(stored.files), tmp_path)
     table = next(file for file in stored.files if file.name.endswith(".sst"))
@@ -68,8 +67,10 @@ def test_a_damaged_sst_file_never_gives_other_rows(name: str, step: int, tmp_pat
 
 @pytest.mark.parametrize("number", [1 << 20, 1 << 40, 1 << 47, 1 << 62, (1 << 63) - 1, (1 << 64) - 6])
 @pytest.mark.parametrize("which", ["metaindex", "index"])
-def test_a_damaged_length_does_not_end_the_process(which: str, number: int, tmp_path: Path) -> None:
-    """RocksDB would ask for as much memory, and be ended by an exception that nobody catches."""
+def test_damaged_block_size_in_a_footer_is_refused_before_rocksdb_reads(
+    which: str, number: int, tmp_path: Path
+) -> None:
+    """RocksDB would allocate this many bytes, and an uncaught exception would end its process."""
     stored = databases("1.20-rocksdb-changing")[0]
     table = next(file for file in stored.files if file.name.endswith(".sst"))
     data = read_file(table)
@@ -91,8 +92,8 @@ def test_a_damaged_length_does_not_end_the_process(which: str, number: int, tmp_
 
 
 @pytest.mark.parametrize("number", [1 << 40, (1 << 63) - 1, (1 << 64) - 6])
-def test_a_forged_index_ends_rocksdbs_process_alone(number: int, tmp_path: Path) -> None:
-    """Its checksum is right, so RocksDB takes it at its word; the file is looked for when that has ended it."""
+def test_forged_block_size_in_an_index_is_named_and_the_next_read_works(number: int, tmp_path: Path) -> None:
+    """The checksum is right, so RocksDB crashes in the child; only then do we look for the file."""
     stored = databases("1.20-rocksdb-changing")[0]
     table = next(file for file in stored.files if file.name.endswith(".sst"))
     damaged = with_damage(stored, table.name, with_index(read_file(table), BlockHandle(0, number)))
@@ -102,8 +103,8 @@ def test_a_forged_index_ends_rocksdbs_process_alone(number: int, tmp_path: Path)
     assert rows_of(stored, list(stored.files), tmp_path), "the next one reads what is right"
 
 
-def test_what_is_wrong_with_a_row_shows_where_it_is_read(tmp_path: Path) -> None:
-    """Not before, and never as the end of the rows."""
+def test_damaged_block_is_refused_only_if_its_rows_are_read(tmp_path: Path) -> None:
+    """Damage must not pass for the end of the rows."""
     with written(tmp_path / "db", ["state"]) as writer:
         for i in range(2000):
             writer.put("state", bytes([i % 128]) + i.to_bytes(4, "big"), i.to_bytes(100, "big"))
@@ -120,8 +121,8 @@ def test_what_is_wrong_with_a_row_shows_where_it_is_read(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
-def test_a_manifest_that_has_a_file_begin_behind_its_first_row(name: str, tmp_path: Path) -> None:
-    """An iterator shows the row, and a job does not find it."""
+def test_file_whose_lower_bound_is_after_its_first_row_is_refused(name: str, tmp_path: Path) -> None:
+    """An iterator shows the row, but a lookup by the job does not find it."""
     stored = databases(name)[0]
     (listed,) = (file for file in stored.files if file.name.startswith("MANIFEST-"))
     manifest = read_manifest(read_file(listed), listed.uri)
@@ -139,7 +140,7 @@ def test_a_manifest_that_has_a_file_begin_behind_its_first_row(name: str, tmp_pa
     assert caught.value.state in stored.states
 
 
-def test_a_file_that_goes_while_it_is_read(tmp_path: Path) -> None:
+def test_file_deleted_during_the_read_is_named(tmp_path: Path) -> None:
     with written(tmp_path / "db", ["state"]) as writer:
         writer.put("state", b"\1key", b"value")
         files = writer.checkpoint(tmp_path / "checkpoint")
@@ -157,8 +158,8 @@ def test_a_file_that_goes_while_it_is_read(tmp_path: Path) -> None:
     assert caught.value.path == str(table)
 
 
-def test_a_list_without_its_merge_operator_would_be_noticed(tmp_path: Path) -> None:
-    """Written by a database of another operator, whose name the SST files do not enforce."""
+def test_list_state_of_another_merge_operator_is_refused(tmp_path: Path) -> None:
+    """SST files carry the name of the merge operator; RocksDB does not enforce it."""
     with written(tmp_path / "db", ["state"], "merge_operator={id=StringAppendTESTOperator;delimiter=|}") as writer:
         writer.add("state", b"\1key", b"one")
         files = writer.checkpoint(tmp_path / "checkpoint")
@@ -166,8 +167,8 @@ def test_a_list_without_its_merge_operator_would_be_noticed(tmp_path: Path) -> N
         read_rows(files, ["state"], ALL, 128, tmp_path)
 
 
-def test_a_name_that_rocksdb_would_not_find(tmp_path: Path) -> None:
-    """One with a zero byte ends there for its C interface: it could find another state."""
+def test_state_name_with_a_zero_byte_is_refused(tmp_path: Path) -> None:
+    """For the C interface of RocksDB the name ends at the zero byte: it could open another state."""
     with written(tmp_path / "db", ["state"]) as writer:
         files = writer.checkpoint(tmp_path / "checkpoint")
     (manifest,) = tmp_path.glob("checkpoint/MANIFEST-*")
@@ -191,7 +192,9 @@ def test_a_name_that_rocksdb_would_not_find(tmp_path: Path) -> None:
         ("Invalid argument: something in {}/999999.sst", UnsupportedError, "CURRENT"),
     ],
 )
-def test_what_rocksdb_says(message: str, kind: type[Exception], name: str, tmp_path: Path) -> None:
+def test_messages_of_rocksdb_become_errors_that_name_the_file(
+    message: str, kind: type[Exception], name: str, tmp_path: Path
+) -> None:
     names = ("CURRENT", "MANIFEST-000004", "000010.sst")
     directory = DatabaseDirectory(tmp_path, tuple(StoredFile(name, f"s3://bucket/{name}", 1) for name in names))
     error = error_of_message(message.format(tmp_path), directory)

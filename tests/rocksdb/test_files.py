@@ -14,11 +14,11 @@ def files(*names: str, length: int = 1) -> list[StoredFile]:
     return [StoredFile(name, f"s3://bucket/{name}", length) for name in names]
 
 
-def test_what_flink_stores_is_needed() -> None:
+def test_files_that_flink_stores_are_needed() -> None:
     assert needed_files(files(*LISTED)) == files(*LISTED)
 
 
-def test_an_empty_log_is_not() -> None:
+def test_empty_write_ahead_log_is_not_needed() -> None:
     assert needed_files([*files(*LISTED), *files("000012.log", length=0)]) == files(*LISTED)
 
 
@@ -40,12 +40,12 @@ def test_other_files_are_refused(name: str, said: str) -> None:
     assert "canonical" in (caught.value.advice or "")
 
 
-def test_a_name_stands_for_one_file() -> None:
+def test_duplicate_file_name_is_refused() -> None:
     with pytest.raises(SnapshotError, match="twice"):
         needed_files(files(*LISTED, "CURRENT"))
 
 
-def test_the_newest_options_count() -> None:
+def test_newest_options_file_is_chosen() -> None:
     listed = files("OPTIONS-000009", "OPTIONS-000100", "OPTIONS-000017", "CURRENT")
     assert newest_options(listed) == listed[1]
     assert newest_options([]) is None

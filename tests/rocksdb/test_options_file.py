@@ -10,7 +10,7 @@ from support.databases import databases, read_file
 
 
 @pytest.mark.parametrize("fixture", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
-def test_all_states_but_one_with_ttl_have_no_filter(fixture: str) -> None:
+def test_only_the_state_with_ttl_has_a_compaction_filter(fixture: str) -> None:
     database = databases(fixture)[0]
     options = newest_options(database.files)
     assert options is not None
@@ -18,6 +18,6 @@ def test_all_states_but_one_with_ttl_have_no_filter(fixture: str) -> None:
     assert set(database.states) - families == {"recent"}
 
 
-def test_a_column_family_that_does_not_say_has_perhaps_a_filter() -> None:
+def test_column_family_without_both_filter_options_may_have_a_filter() -> None:
     text = '[CFOptions "a"]\n  compaction_filter=nullptr\n[CFOptions "b"]\n  compaction_filter_factory=nullptr\n'
     assert not unfiltered_families(text.encode(), "OPTIONS-000001")

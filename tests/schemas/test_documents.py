@@ -31,7 +31,7 @@ NAMES = [document.name for document in DOCUMENTS]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=NAMES)
-def test_a_change_of_a_schema_is_a_new_version(document: PublishedDocument) -> None:
+def test_changed_schema_needs_a_new_version(document: PublishedDocument) -> None:
     pinned: dict[str, dict[str, str]] = json.loads(PINNED.read_text())
     digest, version = digest_of(schema_of(document)), str(document.version)
     assert pinned.get(document.name, {}).get(version) == digest, (
@@ -42,7 +42,7 @@ def test_a_change_of_a_schema_is_a_new_version(document: PublishedDocument) -> N
     )
 
 
-def test_descriptions_are_no_part_of_the_meaning_but_fields_of_that_name_are() -> None:
+def test_digest_ignores_descriptions_but_not_fields_of_that_name() -> None:
     schema = {"description": "text", "properties": {"title": {"type": "string", "title": "text"}}}
     same = {"properties": {"title": {"type": "string"}}}
     assert digest_of(schema) == digest_of(same) != digest_of({"properties": {}})
@@ -59,7 +59,7 @@ def test_the_command_prints_each_schema_in_both_forms(name: str, capsys: Capture
     assert printed["title"] == name
 
 
-def test_without_a_document_all_are_listed(capsys: Captured) -> None:
+def test_schema_command_without_a_document_lists_all(capsys: Captured) -> None:
     code, listed = answer(capsys, "schema")
     assert code == 0
     assert [entry["document"] for entry in listed["schemas"]] == NAMES
@@ -85,8 +85,8 @@ def read(path: Path) -> Any:
 @pytest.mark.parametrize(
     "shape", [slow(("--parallelism", "3")), ("--max-parallelism", "9", "--drop", "visits", "--yes")]
 )
-def test_all_documents_of_a_whole_run_fit(tmp_path: Path, capsys: Captured, shape: tuple[str, ...]) -> None:
-    """`answer` compares the answers themselves."""
+def test_documents_of_a_run_fit_their_schemas(tmp_path: Path, capsys: Captured, shape: tuple[str, ...]) -> None:
+    """`answer` checks the answers of the commands against their schemas."""
     target, report = tmp_path / "target", tmp_path / "report.html"
     assert answer(capsys, "plan", SOURCE, "--target", str(target), *[word for word in shape if word != "--yes"])[0] == 0
     assert answer(capsys, "run", SOURCE, "--target", str(target), *shape)[0] == 0
@@ -105,7 +105,7 @@ def test_all_documents_of_a_whole_run_fit(tmp_path: Path, capsys: Captured, shap
     assert answer(capsys, "discard", str(target))[0] == 2
 
 
-def test_the_result_of_a_step_that_failed_fits(tmp_path: Path) -> None:
+def test_result_of_a_failed_step_fits_its_schema(tmp_path: Path) -> None:
     def fails() -> dict[str, Any]:
         raise SnapshotError("damaged", path="/s/file", offset=7, operator="visits", expected=1, found=2, advice="wait")
 
@@ -123,7 +123,7 @@ def result_of(main_of_step: Callable[[], int], monkeypatch: pytest.MonkeyPatch, 
     return read(result)
 
 
-def test_the_results_of_processes_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_processes_fit_their_schemas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = ["--master", "local[1]", "--result", str(tmp_path / "results" / "result.json")]
     snapshots = ["--a", SOURCE, "--b"]
     assert_valid("diff-result", result_of(diff_snapshots.main, monkeypatch, *snapshots, SOURCE, *result))
@@ -143,6 +143,6 @@ def test_the_results_of_processes_fit(tmp_path: Path, monkeypatch: pytest.Monkey
         ("error", {"error": "RequestError", "what": "no"}),
     ],
 )
-def test_another_document_does_not_fit(name: str, document: Any) -> None:
+def test_malformed_document_does_not_fit_its_schema(name: str, document: Any) -> None:
     with pytest.raises(AssertionError, match="does not fit its schema"):
         assert_valid(name, document)

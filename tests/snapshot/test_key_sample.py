@@ -46,7 +46,9 @@ def keys(sampled: KeySample) -> list[tuple[int, bytes]]:
 
 @pytest.mark.parametrize(("size", "value_size"), [(100_000, 1000), (12 << 20, 1000), (3 << 20, 10), (9 << 20, 1 << 17)])
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_little_is_read_of_much(size: int, value_size: int, parallelism: int, tmp_path: Path, reads: Reads) -> None:
+def test_sample_of_a_large_snapshot_reads_little(
+    size: int, value_size: int, parallelism: int, tmp_path: Path, reads: Reads
+) -> None:
     write_savepoint(tmp_path / "source", size, value_size=value_size, parallelism=parallelism)
     snapshot = open_snapshot(str(tmp_path / "source"))
     reads.lengths.clear()  # of headers
@@ -69,7 +71,7 @@ CANONICAL = [
 
 
 @pytest.mark.parametrize(("name", "of"), CANONICAL, ids=[f"{name} {of.label}" for name, of in CANONICAL])
-def test_keys_are_those_of_the_records(name: str, of: Operator) -> None:
+def test_sampled_keys_are_keys_of_records(name: str, of: Operator) -> None:
     snapshot = opened(name)
     expected = set()
     for stream in of.keyed:
@@ -105,8 +107,8 @@ def operator_with(tmp_path: Path, *streams: tuple[bytes, bytes, bool]) -> tuple[
     return operator("of mine", len(streams), keyed=tuple(streams_so_far)), SnapshotFiles(tuple(files))
 
 
-def test_streams_have_ids_of_their_own(tmp_path: Path) -> None:
-    """A timer of one stream has the id of a value in another stream, and one stream has fewer states."""
+def test_state_ids_are_looked_up_in_the_header_of_each_stream(tmp_path: Path) -> None:
+    """A timer in one stream has the id of a value in the other, and one stream has fewer states."""
     key = bytes(range(8)) + b"\0"
     plain, timed = Record(0, key, b"v"), Record(0, timer(7, key, b""), b"")
     of, files = operator_with(
@@ -117,12 +119,12 @@ def test_streams_have_ids_of_their_own(tmp_path: Path) -> None:
     assert keys(sample_keys(of, files)) == [(5, key), (6, key)]
 
 
-def test_no_key_at_all_is_no_sample() -> None:
+def test_operator_without_keyed_state_gives_an_empty_sample() -> None:
     assert keys(sample_keys(operator("of mine", 2), SnapshotFiles(()))) == []
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_broken_framing_names_the_file(compressed: bool, tmp_path: Path) -> None:
+def test_broken_framing_is_refused_with_its_file(compressed: bool, tmp_path: Path) -> None:
     group = write_group(5, [Record(0, bytes(9), b""), Record(1, bytes(9), b"")], 128)
     data = plain_stream(group) if compressed else group
     of, files = operator_with(tmp_path, (VALUE, data, compressed))
@@ -134,14 +136,14 @@ def test_broken_framing_names_the_file(compressed: bool, tmp_path: Path) -> None
     assert caught.value.offset == (None if compressed else at.start + group.index(b"\0\1\0"))
 
 
-def test_a_damaged_compressed_group_names_the_file(tmp_path: Path) -> None:
+def test_damaged_compressed_group_is_refused_with_its_file(tmp_path: Path) -> None:
     of, files = operator_with(tmp_path, (VALUE, plain_stream(bytes(50))[:-1] + b"\1", True))
     with pytest.raises(SnapshotError, match="checksum") as caught:
         sample_keys(of, files)
     assert caught.value.path == files.versions[0][0]
 
 
-def test_keys_of_what_a_changelog_stands_on() -> None:
+def test_keys_are_sampled_from_the_base_of_a_changelog() -> None:
     snapshot = opened("2-changelog-over-heap")
     (of,) = (operator for operator in snapshot.operators if operator.changelogs)
     sampled = keys(sample(snapshot, of))

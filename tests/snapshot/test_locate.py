@@ -21,7 +21,7 @@ def locator(directory: str = "/save/one", *allow: str) -> Locator:
     return Locator(f"{directory}/_metadata", directory, allow)
 
 
-def test_every_form_of_stream_has_its_extent() -> None:
+def test_extent_of_every_form_of_stream() -> None:
     where = locator()
     inline = InlineStream("name", b"state", position=40)
     assert where.extent(inline) == Extent(0, 40, 5)
@@ -58,7 +58,7 @@ def test_a_part_of_an_extent_counts_from_its_start() -> None:
         ("s3://bucket/save/one", RelativeFileStream("../two/a", 1)),
     ],
 )
-def test_what_lies_outside_is_not_read(directory: str, stream: Stream) -> None:
+def test_stream_outside_the_snapshot_is_refused(directory: str, stream: Stream) -> None:
     where = locator(directory)
     with pytest.raises(SnapshotError, match="points outside the snapshot") as caught:
         where.extent(stream)
@@ -67,15 +67,15 @@ def test_what_lies_outside_is_not_read(directory: str, stream: Stream) -> None:
     assert where.files == [f"{directory}/_metadata"]
 
 
-def test_a_relative_path_never_leaves_its_bucket() -> None:
+def test_relative_path_out_of_the_bucket_is_refused() -> None:
     where = locator("s3://bucket/save/one")
     with pytest.raises(SnapshotError, match="points outside"):
         where.extent(RelativeFileStream("../../../../other/a", 1))
 
 
 @pytest.mark.parametrize("allow", [(), ("/",), ("/etc",)])
-def test_a_snapshot_on_s3_never_leads_to_local_files(allow: tuple[str, ...]) -> None:
-    """Not even where it is allowed: the prefix is for places of the same kind."""
+def test_local_file_in_a_snapshot_on_s3_is_refused(allow: tuple[str, ...]) -> None:
+    """Even if its prefix is allowed: prefixes hold for places of the same kind."""
     with pytest.raises(SnapshotError, match="points outside the snapshot") as caught:
         locator("s3://bucket/save/one", *allow).extent(FileStream("file:/etc/passwd", 1))
     assert "--allow-prefix" not in str(caught.value.advice)
@@ -88,7 +88,7 @@ def test_a_checkpoint_may_use_the_directory_of_its_job() -> None:
     assert where.extent(RelativeFileStream("c", 3)) == Extent(3, 0, 3)
 
 
-def test_what_is_allowed_is_read() -> None:
+def test_stream_below_an_allowed_prefix_is_accepted() -> None:
     where = locator("/save/one", "/elsewhere", "s3://bucket/state")
     assert where.extent(FileStream("file:///elsewhere/a", 1)) == Extent(1, 0, 1)
     assert where.extent(FileStream("s3a://bucket/state/b", 1)) == Extent(2, 0, 1)
@@ -96,13 +96,13 @@ def test_what_is_allowed_is_read() -> None:
         where.extent(FileStream("file:/elsewhere-not/a", 1))
 
 
-def test_a_place_that_no_store_reads_is_refused() -> None:
+def test_unsupported_file_system_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="a place that Rescale cannot read") as caught:
         locator().extent(FileStream("hdfs://namenode/save/a", 1))
     assert caught.value.found == "hdfs://namenode/save/a"
 
 
-def test_handles_agree_about_the_size_of_a_file() -> None:
+def test_handles_that_disagree_about_the_size_of_a_file_are_refused() -> None:
     where = locator()
     where.extent(RelativeFileStream("a", 7))
     assert where.extent(FileStream("/save/one/a", 7)) == Extent(1, 0, 7)
@@ -111,6 +111,6 @@ def test_handles_agree_about_the_size_of_a_file() -> None:
     assert (caught.value.path, caught.value.expected, caught.value.found) == ("/save/one/a", "7", "8")
 
 
-def test_a_file_whose_size_flink_could_not_tell_is_not_called_cut() -> None:
+def test_handle_without_a_file_size_is_refused_as_unsupported() -> None:
     with pytest.raises(UnsupportedError, match="does not record the size"):
         locator().extent(RelativeFileStream("file", -1))

@@ -33,7 +33,7 @@ def moved_job(name: str, folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("name", MOVED)
-def test_a_checkpoint_is_read_where_its_job_was_copied_to(name: str, tmp_path: Path) -> None:
+def test_copied_checkpoint_is_read_from_its_new_place(name: str, tmp_path: Path) -> None:
     original = open_snapshot(str(relocated(name, tmp_path / "kept")))
     _, new = moved_job(name, tmp_path)
     snapshot = open_snapshot(str(new))
@@ -54,7 +54,7 @@ def test_a_planned_source_is_read_as_planned(tmp_path: Path) -> None:
         open_candidate(snapshot.metadata_uri, snapshot.directory)
 
 
-def test_the_old_place_wins_while_it_has_files(tmp_path: Path) -> None:
+def test_copied_checkpoint_is_refused_while_the_old_place_has_files(tmp_path: Path) -> None:
     old = relocated(MOVED[0], tmp_path / "old")
     shutil.copytree(tmp_path / "old", tmp_path / "new")
     new = checkpoint_below(tmp_path / "new")
@@ -67,7 +67,7 @@ def test_the_old_place_wins_while_it_has_files(tmp_path: Path) -> None:
     assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in named.files)
 
 
-def test_a_file_of_another_size_is_not_the_one(tmp_path: Path) -> None:
+def test_file_of_another_size_is_not_taken_for_a_moved_one(tmp_path: Path) -> None:
     _, new = moved_job(MOVED[0], tmp_path)
     for path in (new.parent / "shared").iterdir():
         path.write_bytes(path.read_bytes() + b"x")
@@ -78,7 +78,7 @@ def test_a_file_of_another_size_is_not_the_one(tmp_path: Path) -> None:
         open_snapshot(str(new))
 
 
-def test_two_places_are_not_guessed_between(tmp_path: Path) -> None:
+def test_two_possible_places_of_moved_files_are_refused(tmp_path: Path) -> None:
     _, new = moved_job(MOVED[0], tmp_path)
     for path in (new.parent / "shared").iterdir():
         shutil.copy(path, new / path.name)
@@ -101,7 +101,7 @@ def test_a_checkpoint_is_read_from_another_bucket(tmp_path: Path, s3: S3Server) 
 @pytest.mark.parametrize(
     "scheme", ["hdfs://namenode:8020", "abfss://c@account", "gs://bucket", "oss://b", "viewfs://c"]
 )
-def test_a_savepoint_is_read_where_it_was_copied_to(scheme: str, tmp_path: Path) -> None:
+def test_copied_savepoint_is_read_from_its_new_place(scheme: str, tmp_path: Path) -> None:
     folder, root = tmp_path / "copy", f"{scheme}/savepoints/savepoint-1"
     shutil.copytree(snapshots.directory(SAVEPOINT), folder)
 
@@ -130,6 +130,6 @@ def test_moves_are_read_from_text() -> None:
 
 
 @pytest.mark.parametrize("texts", [["/a"], ["=/b"], ["/a="], ["/a=/b=/c"], ["/a=/b", "/a/=/c"], ["/a=hdfs://n/b"]])
-def test_what_is_no_move_is_refused(texts: list[str]) -> None:
+def test_malformed_move_is_refused(texts: list[str]) -> None:
     with pytest.raises(RequestError):
         parse_moves(texts)

@@ -18,14 +18,14 @@ def inspected(capsys: pytest.CaptureFixture[str], name: str, *options: str) -> t
     return code, json.loads(capsys.readouterr().out)
 
 
-def test_a_two_phase_sink_of_1_14_0_has_no_flag(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_phase_sink_of_1_14_0_is_read_without_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
     """`TwoPhaseCommitSinkFunction.StateSerializerSnapshot` has version 3 up to 1.14.2; the flag came with version 4."""
     code, document = inspected(capsys, "1.14.0-two-phase-sink")
     assert code == 0
     assert [state["elements"] for o in document["operators"] for state in o["elements"]] == [2]
 
 
-def test_state_of_1_6_is_not_read_and_the_rest_is_shown_with_the_way_round(capsys: pytest.CaptureFixture[str]) -> None:
+def test_state_of_1_6_is_reported_as_unread_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     code, document = inspected(capsys, "1.6-heap")
     (error,) = document["unread"]
     assert (code, error["found"]) == (3, "5")
@@ -35,7 +35,7 @@ def test_state_of_1_6_is_not_read_and_the_rest_is_shown_with_the_way_round(capsy
 
 
 @pytest.mark.parametrize(("line", "restores"), [("1.20", "unknown"), ("2.0", "no"), ("2.3", "no")])
-def test_an_old_class_of_flink_is_gone_from_flink_2(
+def test_class_removed_in_flink_2_is_known_as_flinks_own(
     capsys: pytest.CaptureFixture[str], line: str, restores: str
 ) -> None:
     code, document = inspected(capsys, "1.10-either", "--for-flink", line)

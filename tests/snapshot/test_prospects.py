@@ -61,8 +61,8 @@ def restored(foretold: Prospects) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("line", RELEASE_LINES, ids=str)
-def test_what_real_flinks_wrote(line: ReleaseLine) -> None:
-    """But for the one with such types nothing is lost to a newer line, and nothing is left of a newer snapshot."""
+def test_prospects_of_snapshots_of_flink(line: ReleaseLine) -> None:
+    """All states are restored by a newer line, except special types; an older line restores nothing."""
     unknown = {"raw keyed state", "raw", "raw operator state", "records in flight", "changelog"}
     unknown |= {"coordinator", "SourceReaderState"}
     assert len(names()) > 40
@@ -84,7 +84,7 @@ def test_what_real_flinks_wrote(line: ReleaseLine) -> None:
             assert {state.name for state in states if state.restores is not Restores.YES} <= unknown, name
 
 
-def test_every_state_is_there() -> None:
+def test_prospects_list_every_state() -> None:
     for name in names():
         for foretold in prospects(opened(name), NEWEST).operators:
             held = {state.name for header in foretold.operator.keyed_headers if header for state in header.states}
@@ -92,7 +92,7 @@ def test_every_state_is_there() -> None:
             assert held <= {state.name for state in foretold.states}, name
 
 
-def test_a_state_fails_alone_but_in_the_heaps_own_format() -> None:
+def test_unrestorable_state_affects_other_states_only_in_the_heap_format() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
     assert restored(prospects(of_flink_1(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "no"}
     heap = prospects(of_flink_1(keyed(header, Framing.HEAP)), NEWEST)
@@ -103,7 +103,7 @@ def test_a_state_fails_alone_but_in_the_heaps_own_format() -> None:
     assert restored(prospects(snapshot(keyed(header)), NEWEST)) == {"sum": "yes", "pages": "yes"}
 
 
-def test_rows_that_wait_in_an_unbounded_over() -> None:
+def test_waiting_rows_of_an_unbounded_over_are_unknown() -> None:
     def of(*others: str) -> KeyedHeader:
         return KeyedHeader(False, LONG, tuple(state(name, LONG) for name in ("accState", "inputState", *others)))
 
@@ -118,12 +118,12 @@ def test_rows_that_wait_in_an_unbounded_over() -> None:
     assert set(restored(prospects(snapshot(keyed(of())), NEWEST)).values()) == {"yes"}
 
 
-def test_a_class_that_is_gone_fails_all_states_beside_it() -> None:
+def test_removed_class_fails_all_states_of_the_operator() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("nothing", UNIT)))
     assert restored(prospects(of_flink_1(keyed(header)), NEWEST)) == {"sum": "no", "nothing": "no"}
 
 
-def test_all_states_suffer_from_their_key() -> None:
+def test_unrestorable_key_fails_all_states() -> None:
     header = KeyedHeader(False, KRYO, (state("sum", LONG),))
     foretold = prospects(of_flink_1(keyed(header)), NEWEST)
     assert restored(foretold) == {"sum": "no"}
@@ -149,7 +149,7 @@ def hidden_by(class_name: str) -> bytes:
         (b"", "unknown", "is missing"),
     ],
 )
-def test_headers_that_are_not_understood(header: bytes, restores: str, said: str) -> None:
+def test_unreadable_header_decides_the_whole_keyed_state(header: bytes, restores: str, said: str) -> None:
     foretold = prospects(of_flink_1(keyed(header)), NEWEST)
     assert restored(foretold) == {"keyed state": restores}
     assert foretold.operators[0].states[0].reason is not None
@@ -187,8 +187,8 @@ def test_sources_and_sinks_by_the_names_of_their_states() -> None:
         "bucket-states",
     ],
 )
-def test_what_sinks_keep_as_bytes_of_their_own_is_unknown(name: str) -> None:
-    """Beside it is a state of the same type that is the job's."""
+def test_sink_state_in_bytes_of_its_own_is_unknown(name: str) -> None:
+    """A state of the same type beside it is the job's, and is restored."""
     split = DistributionMode.SPLIT_DISTRIBUTE
     header = OperatorStateHeader(6, False, tuple(operator_list(state) for state in (name, "words")), ())
     elements = tuple(element_stream(i, {name: (split, 1), "words": (split, 1)}, header) for i in range(2))
@@ -196,7 +196,7 @@ def test_what_sinks_keep_as_bytes_of_their_own_is_unknown(name: str) -> None:
     assert restores == {name: "unknown", "words": "yes"}
 
 
-def test_what_has_no_types_is_unknown() -> None:
+def test_state_without_types_is_unknown() -> None:
     raw = tuple(own_stream(i, 2, 128, Framing.RAW) for i in range(2))
     elements_of_words = (element_stream(0, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2)}),)
     restores = restored(
@@ -205,7 +205,7 @@ def test_what_has_no_types_is_unknown() -> None:
     assert restores == dict.fromkeys(("raw keyed state", "raw operator state", "records in flight"), "unknown")
 
 
-def test_an_operator_is_as_its_worst_state_and_without_any_it_is_restored() -> None:
+def test_operator_has_the_verdict_of_its_worst_state() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
     foretold = prospects(of_flink_1(keyed(header), operator("map")), NEWEST)
     assert [operator.restores.value for operator in foretold.operators] == ["no", "yes"]

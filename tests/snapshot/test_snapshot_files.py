@@ -12,7 +12,7 @@ from rescale.storage.files.local_store import LocalStore
 
 
 @pytest.mark.parametrize("length", [7, 90, 489])
-def test_chunks_are_as_small_as_asked_for_however_much_is_read_at_once(
+def test_chunks_have_the_size_asked_for_whatever_the_store_reads(
     length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "state"

@@ -14,7 +14,7 @@ from rescale.text.errors import RequestError, RescaleError, in_option
 ADVICE = Advice("ask for ", mention("max-parallelism", 256), "; or ", command("discard", "/x"))
 
 
-def test_as_a_string_it_is_what_the_command_line_says() -> None:
+def test_advice_as_a_string_is_worded_for_the_command_line() -> None:
     assert ADVICE == "ask for --max-parallelism 256; or rescale discard /x"
     assert Advice(mention("rename", "a b=c")) == "--rename 'a b=c'"
     assert Advice(setting("s3-region", "set AWS_REGION"), ", then ", SAME_COMMAND).endswith(SAME_COMMAND.text)
@@ -31,7 +31,7 @@ def test_every_mention_is_worded_by_the_surface() -> None:
 
 
 @pytest.mark.parametrize("advice", [ADVICE, Advice("plain"), "text"])
-def test_it_survives_the_border_of_a_process(advice: str) -> None:
+def test_advice_survives_json_and_pickle(advice: str) -> None:
     error = RequestError("it is wrong", advice=advice)
     document = msgspec.json.decode(msgspec.json.encode(error.to_json()))
     assert document["advice"] == str(advice)
@@ -40,7 +40,7 @@ def test_it_survives_the_border_of_a_process(advice: str) -> None:
         assert getattr(again.advice, "parts", None) == getattr(advice, "parts", None)
 
 
-def test_mentions_say_what_they_are_about() -> None:
+def test_mentions_have_their_kind() -> None:
     assert [part.about for part in ADVICE.parts if isinstance(part, Mention)] == [About.OPTION, About.COMMAND]
 
 

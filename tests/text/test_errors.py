@@ -49,7 +49,7 @@ def same(error: RescaleError, other: RescaleError) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("details", [{}, DETAILS, {"offset": 7}])
-def test_an_error_crosses_process_borders(kind: type[RescaleError], details: dict[str, object]) -> None:
+def test_error_survives_json_pickle_and_copy(kind: type[RescaleError], details: dict[str, object]) -> None:
     error = kind("what is wrong", **details)
     assert same(RescaleError.from_json(json.loads(json.dumps(error.to_json()))), error)
     assert same(pickle.loads(pickle.dumps(error)), error)
@@ -59,7 +59,7 @@ def test_an_error_crosses_process_borders(kind: type[RescaleError], details: dic
 @pytest.mark.parametrize("kind", KINDS[:-1])
 @pytest.mark.parametrize("details", [{}, DETAILS, {"path": "/a: b", "found": "two\nlines"}])
 def test_an_error_is_read_from_its_text(kind: type[RescaleError], details: dict[str, object]) -> None:
-    """As Spark hands it over."""
+    """As Spark hands over an exception of a worker."""
     error = kind("what is wrong: this", **details)
     read_back = RescaleError.from_text(kind.__name__, str(error))
     assert (type(read_back), str(read_back)) == (kind, str(error))
@@ -68,8 +68,8 @@ def test_an_error_is_read_from_its_text(kind: type[RescaleError], details: dict[
     assert RescaleError.from_text("KeyError", str(error)) is None
 
 
-def test_half_of_a_surrogate_pair_is_told_in_any_document() -> None:
-    """As Java writes one into a name."""
+def test_unpaired_surrogate_in_an_error_is_escaped() -> None:
+    """Java can write an unpaired surrogate into a name."""
     error = SnapshotError("no topic", operator="a\ud800", found="\ude6c")
     document = json.loads(msgspec.json.encode(error.to_json()))
     assert (document["operator"], document["found"]) == ("a\\ud800", "\\ude6c")
@@ -81,12 +81,12 @@ def test_each_kind_has_its_exit_code() -> None:
     assert [kind.final for kind in KINDS] == [True, True, True, True, True, False, True, True]
 
 
-def test_an_error_of_a_kind_that_is_not_known_is_still_one() -> None:
+def test_error_of_an_unknown_kind_is_read_as_the_base_class() -> None:
     error = RescaleError.from_json({"error": "NewError", "what": "new", "exit_code": 9, "more": 1})
     assert (type(error), error.what, error.exit_code) == (RescaleError, "new", 1)
 
 
-def test_the_text_has_a_line_for_each_detail_that_is_known() -> None:
+def test_text_of_an_error_has_a_line_for_each_detail() -> None:
     error = SnapshotError("the data ends too early", path="/a/b", offset=0, expected=4, found=0, advice="look again")
     assert str(error).splitlines() == [
         "the data ends too early",
@@ -99,25 +99,25 @@ def test_the_text_has_a_line_for_each_detail_that_is_known() -> None:
     assert str(RequestError("no")) == "no"
 
 
-def test_details_that_were_known_before_are_kept() -> None:
+def test_located_keeps_details_that_an_error_has() -> None:
     error = SnapshotError("damaged", offset=3)
     assert error.located(path="/a", offset=9) is error
     assert (error.path, error.offset) == ("/a", 3)
 
 
-def test_an_offset_of_numpys_is_one_of_pythons() -> None:
-    """A loop that is not compiled leaves one, which no document takes."""
+def test_numpy_offset_is_written_as_a_number() -> None:
+    """A loop that is not compiled gives a NumPy integer, which JSON encoders refuse."""
     error = SnapshotError("damaged", offset=np.int64(3))
     assert msgspec.json.decode(msgspec.json.encode(error.to_json()))["offset"] == 3
 
 
 @pytest.mark.parametrize("exception", [MemoryError(), RuntimeError("can't start new thread"), ConnectionResetError()])
-def test_a_machine_that_has_no_more_to_give_is_no_fault_of_ours(exception: Exception) -> None:
+def test_exhausted_resource_is_a_store_error(exception: Exception) -> None:
     assert isinstance(unexpected(exception), StoreError)
     assert isinstance(unexpected(RuntimeError("another")), InternalError)
 
 
-def test_a_clock_after_2262_is_no_fault_of_ours() -> None:
+def test_clock_after_2262_is_a_request_error() -> None:
     error = unexpected(OverflowError("timestamp too large to convert to C _PyTime_t"))
     assert type(error) is RequestError
     assert "clock" in (error.advice or "")

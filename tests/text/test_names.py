@@ -17,18 +17,18 @@ EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
     ("number", "said"),
     [(0, ""), (1, "0"), (3, "0, 1, 2"), (4, "0, 1, 2 and 1 more"), (2003, "0, 1, 2 and 2,000 more")],
 )
-def test_of_a_long_list_the_first_ones_are_named(number: int, said: str) -> None:
+def test_long_list_is_shortened_to_its_first_names(number: int, said: str) -> None:
     assert first_of([str(name) for name in range(number)], 3) == said
 
 
-def test_what_a_terminal_would_obey_is_shown_as_python_writes_it() -> None:
+def test_control_characters_are_escaped() -> None:
     assert printable("visits → ∑") == "visits → ∑"
     assert printable(EVIL) == r"\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
     assert printable_lines(f"a\n{EVIL}").count("\n") == 2
 
 
 @pytest.mark.parametrize("word", ["a b", "it's \\", "visits", "\u3000", f"it's \\ {EVIL} ü \U000e0001", ""])
-def test_a_shell_takes_a_word_for_what_it_is(word: str) -> None:
+def test_quoted_word_is_unchanged_by_a_shell(word: str) -> None:
     shown = quoted(word)
     assert shown.isprintable()
     assert (shown == shlex.quote(word)) is word.isprintable()
@@ -36,7 +36,7 @@ def test_a_shell_takes_a_word_for_what_it_is(word: str) -> None:
     assert subprocess.run(bash, env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True).stdout == word.encode()
 
 
-def test_an_error_obeys_no_name_that_is_in_it() -> None:
+def test_control_characters_in_an_error_are_escaped() -> None:
     error = SnapshotError(f"no state {EVIL}", operator=EVIL, state=EVIL, path=EVIL, found=EVIL, expected=EVIL)
     lines = str(error).split("\n")
     assert len(lines) == 6
@@ -57,7 +57,7 @@ def test_an_error_obeys_no_name_that_is_in_it() -> None:
         ("count", "did you mean 'counts-2' or 'counts-1'?"),
     ],
 )
-def test_near_misses(word: str, question: str | None) -> None:
+def test_similar_name_is_suggested(word: str, question: str | None) -> None:
     assert did_you_mean(word, ["visits", "revenue", "counts-1", "counts-2"]) == question
 
 
@@ -74,11 +74,11 @@ def test_near_misses(word: str, question: str | None) -> None:
         ("s3://bucket/a@b?c file:///a@b?c /a?b@c me@example.org", None),
     ],
 )
-def test_of_an_address_no_secret_is_shown(text: str, shown: str | None) -> None:
+def test_secrets_in_an_address_are_hidden(text: str, shown: str | None) -> None:
     assert without_secrets(text) == (text if shown is None else shown)
 
 
-def test_an_error_shows_no_secret_of_an_address() -> None:
+def test_secrets_of_addresses_in_errors_are_hidden() -> None:
     address = "http://me:planted@host/key"
     error = StoreError(address, path=address, found=address, expected=[address])
     fault = InternalError.of(ValueError(address))

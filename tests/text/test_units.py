@@ -22,11 +22,11 @@ from rescale.text.units import counted, duration, human_bytes
         (5_678 * 10**12, "5.68 PB"),
     ],
 )
-def test_bytes(size: int, text: str) -> None:
+def test_bytes_are_shown_in_readable_units(size: int, text: str) -> None:
     assert human_bytes(size) == text
 
 
-def test_nouns() -> None:
+def test_counted_nouns_are_singular_or_plural() -> None:
     assert [counted(n, "file") for n in (0, 1, 2, 1234)] == ["0 files", "1 file", "2 files", "1,234 files"]
     assert [counted(n, "copy", "copies") for n in (1, 2)] == ["1 copy", "2 copies"]
 
@@ -42,5 +42,5 @@ def test_nouns() -> None:
         (1e14, "1,000 years and more"),
     ],
 )
-def test_durations(seconds: float, text: str) -> None:
+def test_durations_are_shown_in_readable_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -9,8 +9,8 @@ from rescale.text.errors import SnapshotError
 
 
 @pytest.mark.parametrize("half", ["\ud800", "ab\udfffc"])
-def test_a_name_with_half_of_a_surrogate_pair_is_refused_with_its_place(half: str) -> None:
-    """Java writes it, and reads it; a pair is one sign."""
+def test_unpaired_surrogate_in_a_name_is_refused_with_its_offset(half: str) -> None:
+    """Java writes and reads unpaired surrogates. A pair is one character."""
     writer = ByteWriter()
     writer.utf("\U0001f600")
     writer.utf(half)

@@ -29,7 +29,7 @@ def read(data: bytes) -> object:
     return read_java_object(ByteReader(data, "stream"))
 
 
-def test_every_object_ends_where_java_ended_it(streams: dict[str, bytes]) -> None:
+def test_java_object_is_read_to_its_last_byte(streams: dict[str, bytes]) -> None:
     assert len(streams) > 10
     for name, data in streams.items():
         if name != "nested-200":
@@ -38,7 +38,7 @@ def test_every_object_ends_where_java_ended_it(streams: dict[str, bytes]) -> Non
             assert reader.raw(reader.remaining) == BEHIND, name
 
 
-def test_strings_enums_and_classes_have_their_values(streams: dict[str, bytes]) -> None:
+def test_strings_enums_and_classes_are_read(streams: dict[str, bytes]) -> None:
     assert read(streams["null"]) is None
     assert read(streams["string"]) == "text \0 € \U0001f600"
     assert read(streams["long-string"]) == "x" * 70_000
@@ -70,7 +70,7 @@ def test_nesting_has_a_limit(streams: dict[str, bytes]) -> None:
 
 
 @pytest.mark.parametrize("name", ["map", "fields", "external", "proxy", "enum-map"])
-def test_damage_is_an_error_of_ours(streams: dict[str, bytes], name: str) -> None:
+def test_flipped_byte_is_read_or_refused(streams: dict[str, bytes], name: str) -> None:
     data = streams[name][:1500]
     for at in range(len(data)):
         for flip in (0x01, 0x80, 0xFF):
@@ -78,7 +78,7 @@ def test_damage_is_an_error_of_ours(streams: dict[str, bytes], name: str) -> Non
                 read(data[:at] + bytes((data[at] ^ flip,)) + data[at + 1 :])
 
 
-def test_cut_it_ends_too_early() -> None:
+def test_truncated_stream_is_refused() -> None:
     data = savepoint_properties(canonical=True)
     for end in range(len(data)):
         with pytest.raises(SnapshotError):
@@ -120,20 +120,20 @@ def reference(handle: int) -> bytes:
         (HEADER + described_class(b"A", 2, b"\0\0\x78") * 200, "nested too deep"),
     ],
 )
-def test_what_is_no_stream_is_named(data: bytes, what: str) -> None:
+def test_malformed_stream_is_refused(data: bytes, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         read(data)
 
 
-def test_a_line_of_super_classes_has_a_limit() -> None:
-    """Each class names the one before it by reference, so that nothing is nested."""
+def test_number_of_super_classes_is_limited() -> None:
+    """Each class refers to the previous one by reference, so the limit on nesting does not apply."""
     classes = [described_class(b"A", 2, b"\0\0\x78" + (b"\x70" if n == 0 else reference(n))) for n in range(200)]
     holder = described_class(b"H", 2, b"\0\0" + b"".join(classes) + b"\x78\x70")
     with pytest.raises(SnapshotError, match="too many super classes"):
         read(HEADER + holder)
 
 
-def test_an_object_without_an_end_is_refused() -> None:
-    """Stream protocol 1 wrote an `Externalizable` without block marks."""
+def test_externalizable_without_block_marks_is_refused() -> None:
+    """Stream protocol 1 wrote `Externalizable` objects without block marks, so their end is unknown."""
     with pytest.raises(UnsupportedError, match="does not say where it ends"):
         read(HEADER + b"\x73" + described_class(b"External", 4, b"\0\0\x78\x70"))

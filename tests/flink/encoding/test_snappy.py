@@ -35,11 +35,11 @@ contents = st.binary(max_size=300) | st.builds(
 
 
 @given(contents)
-def test_what_was_compressed_comes_back(content: bytes) -> None:
+def test_compressed_content_is_read_back(content: bytes) -> None:
     assert decompressed(compressed(content)) == content
 
 
-def test_a_whole_stream_begins_with_its_identifier() -> None:
+def test_stream_without_identifier_is_refused() -> None:
     stream = plain_stream(b"content")
     with pytest.raises(SnapshotError, match="identifier"):
         FramedDecompressor().feed(stream[len(IDENTIFIER) :])
@@ -47,23 +47,23 @@ def test_a_whole_stream_begins_with_its_identifier() -> None:
 
 
 @given(st.binary(max_size=100), st.integers(1, 9))
-def test_a_stream_may_come_in_pieces(content: bytes, piece: int) -> None:
+def test_stream_is_decompressed_in_pieces_of_any_size(content: bytes, piece: int) -> None:
     stream = compressed(content) + compressed(content * 20)
     assert decompressed(stream, piece) == content * 21
 
 
 @given(contents)
-def test_others_read_it(content: bytes) -> None:
+def test_cramjam_reads_our_streams(content: bytes) -> None:
     assert bytes(cramjam.snappy.decompress(compressed(content))) == content
 
 
 @given(contents)
-def test_we_read_what_others_wrote(content: bytes) -> None:
+def test_streams_of_cramjam_are_read(content: bytes) -> None:
     assert decompressed(bytes(cramjam.snappy.compress(content))) == content
 
 
 @given(st.lists(contents, max_size=4))
-def test_the_bytes_depend_on_the_content_alone(pieces: list[bytes]) -> None:
+def test_compressed_bytes_are_independent_of_pieces(pieces: list[bytes]) -> None:
     assert compressed(*pieces) == compressed(b"".join(pieces))
 
 
@@ -84,24 +84,24 @@ def chunks(stream: bytes) -> list[tuple[int, bytes]]:
     return chunks_so_far
 
 
-def test_what_saves_too_little_is_stored_as_it_is() -> None:
+def test_block_that_compresses_badly_is_stored_uncompressed() -> None:
     assert [kind for kind, _ in chunks(compressed(bytes(range(256))))] == [0xFF, 0x01]
     assert [kind for kind, _ in chunks(compressed(bytes(256)))] == [0xFF, 0x00]
 
 
-def test_a_plain_stream_is_the_one_that_flink_writes_for_an_empty_heap_state() -> None:
+def test_plain_stream_of_an_empty_heap_state_equals_flinks() -> None:
     expected = bytes.fromhex("ff060000734e61507059 010a00002c99979b 000000000000")
     assert plain_stream(bytes(6)) == expected
     assert decompressed(expected) == bytes(6)
 
 
-def test_identifiers_and_skippable_chunks_may_stand_anywhere() -> None:
+def test_identifiers_and_skippable_chunks_are_skipped_anywhere() -> None:
     first, two = compressed(b"one"), compressed(b"two")
     assert decompressed(first + b"\x80\x02\x00\x00xx" + b"\xfe\x00\x00\x00" + two) == b"onetwo"
 
 
-def test_a_stream_begins_with_its_identifier_and_a_part_of_one_need_not() -> None:
-    """An element of operator state lies in the middle of one."""
+def test_part_of_a_stream_is_read_without_identifier_on_request() -> None:
+    """An element of operator state lies in the middle of a stream."""
     part = compressed(b"state").removeprefix(IDENTIFIER)
     with pytest.raises(SnapshotError, match="does not begin with its identifier"):
         decompressed(part)
@@ -128,14 +128,14 @@ LONG = b"flink " * 40
         (compressed(b"state")[:-1] + b"E", "wrong checksum"),
     ],
 )
-def test_damage_is_named(stream: bytes, what: str) -> None:
+def test_damaged_stream_is_refused(stream: bytes, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         decompressed(stream)
 
 
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
-def test_no_flipped_byte_goes_unnoticed(flip: int) -> None:
-    """Apart from what makes a chunk one to skip: such a stream has other content, and is still read."""
+def test_flipped_byte_is_refused_or_skips_the_chunk(flip: int) -> None:
+    """A flip can turn a chunk into a skippable one: the stream is then valid, with other content."""
     stream = compressed(LONG)
     for at in range(len(stream)):
         with suppress(SnapshotError):
@@ -143,7 +143,7 @@ def test_no_flipped_byte_goes_unnoticed(flip: int) -> None:
 
 
 @pytest.mark.parametrize("claim", [b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07", b"\x81\x80\x04"])
-def test_a_block_that_claims_to_be_larger_than_can_be_is_refused(claim: bytes) -> None:
+def test_block_that_claims_an_impossible_size_is_refused(claim: bytes) -> None:
     body = b"aaaa" + claim + bytes(20)
     with pytest.raises(SnapshotError, match="more than 64 KiB"):
         decompressed(IDENTIFIER + b"\x00" + len(body).to_bytes(3, "little") + body)
@@ -153,8 +153,8 @@ COMPRESSED = [keyed for keyed in keyed_streams() if keyed.stream.parsed is not N
 
 
 @pytest.mark.parametrize("keyed", COMPRESSED, ids=lambda keyed: keyed.where)
-def test_groups_of_flink_go_through_our_compressor(keyed: Keyed) -> None:
-    """Uncompressed state of Flink comes out unchanged. Compressed blocks may differ: our snappy is another library."""
+def test_compressed_groups_of_flink_are_read_and_compressed_again(keyed: Keyed) -> None:
+    """Chunks stored uncompressed come out unchanged. Compressed ones may differ: our snappy is another library."""
     header = 4 if keyed.stream.framing is Framing.HEAP else 0
     for _, group in keyed.groups():
         for rest in group[header:].split(IDENTIFIER)[1:]:
@@ -166,7 +166,7 @@ def test_groups_of_flink_go_through_our_compressor(keyed: Keyed) -> None:
                 assert compressed(content) == stream
 
 
-def test_flink_wrote_chunks_of_both_kinds() -> None:
+def test_fixtures_hold_compressed_and_uncompressed_chunks() -> None:
     kinds = {
         kind
         for keyed in COMPRESSED

@@ -30,7 +30,7 @@ def moved(position: Position) -> Position | None:
 
 
 @pytest.mark.parametrize(("offset", "word"), [(7, 7), (-1, "latest"), (-2, "earliest"), (-3, "committed")])
-def test_a_split(offset: int, word: int | str) -> None:
+def test_offset_of_a_split_is_edited(offset: int, word: int | str) -> None:
     new = word if isinstance(word, int) else StartAt(word)
     element = reader_element("orders", 0, 41, 90)
     assert edited_reader_element(element, lambda split: split._replace(next=new)) == reader_element(
@@ -42,8 +42,7 @@ def test_a_split(offset: int, word: int | str) -> None:
 
 @pytest.mark.parametrize("topic", ["x", "ab", "a" * 62, "b" * 63, "c" * 64, "d" * 130, "e" * 249, "clicks.v2_eu-1"])
 @pytest.mark.parametrize("partition", [0, 64, 8191, 100_000])
-def test_an_element_of_the_old_consumer(topic: str, partition: int) -> None:
-    """The number of the class stays, whatever it is."""
+def test_consumer_element_is_edited_and_keeps_its_class_id(topic: str, partition: int) -> None:
     element = consumer_element("orders", 3, 5, class_id=0x61)
     new = Position(TopicPartition(topic, partition), 124)
     written = edited_consumer_element(element, lambda _: new)
@@ -56,14 +55,14 @@ def test_an_element_of_the_old_consumer(topic: str, partition: int) -> None:
     ("following", "last"),
     [(0, -1), ("earliest", -915623761775), ("latest", -915623761774), ("committed", -915623761773)],
 )
-def test_the_old_consumer_keeps_the_offset_before(following: int | str, last: int) -> None:
+def test_consumer_element_stores_the_offset_before_the_next(following: int | str, last: int) -> None:
     new = following if isinstance(following, int) else StartAt(following)
     written = edited_consumer_element(consumer_element("orders", 0, 9), lambda position: position._replace(next=new))
     assert written == consumer_element("orders", 0, last)
     assert read_consumer_element(written).next == new
 
 
-def test_the_book_of_an_enumerator_of_each_version() -> None:
+def test_enumerator_state_of_every_version_is_edited() -> None:
     def named(*partitions: int, status: int | None = None) -> bytes:
         status_bytes = b"" if status is None else i32(status)
         return i32(len(partitions)) + b"".join(

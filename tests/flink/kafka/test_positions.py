@@ -23,7 +23,9 @@ ORDERS = [TopicPartition("orders", partition) for partition in range(3)]
         ("events", 3, [2, 0, 1, 2, 0, 1]),
     ],
 )
-def test_a_topic_begins_somewhere_and_goes_around(topic: str, parallelism: int, owners: list[int]) -> None:
+def test_partitions_go_round_from_a_subtask_that_the_topic_decides(
+    topic: str, parallelism: int, owners: list[int]
+) -> None:
     assert [owner(topic, partition, parallelism) for partition in range(6)] == owners
 
 
@@ -38,12 +40,14 @@ def test_a_topic_begins_somewhere_and_goes_around(topic: str, parallelism: int, 
         (NO_STOP, NO_STOP, (StartAt.UNSET, None)),
     ],
 )
-def test_a_split(offset: int, stop: int, position: tuple[int | StartAt, int | StartAt | None]) -> None:
+def test_split_is_read_with_its_next_and_stop_offsets(
+    offset: int, stop: int, position: tuple[int | StartAt, int | StartAt | None]
+) -> None:
     element = reader_element("orders", 2, offset, stop)
     assert read_split(read_reader_element(element)) == Position(ORDERS[2], *position)
 
 
-def test_an_enumerator_of_each_version() -> None:
+def test_enumerator_state_of_every_version_is_read() -> None:
     splits = [split("orders", partition, 7 * partition) for partition in range(3)]
     names = [utf("orders") + i32(partition) for partition in range(3)]
     sized = [i32(len(split)) + split for split in splits]
@@ -69,7 +73,7 @@ def test_an_enumerator_of_each_version() -> None:
                 read_enumerator(i32(1) + versioned(version, longer))
 
 
-def test_versions_that_are_not_known_are_said() -> None:
+def test_unknown_versions_are_refused() -> None:
     with pytest.raises(UnknownVersionError, match="version 4 of KafkaSourceEnumStateSerializer"):
         read_enumerator(i32(1) + versioned(4, b""))
     with pytest.raises(UnknownVersionError, match="version 0 of SourceCoordinatorSerdeUtils"):
@@ -89,12 +93,12 @@ def test_versions_that_are_not_known_are_said() -> None:
         i32(1) + versioned(2, i32(2**31 - 1)),
     ],
 )
-def test_what_no_enumerator_of_kafka_writes_is_not_one(damaged: bytes) -> None:
+def test_damaged_enumerator_state_is_refused(damaged: bytes) -> None:
     with pytest.raises(SnapshotError):
         read_enumerator(damaged)
 
 
-def test_an_element_of_the_old_consumer() -> None:
+def test_consumer_element_is_read() -> None:
     written = bytes.fromhex("57 01 89 99 98 ff 08 00 01 6f 72 64 65 72 f3 00 00 00 00 07 5b cd 15")
     assert written == consumer_element("orders", 0, 123456789)
     assert read_consumer_element(written) == Position(ORDERS[0], 123456790)
@@ -102,7 +106,7 @@ def test_an_element_of_the_old_consumer() -> None:
 
 @pytest.mark.parametrize("topic", ["x", "ab", "a" * 62, "b" * 63, "c" * 64, "d" * 130, "e" * 249, "clicks.v2_eu-1"])
 @pytest.mark.parametrize("partition", [0, 1, 63, 64, 8191, 100_000])
-def test_topics_of_any_length(topic: str, partition: int) -> None:
+def test_consumer_element_of_any_topic_is_read(topic: str, partition: int) -> None:
     position = read_consumer_element(consumer_element(topic, partition, 5))
     assert position == Position(TopicPartition(topic, partition), 6)
 
@@ -117,11 +121,11 @@ def test_topics_of_any_length(topic: str, partition: int) -> None:
         (-915623761773, StartAt.COMMITTED),
     ],
 )
-def test_the_old_consumer_keeps_the_last_offset_that_it_emitted(last: int, following: int | StartAt) -> None:
+def test_next_offset_follows_the_last_offset_of_the_consumer(last: int, following: int | StartAt) -> None:
     assert read_consumer_element(consumer_element("orders", 1, last)).next == following
 
 
-def test_damaged_elements_are_not_guessed() -> None:
+def test_damaged_elements_are_refused() -> None:
     for element, read in (
         (reader_element("orders", 3, 700), lambda data: read_split(read_reader_element(data))),
         (consumer_element("orders", 3, 700), read_consumer_element),

@@ -91,14 +91,14 @@ def keys_of_records(draw: st.DrawFn) -> tuple[JavaType, list[Record], list[objec
 
 
 @given(keys_of_records())
-def test_keys_hash_as_the_values_that_they_were_built_of(drawn: tuple[JavaType, list[Record], list[object]]) -> None:
+def test_composite_keys_hash_as_the_key_values_in_them(drawn: tuple[JavaType, list[Record], list[object]]) -> None:
     key_type, records, values = drawn
     keys = composite_keys(header_of(key_type), KNOWN)
     assert keys.hash(in_a_buffer(records, range(len(records)))).tolist() == list(map(key_type.code, values))
 
 
 @given(keys_of_records(), st.data())
-def test_a_function_is_given_the_keys_alone(
+def test_hash_function_gets_the_key_without_namespace(
     drawn: tuple[JavaType, list[Record], list[object]], data: st.DataObject
 ) -> None:
     key_type, records, values = drawn
@@ -121,7 +121,7 @@ def test_a_function_is_given_the_keys_alone(
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 254, 255, 256, 257, 65534, 65535, 65536])
-def test_lengths_of_one_byte_and_of_more(size: int) -> None:
+def test_keys_with_lengths_of_one_or_more_bytes_are_hashed(size: int) -> None:
     """A text of n characters below 128 takes n bytes, and one or more for its own length."""
     value = (97,) * size
     key, header = TEXT.write(value), header_of(TEXT, "named", "named map")
@@ -131,7 +131,7 @@ def test_lengths_of_one_byte_and_of_more(size: int) -> None:
         assert code == TEXT.code(value)
 
 
-def test_the_bytes_of_lengths() -> None:
+def test_lengths_are_written_as_flink_writes_them() -> None:
     assert [length_bytes(n).hex() for n in (0, 1, 255, 256, 65535, 65536)] == [
         "00",
         "01",
@@ -187,20 +187,20 @@ NAMED = composite_key(KEY, KEY, ambiguous=True)
         ("_timer_state/processing_named", bytes(8) + KEY + KEY + b"\0"),
     ],
 )
-def test_what_follows_a_key_must_be_its_namespace(name: str, key: bytes) -> None:
+def test_key_followed_by_no_valid_namespace_is_refused(name: str, key: bytes) -> None:
     error = assert_refused(header_of(TEXT), list(KINDS).index(name), key, "no valid namespace follows a key")
     assert error.exit_code == 4
 
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("key", [b"", b"\x80", b"\5ab", b"\2\xff\xff\xff\x7f"])
-def test_a_key_that_is_damaged_is_no_key(name: str, key: bytes) -> None:
+def test_damaged_key_is_refused(name: str, key: bytes) -> None:
     lead = bytes(8) if KINDS[name].sort == "TIMERS" else b""
     error = assert_refused(header_of(TEXT), list(KINDS).index(name), lead + key, "a key cannot be read as a String")
     assert error.found
 
 
-def test_a_timer_without_its_whole_time_is_no_key() -> None:
+def test_timer_shorter_than_its_time_is_refused() -> None:
     state_id = list(KINDS).index("_timer_state/event_user-timers")
     assert_refused(header_of(TEXT), state_id, bytes(7), "a key cannot be read")
 
@@ -215,7 +215,7 @@ def with_function(header: KeyedHeader, *records: Record) -> list[int]:
     return [int(code) for code in keys.hash(in_a_buffer(records, range(len(records))))]
 
 
-def test_without_a_size_of_the_namespace_a_function_has_no_key() -> None:
+def test_hash_function_is_refused_if_the_namespace_size_is_unknown() -> None:
     for name in ("map", "windowed map", "named", "named map", "_timer_state/processing_named"):
         with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as caught:
             with_function(header_of(TEXT, name), Record(0, bytes(50), b""))
@@ -223,7 +223,7 @@ def test_without_a_size_of_the_namespace_a_function_has_no_key() -> None:
         assert "divides" in str(caught.value.advice)
 
 
-def test_a_record_shorter_than_what_follows_its_key_has_none() -> None:
+def test_record_too_short_for_its_namespace_is_refused() -> None:
     assert with_function(header_of(TEXT, "windowed"), Record(0, bytes(16), b""), Record(0, bytes(19), b"")) == [0, 3]
     with pytest.raises(IntegrityError, match="a record without a key"):
         with_function(header_of(TEXT, "windowed"), Record(0, bytes(15), b""))
@@ -231,7 +231,7 @@ def test_a_record_shorter_than_what_follows_its_key_has_none() -> None:
         with_function(header_of(TEXT, "_timer_state/event_user-timers"), Record(0, bytes(8), b""))
 
 
-def test_what_a_function_does_wrong_is_its_users_fault() -> None:
+def test_failing_hash_function_is_a_request_error() -> None:
     keys = CompositeKeys(header_of(LONG_KEY, "value"), None, FunctionHash("own:hash", lambda _: "x"))
     with pytest.raises(RequestError, match="own:hash fails on the key"):
         keys.hash(in_a_buffer([Record(0, bytes(9), b"")], [0]))
@@ -245,8 +245,8 @@ def test_a_function_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.Mon
     assert keys.hash(in_a_buffer([record], [0])).tolist() == [77]
 
 
-def test_a_namespace_of_an_unknown_size_is_not_looked_at() -> None:
-    """A key ends where it ends, and what follows may be anything."""
+def test_namespace_of_unknown_size_is_ignored_if_the_key_type_is_known() -> None:
+    """The key type tells where a key ends; any bytes may follow."""
     header = read_keyed_header(keyed_header(keyed("other", simple("NullValue")), key=LONG), "a file")
     records = [Record(0, LONG_KEY.write(77) + behind, b"") for behind in (b"", b"\1\2\3")]
     assert composite_keys(header, KNOWN).hash(in_a_buffer(records, [0, 0])).tolist() == [77, 77]
@@ -263,7 +263,7 @@ def test_a_namespace_of_an_unknown_size_is_not_looked_at() -> None:
         timers("total", LONG, LONG).replace(nested(LONG, LONG), nested(LONG)),
     ],
 )
-def test_a_state_without_its_serializers_is_damaged(damaged: bytes) -> None:
+def test_state_without_its_serializers_is_refused(damaged: bytes) -> None:
     header = read_keyed_header(keyed_header(damaged, key=LONG), "a file")
     with pytest.raises(SnapshotError, match="serializer") as caught:
         composite_keys(header, KNOWN)
@@ -277,6 +277,6 @@ def test_queues_of_other_elements_than_timers_are_refused() -> None:
     assert caught.value.state == "queue"
 
 
-def test_timers_have_their_time_in_front() -> None:
+def test_time_precedes_the_key_of_a_timer() -> None:
     assert key_leads(header_of(LONG_KEY)).tolist() == [8 if kind.sort == "TIMERS" else 0 for kind in KINDS.values()]
     assert timer(-1, b"", b"") == struct.pack(">q", (1 << 63) - 1)

@@ -15,7 +15,7 @@ def test_a_canonical_group_ends_where_the_next_one_begins() -> None:
     assert group_extents(5, (0, 10, 0, 30, 0), 45, Framing.CANONICAL) == (None, (10, 20), None, (30, 15), None)
 
 
-def test_a_canonical_stream_may_have_no_group_at_all() -> None:
+def test_canonical_stream_without_groups_is_accepted() -> None:
     assert group_extents(0, (0, 0), 7, Framing.CANONICAL) == (None, None)
     assert group_extents(0, (), 7, Framing.CANONICAL) == ()
 
@@ -53,14 +53,14 @@ def test_an_offset_outside_the_stream_names_its_group(
 
 @pytest.mark.parametrize("framing", [Framing.CANONICAL, Framing.HEAP])
 @pytest.mark.parametrize("offsets", [(10, 20, 15), (10, 10)])
-def test_offsets_ascend(offsets: tuple[int, ...], framing: Framing) -> None:
+def test_descending_offsets_are_refused(offsets: tuple[int, ...], framing: Framing) -> None:
     with pytest.raises(SnapshotError, match="do not ascend") as caught:
         group_extents(0, offsets, 45, framing)
     assert caught.value.found == f"{offsets[-2]} before {offsets[-1]}"
 
 
 @given(st.lists(st.integers(1, 50), max_size=20), st.data())
-def test_groups_laid_end_to_end_are_found_again(lengths: list[int], data: st.DataObject) -> None:
+def test_extents_of_consecutive_groups_are_found(lengths: list[int], data: st.DataObject) -> None:
     header = data.draw(st.integers(1, 9))
     at, offsets, expected = header, [], []
     for length in lengths:

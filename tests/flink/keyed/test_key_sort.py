@@ -26,7 +26,7 @@ def test_any_keys_are_sorted_as_bytes(keys: list[bytes]) -> None:
     assert in_order(keys) == sorted(keys)
 
 
-def test_many_keys_with_much_in_common() -> None:
+def test_many_keys_with_common_prefixes_are_sorted() -> None:
     rng = random.Random(1)
     keys = [b"\1" * 17 + b"%d" % rng.randrange(10**9) + b"\0" * rng.randint(0, 9) for _ in range(20_000)]
     assert in_order(keys) == sorted(keys)

@@ -27,7 +27,7 @@ def of_key(number: int) -> Record:
 
 
 @given(numbers, st.sampled_from([(128, 1000), (128, 64), (1000, 128), (10, 97), (4096, 32768), (1, 7), (7, 1)]))
-def test_records_go_where_flink_will_look_for_their_keys(keys: list[int], maxima: tuple[int, int]) -> None:
+def test_records_get_the_key_groups_of_the_new_max_parallelism(keys: list[int], maxima: tuple[int, int]) -> None:
     old, new = maxima
     records = in_a_buffer(list(map(of_key, keys)), [key_group_of_hash(long_code(key), old) for key in keys])
     groups, codes = NewKeyGroups(LONGS, old, new).of(records)
@@ -51,7 +51,7 @@ def test_a_record_in_a_foreign_key_group_is_named(old: int, new: int) -> None:
     assert "--key-hash" in str(error.advice)
 
 
-def test_a_divisor_needs_no_hash_and_another_maximum_does() -> None:
+def test_hash_is_needed_unless_the_new_max_parallelism_is_a_divisor() -> None:
     records = in_a_buffer(list(map(of_key, range(4))), [0, 63, 64, 127])
     groups, codes = NewKeyGroups(None, 128, 64).of(records)
     assert (groups.tolist(), codes) == ([0, 63, 0, 63], None)

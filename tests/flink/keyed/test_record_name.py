@@ -87,7 +87,7 @@ def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALU
         ),
     ],
 )
-def test_a_record_has_the_parts_of_its_key(parsed: KeyedHeader, key: str, name: dict[str, str]) -> None:
+def test_record_is_named_by_the_parts_of_its_key(parsed: KeyedHeader, key: str, name: dict[str, str]) -> None:
     assert name_record(parsed, "s", bytes.fromhex(key)) == name
 
 
@@ -103,12 +103,12 @@ def test_a_record_has_the_parts_of_its_key(parsed: KeyedHeader, key: str, name: 
         (header(state("s", 3, {}, {"VALUE_SERIALIZER": LONG})), "0000000000000001"),
     ],
 )
-def test_without_its_parts_a_record_has_its_bytes(parsed: KeyedHeader | None, key: str) -> None:
+def test_record_with_an_unreadable_key_is_named_by_its_bytes(parsed: KeyedHeader | None, key: str) -> None:
     assert name_record(parsed, "s", bytes.fromhex(key)) == {"key_bytes": f"0x{key}"}
 
 
 @pytest.mark.parametrize("name", ["1.20-canonical-rocksdb", "2-canonical-hashmap", "2-windows", "1.20-sql", "2-clicks"])
-def test_every_record_of_flinks_has_a_name_of_its_own(name: str) -> None:
+def test_every_record_of_flink_has_a_unique_name(name: str) -> None:
     names = 0
     for keyed in snapshots.keyed_streams():
         stream = keyed.stream

@@ -81,7 +81,7 @@ def walked(module: ModuleType, tree: TypeTree, keys: list[bytes]) -> list[list[i
 
 @given(data=st.data())
 @settings(max_examples=examples(300))
-def test_ends_hashes_and_damage_are_the_same(data: st.DataObject) -> None:
+def test_interpreted_and_compiled_walks_agree(data: st.DataObject) -> None:
     java_type: JavaType = data.draw(st.sampled_from([*LEAVES, *NESTED]))
     keys = [java_type.write(value) for value in data.draw(st.lists(java_type.values, min_size=1, max_size=3))]
     if data.draw(st.booleans()):
@@ -95,7 +95,7 @@ def test_ends_hashes_and_damage_are_the_same(data: st.DataObject) -> None:
 
 
 @given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1)), st.integers(1, 32768))
-def test_key_groups_are_the_same(hashes: list[int], max_parallelism: int) -> None:
+def test_interpreted_and_compiled_key_groups_agree(hashes: list[int], max_parallelism: int) -> None:
     codes = np.array(hashes, np.int32)
     fast, interpreted = np.zeros(len(codes), np.int32), np.zeros(len(codes), np.int32)
     murmur.scramble(codes, max_parallelism, fast)
@@ -105,8 +105,8 @@ def test_key_groups_are_the_same(hashes: list[int], max_parallelism: int) -> Non
 
 
 @pytest.mark.slow
-def test_a_small_installation_finds_hashes_as_well() -> None:
-    """All tests of how keys hash, in a process that has no numba, where a warning is an error."""
+def test_hash_tests_pass_without_numba() -> None:
+    """Runs all tests of how keys hash in a process without numba, where a warning is an error."""
     hide_numba = "import sys; sys.modules['numba'] = None; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
     tests = [
         test for name in ("test_java_hash.py", "test_key_hash.py") for test in Path(__file__).parents[1].rglob(name)

@@ -82,7 +82,9 @@ def codes(walked: WalkedKeys) -> list[int]:
         (BinaryRow(), "000000080000000000000000", -1670924195, 1651663115, 11, 115),
     ],
 )
-def test_figures_of_flink(java_type: JavaType, key: str, code: int, mixed: int, of_128: int, of_1000: int) -> None:
+def test_hashes_and_key_groups_equal_those_of_flink(
+    java_type: JavaType, key: str, code: int, mixed: int, of_128: int, of_1000: int
+) -> None:
     walked = walk(program(java_type), [bytes.fromhex(key)], behind=b"\x2c\0")
     assert codes(walked) == [code]
     assert walked.ends.tolist() == [len(key) // 2]
@@ -93,7 +95,7 @@ def test_figures_of_flink(java_type: JavaType, key: str, code: int, mixed: int, 
 
 
 @given(st.lists(st.integers(-(1 << 31), (1 << 31) - 1)), st.integers(1, 32768))
-def test_key_groups_are_those_of_one_key_at_a_time(hashes: list[int], max_parallelism: int) -> None:
+def test_key_groups_of_many_hashes_equal_those_of_single_hashes(hashes: list[int], max_parallelism: int) -> None:
     groups = key_groups_of_hashes(np.array(hashes, np.int32), max_parallelism)
     assert groups.tolist() == [key_group_of_hash(code, max_parallelism) for code in hashes]
 
@@ -130,7 +132,7 @@ def check_against_the_slow_twin(java_type: JavaType, values: list[object]) -> No
 @pytest.mark.parametrize("name", LEAVES)
 @given(data=st.data())
 @settings(max_examples=examples(40))
-def test_simple_keys_as_the_slow_twin_sees_them(name: str, data: st.DataObject) -> None:
+def test_simple_keys_are_walked_as_by_the_slow_twin(name: str, data: st.DataObject) -> None:
     leaf = LEAVES[name]
     values = leaf.values | st.none() if leaf.has_null else leaf.values
     check_against_the_slow_twin(leaf, data.draw(st.lists(values)))
@@ -138,15 +140,15 @@ def test_simple_keys_as_the_slow_twin_sees_them(name: str, data: st.DataObject) 
 
 @given(data=st.data())
 @settings(max_examples=examples(150))
-def test_nested_keys_as_the_slow_twin_sees_them(data: st.DataObject) -> None:
+def test_nested_keys_are_walked_as_by_the_slow_twin(data: st.DataObject) -> None:
     java_type = data.draw(TYPES)
     check_against_the_slow_twin(java_type, data.draw(st.lists(java_type.values, max_size=4)))
 
 
 @given(data=st.data())
 @settings(max_examples=examples(150))
-def test_no_damage_is_read_beyond_the_limit(data: st.DataObject) -> None:
-    """A key cut anywhere, a byte changed: fine or wrong, but never past its limit, and no harm to the next key."""
+def test_damaged_key_is_not_read_beyond_its_limit(data: st.DataObject) -> None:
+    """A truncated or changed key may be valid or not, but never affects the key after it."""
     java_type = data.draw(TYPES)
     key = bytearray(java_type.write(data.draw(java_type.values)))
     whole = bytes(key)
@@ -191,13 +193,13 @@ def test_no_damage_is_read_beyond_the_limit(data: st.DataObject) -> None:
         (pojo({"a": INT}), "03", "an impossible flag", 1),
     ],
 )
-def test_what_is_wrong_is_told(snapshot: bytes, key: str, why: str, at: int) -> None:
+def test_damaged_key_is_reported_with_reason_and_place(snapshot: bytes, key: str, why: str, at: int) -> None:
     walked = walk(compile_program(parsed(snapshot)), [bytes.fromhex(key)])
     assert walked.first_wrong() == (0, why)
     assert walked.ends.tolist() == [at]
 
 
-def test_the_first_of_many_wrong_keys_is_told() -> None:
+def test_first_of_many_wrong_keys_is_reported() -> None:
     keys = [LONG_KEY.write(number) for number in range(5)]
     walked = walk(program(LONG_KEY), [*keys, b"\0", b"", *keys])
     assert walked.first_wrong() == (5, "the data ends inside the key")
@@ -207,18 +209,18 @@ def test_the_first_of_many_wrong_keys_is_told() -> None:
 
 
 @pytest.mark.parametrize(("start", "limit"), [(-1, 8), (0, 17), (9, 8), (1 << 62, 1 << 62), (17, 17)])
-def test_a_key_outside_of_the_data_is_wrong(start: int, limit: int) -> None:
+def test_key_outside_of_the_data_is_reported(start: int, limit: int) -> None:
     walked = walk_keys(program(LONG_KEY), np.zeros(16, np.uint8), np.array([start]), np.array([limit]))
     assert walked.first_wrong() == (0, "the key does not lie in the data")
 
 
-def test_no_keys_at_all() -> None:
+def test_walk_of_no_keys_gives_no_hashes() -> None:
     walked = walk(program(LONG_KEY), [])
     assert codes(walked) == []
     assert len(walked.ends) == 0
 
 
-def test_as_many_limits_as_starts() -> None:
+def test_unequal_numbers_of_starts_and_limits_are_refused() -> None:
     with pytest.raises(ValueError, match="2 starts and 1 limits"):
         walk_keys(program(LONG_KEY), np.zeros(16, np.uint8), np.array([0, 8]), np.array([8]))
 
@@ -233,7 +235,7 @@ def test_as_many_limits_as_starts() -> None:
         (Tuple([ByteArray(), LONG_KEY]).snapshot, "0000000180" + "00" * 8),
     ],
 )
-def test_some_keys_are_measured_and_not_hashed(snapshot: bytes, key: str) -> None:
+def test_keys_without_a_known_hash_are_measured(snapshot: bytes, key: str) -> None:
     compiled = compile_program(parsed(snapshot))
     assert not compiled.hashable
     walked = walk(compiled, [bytes.fromhex(key)] * 2, behind=b"\x01\x01")
@@ -242,7 +244,7 @@ def test_some_keys_are_measured_and_not_hashed(snapshot: bytes, key: str) -> Non
     assert (walked.first_wrong(), walked.ends.tolist()) == (None, [size, 2 * size + 2])
 
 
-def test_the_machine_and_the_steps_number_alike() -> None:
+def test_rule_numbers_of_machine_and_steps_are_equal() -> None:
     for rules in (FixedHash, BlobHash):
         assert [getattr(machine, rule.name) for rule in rules] == list(rules)
     assert len(WRONG) == machine.SUBCLASS + 1

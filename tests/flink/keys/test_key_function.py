@@ -55,7 +55,7 @@ def test_a_function_is_loaded_by_name() -> None:
 
 
 @pytest.mark.parametrize(("name", "code"), [("of_numpy", -5), ("unsigned", -1), ("smallest", -(1 << 31))])
-def test_what_32_bits_are(name: str, code: int) -> None:
+def test_hash_of_a_function_is_taken_as_32_bits(name: str, code: int) -> None:
     assert codes(f"own_hashes:{name}", [b"a"]) == [code]
 
 
@@ -63,7 +63,7 @@ def test_what_32_bits_are(name: str, code: int) -> None:
     ("name", "reason"),
     [("of_text", "TypeError"), ("too_large", "4294967296"), ("too_small", "-2147483649"), ("first_byte", "IndexError")],
 )
-def test_what_is_no_hash_is_an_error_with_the_key(name: str, reason: str) -> None:
+def test_function_that_returns_no_hash_is_refused(name: str, reason: str) -> None:
     with pytest.raises(RequestError, match=f"own_hashes:{name}") as refused:
         codes(f"own_hashes:{name}", [b""])
     assert reason in (refused.value.found or "")
@@ -73,7 +73,7 @@ def test_what_is_no_hash_is_an_error_with_the_key(name: str, reason: str) -> Non
     "name",
     ["own_hashes", "own_hashes:", ":first_byte", "own_hashes:a b", "own hashes:f", "own_hashes:7", "a:b:c", "..x:f"],
 )
-def test_no_name_of_a_function(name: str) -> None:
+def test_malformed_function_name_is_refused(name: str) -> None:
     assert not names_function(name)
     with pytest.raises(RequestError, match="does not name a function"):
         function_hash(name)
@@ -88,7 +88,7 @@ def test_no_name_of_a_function(name: str) -> None:
         ("own_hashes:a_constant", "int"),
     ],
 )
-def test_what_cannot_be_had(name: str, reason: str) -> None:
+def test_function_that_cannot_be_loaded_is_refused(name: str, reason: str) -> None:
     assert names_function(name)
     with pytest.raises(RequestError) as refused:
         function_hash(name)

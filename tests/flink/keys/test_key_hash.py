@@ -45,14 +45,14 @@ def sampled(java_type: JavaType, values: list[object], max_parallelism: int = 12
     return read, data, starts, limits, np.array(groups, np.int64), max_parallelism
 
 
-def test_a_known_hash_is_no_question() -> None:
+def test_known_hash_is_chosen_without_formulas() -> None:
     assert known_hash(parsed(LONG)) == choose(INTEGER, [1], 2, snapshot=LONG)
     known = named_hash(parsed(LONG), "java")
     assert (known.name, known.known, known.program.hashable) == ("java", True, True)
 
 
 @pytest.mark.parametrize("data", [pojo({"id": INT}), ENUM, KRYO, CaseClass([INTEGER]).snapshot])
-def test_no_hash_is_known_of_a_users_own_class(data: bytes) -> None:
+def test_users_own_class_has_no_known_hash(data: bytes) -> None:
     assert known_hash(parsed(data)) is None
 
 
@@ -71,13 +71,13 @@ def test_no_hash_is_known_of_a_users_own_class(data: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("max_parallelism", [64, 97, 4096])
-def test_a_formula_is_found(java_type: Pojo, name: str, max_parallelism: int) -> None:
+def test_formula_that_fits_the_keys_is_chosen(java_type: Pojo, name: str, max_parallelism: int) -> None:
     chosen = choose(java_type, VALUES, max_parallelism)
     assert (chosen.name, chosen.known) == (name, False)
     assert chosen == named_hash(parsed(java_type.snapshot), name)
 
 
-def test_a_formula_is_found_inside_of_other_types() -> None:
+def test_formula_of_a_nested_class_is_chosen() -> None:
     java_type = Tuple([INTEGER, order(1, 59, "town id", null=43)])
     assert choose(java_type, list(enumerate(VALUES))).name == "lombok(town,id)"
     case_class = CaseClass([INTEGER, TEXT])
@@ -85,13 +85,13 @@ def test_a_formula_is_found_inside_of_other_types() -> None:
     assert (chosen.name, chosen.known) == ("case-class", False)
 
 
-def test_formulas_that_agree_on_all_keys_are_one() -> None:
-    """No town is null, so it does not matter what null counts."""
+def test_first_of_formulas_that_agree_on_all_keys_is_chosen() -> None:
+    """No town is null, so formulas that differ in the hash of null agree."""
     java_type = order(1, 59, "town id")
     assert choose(java_type, [value for value in VALUES if value[1] is not None]).name == "lombok(town,id)"
 
 
-def test_one_key_in_a_foreign_group_and_nothing_fits() -> None:
+def test_no_formula_is_chosen_if_one_key_lies_in_a_foreign_key_group() -> None:
     right, wrong = order(1, 31, "id town"), order(1, 31, "id town")
     wrong.code = lambda value: right.code(value) + (value[0] == 39)  # type: ignore[method-assign]
     assert choose(right, VALUES).name == "objects-hash(id,town)"
@@ -100,7 +100,7 @@ def test_one_key_in_a_foreign_group_and_nothing_fits() -> None:
     assert refused.value.expected == "one of 28 formulas that gives all 400 keys the key groups they lie in"
 
 
-def test_one_key_in_two_groups_and_nothing_fits() -> None:
+def test_no_formula_is_chosen_if_one_key_lies_in_two_key_groups() -> None:
     java_type = order(1, 31, "id town")
     twice = [*VALUES, VALUES[0]]
     codes = list(map(java_type.code, VALUES))
@@ -113,7 +113,7 @@ def test_one_key_in_two_groups_and_nothing_fits() -> None:
 
 
 @pytest.mark.parametrize(("max_parallelism", "needed"), [(64, 6), (128, 5), (32768, 3)])
-def test_enough_keys_must_be_there(max_parallelism: int, needed: int) -> None:
+def test_too_few_keys_are_refused(max_parallelism: int, needed: int) -> None:
     """28 formulas: 28 × 64^-5 is above one in 10^9, 28 × 64^-6 is not."""
     java_type = order(1, 31, "id town")
     with pytest.raises(UnsupportedError, match="too few keys") as refused:
@@ -123,7 +123,7 @@ def test_enough_keys_must_be_there(max_parallelism: int, needed: int) -> None:
     assert choose(java_type, VALUES[1 : needed + 1], max_parallelism).name == "objects-hash(id,town)"
 
 
-def test_what_more_keys_may_tell_is_not_refused() -> None:
+def test_early_check_refuses_only_what_more_keys_cannot_decide() -> None:
     java_type, beyond = order(1, 31, "id town"), order(77, 12345, "town")
     for values in ([], VALUES[:1], [VALUES[1]] * 100, VALUES):
         refuse_no_hash(*sampled(java_type, values))
@@ -137,23 +137,23 @@ def test_what_more_keys_may_tell_is_not_refused() -> None:
         refuse_no_hash(*sampled(INTEGER, [], 128, ENUM))
 
 
-def test_keys_that_hash_alike_are_no_evidence() -> None:
-    """A hash of the town alone; where there are many ids of three towns, it has been seen three times."""
+def test_keys_with_equal_hashes_count_once() -> None:
+    """The hash covers the town alone: many ids of three towns give three different hashes."""
     java_type = order(0, 31, "town")
     with pytest.raises(UnsupportedError, match="too few keys") as refused:
         choose(java_type, [value for value in VALUES if value[1] in (None, *map(tuple, (b"Ulm", b"Oslo")))])
     assert refused.value.found == "3 in 120 distinct keys"
 
 
-def test_few_key_groups_are_no_evidence() -> None:
+def test_too_few_key_groups_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="too few key groups to find it") as refused:
         choose(order(1, 31, "id town"), VALUES, 63)
     assert refused.value.found == "63"
     assert "--max-parallelism 21, 9, 7, 3; or" in (refused.value.advice or "")
 
 
-def test_two_formulas_that_do_not_agree_are_refused() -> None:
-    """One key has a null, by which they differ, and happens to lie in the same key group of 128 by both."""
+def test_two_fitting_formulas_that_disagree_are_refused() -> None:
+    """They differ for one key with a null, whose two hashes happen to give the same key group of 128."""
     formula, other = order(1, 59, "town id", null=43), order(1, 59, "town id")
     null = next(
         (number, None)
@@ -177,7 +177,7 @@ def test_two_formulas_that_do_not_agree_are_refused() -> None:
         (KRYO, "where a key of type", "--max-parallelism 64, 32, 16, 8, 4, …; or give a function of your own"),
     ],
 )
-def test_what_is_never_guessed(snapshot: bytes, why: str, advice: str) -> None:
+def test_types_without_a_formula_are_refused(snapshot: bytes, why: str, advice: str) -> None:
     with pytest.raises(UnsupportedError, match=why) as refused:
         choose(INTEGER, [1], 128, snapshot)
     assert refused.value.advice is not None
@@ -185,7 +185,7 @@ def test_what_is_never_guessed(snapshot: bytes, why: str, advice: str) -> None:
     assert refused.value.advice.startswith("a max parallelism that divides the old one needs no hash of keys")
 
 
-def test_a_prime_max_parallelism_has_no_divisor_to_go_to() -> None:
+def test_no_divisor_is_advised_for_a_prime_max_parallelism() -> None:
     with pytest.raises(UnsupportedError) as refused:
         choose(INTEGER, [1], 97, ENUM)
     assert (refused.value.advice or "").startswith("keep the max parallelism, 97; or ")
@@ -202,7 +202,7 @@ def test_a_prime_max_parallelism_has_no_divisor_to_go_to() -> None:
         ),
     ],
 )
-def test_keys_that_are_not_of_their_type(key: str, kind: type[Exception], message: str) -> None:
+def test_keys_that_do_not_match_their_type_are_refused(key: str, kind: type[Exception], message: str) -> None:
     data = np.frombuffer(bytes.fromhex("ff" + key), np.uint8)
     places = np.array([1]), np.array([len(data)]), np.array([5])
     with pytest.raises(kind, match=message):
@@ -232,22 +232,22 @@ def test_keys_that_are_not_of_their_type(key: str, kind: type[Exception], messag
         (ENUM, "objects-hash(id)", "module:function"),
     ],
 )
-def test_names_that_are_none_are_taught(snapshot: bytes, name: str, expected: str) -> None:
+def test_unknown_hash_name_is_refused_with_the_valid_names(snapshot: bytes, name: str, expected: str) -> None:
     with pytest.raises(RequestError, match="does not define a hash for keys") as refused:
         named_hash(parsed(snapshot), name)
     assert expected in (refused.value.expected or "")
 
 
-def test_a_formula_may_be_named_that_leaves_an_enum_out() -> None:
+def test_named_formula_may_leave_out_an_enum() -> None:
     chosen = named_hash(parsed(pojo({"id": INT, "colour": ENUM})), "objects-hash(id)")
     assert chosen.program.hashable
 
 
-def test_the_rest_of_the_key_must_have_a_hash_too() -> None:
+def test_formulas_are_tried_only_if_the_rest_of_the_key_is_hashable() -> None:
     read = parsed(pojo({"id": INT})), parsed(list_of(simple("StringValue")))
     assert [len(list(candidate_hashes(serializer))) for serializer in read] == [7, 0]
 
 
-def test_the_number_of_a_subclass() -> None:
+def test_error_number_of_subclasses_is_the_same_in_both_modules() -> None:
     assert machine.SUBCLASS == SUBCLASS
     assert "subclass" in WRONG[SUBCLASS]

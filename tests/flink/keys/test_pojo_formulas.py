@@ -61,21 +61,21 @@ def codes(java_type: JavaType, formula: str, keys: list[bytes]) -> list[int]:
         ("0x1(number,town)", 7 + 99162322),
     ],
 )
-def test_what_formulas_give(formula: str, code: int) -> None:
+def test_formulas_give_the_expected_hashes(formula: str, code: int) -> None:
     order = Pojo({"number": INTEGER, "town": TEXT, "open": BOOLEAN}, 0, 0, [])
     key = order.write((7, True, tuple(b"hello")))
     assert codes(order, formula, [key]) == [(code + (1 << 31)) % (1 << 32) - (1 << 31)]
 
 
-def test_null_by_formula() -> None:
+def test_null_fields_are_hashed_by_the_rule_of_the_formula() -> None:
     order = Pojo({"number": INTEGER, "town": TEXT}, 0, 0, [])
     keys = [order.write((7, None)), order.write(None)]
     assert codes(order, "objects-hash(number,town)", keys) == [31 * (31 + 7), 0]
     assert codes(order, "lombok(number,town)", keys) == [59 * (59 + 7) + 43, 0]
 
 
-def test_an_object_that_is_null() -> None:
-    """It hashes as 0, whatever was hashed before."""
+def test_null_object_hashes_as_0() -> None:
+    """Whatever was hashed before it."""
     order = Pojo({"number": INTEGER}, 0, 0, [])
     assert codes(Tuple([INTEGER, order]), "objects-hash(number)", [INTEGER.write(7) + order.write(None)]) == [31 * 7]
     assert codes(List(order), "record(number)", [List(order).write([(7,), None])]) == [31 * (31 + 7)]
@@ -135,7 +135,7 @@ def own_hashes(draw: st.DrawFn) -> tuple[JavaType, str]:
 
 @given(data=st.data())
 @settings(max_examples=examples(200))
-def test_formulas_as_the_slow_twin_folds(data: st.DataObject) -> None:
+def test_formulas_hash_as_the_slow_twin(data: st.DataObject) -> None:
     java_type, formula = data.draw(own_hashes())
     assert str(parse_formula(formula)) == formula
     written = [java_type.write(value) for value in data.draw(st.lists(java_type.values, max_size=4))]
@@ -145,27 +145,27 @@ def test_formulas_as_the_slow_twin_folds(data: st.DataObject) -> None:
 
 @given(data=st.data())
 @settings(max_examples=examples(60))
-def test_case_classes_as_the_slow_twin_folds(data: st.DataObject) -> None:
+def test_case_classes_hash_as_the_slow_twin(data: st.DataObject) -> None:
     java_type = CaseClass(data.draw(st.lists(st.sampled_from([INTEGER, LONG, TEXT, BOOLEAN]), min_size=1, max_size=3)))
     values = data.draw(st.lists(java_type.values, max_size=4))
     assert codes(java_type, "case-class", list(map(java_type.write, values))) == list(map(java_type.code, values))
 
 
 @pytest.mark.parametrize("text", ["", "objects-hash", "objects-hash(a", "(a)", "md5(a)", "x31(a)", "31(a)", "a.b:c"])
-def test_no_formula(text: str) -> None:
+def test_malformed_formula_is_not_parsed(text: str) -> None:
     assert parse_formula(text) is None
 
 
 @pytest.mark.parametrize("text", ["objects-hash(b,a)", "lombok(boolean a)(b)", "record()", "0x1(a)", "case-class"])
-def test_names_come_back(text: str) -> None:
+def test_parsed_formula_prints_as_it_was_written(text: str) -> None:
     assert str(parse_formula(text)) == text
 
 
-def test_spaces_do_not_matter() -> None:
+def test_spaces_in_a_formula_are_ignored() -> None:
     assert str(parse_formula("lombok( boolean  open , id )")) == "lombok(boolean open,id)"
 
 
-def test_classes_of_a_key() -> None:
+def test_own_classes_in_a_key_are_listed() -> None:
     inner = pojo({"flag": simple("Boolean"), "window": simple("StringValue")}, name="com.example.Inner")
     outer = pojo({"id": INT, "inner": inner, "unit": simple("Void")})
     tree = compile_program(parsed(outer)).tree
@@ -183,7 +183,7 @@ def tried(*classes: OwnClass) -> list[str]:
     return list(map(str, formulas(classes)))
 
 
-def test_the_likely_ones_come_first() -> None:
+def test_likely_formulas_are_tried_first() -> None:
     assert tried(own("a", "b"))[:8] == [
         "objects-hash(a,b)",
         "lombok(a,b)",
@@ -202,7 +202,7 @@ def test_few_fields_are_tried_in_all_orders() -> None:
     assert {"lombok(b)", "17x37(c,a)", "record(c,a,b)"} <= set(names)
 
 
-def test_booleans_are_tried_as_both() -> None:
+def test_boolean_fields_are_tried_as_boxed_and_primitive() -> None:
     names = tried(own("flag", "id", booleans=("flag",)))
     assert {"lombok(boolean flag,id)", "lombok(flag,id)", "record(id,boolean flag)", "objects-hash(flag,id)"} <= set(
         names
@@ -211,7 +211,7 @@ def test_booleans_are_tried_as_both() -> None:
     assert len(names) == len(set(names))
 
 
-def test_each_class_has_its_own_order() -> None:
+def test_field_orders_of_two_classes_are_tried_independently() -> None:
     assert "lombok(b,a)(y)" in tried(own("a", "b"), own("x", "y"))
 
 

@@ -118,12 +118,12 @@ def assert_refused_or_kept(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("version", RELEASES)
-def test_the_sample_is_read(version: int) -> None:
+def test_sample_is_read_back(version: int) -> None:
     assert read_metadata(write_metadata(sample(version)), "_metadata") == sample(version)
 
 
 @pytest.mark.parametrize("version", RELEASES)
-def test_cut_at_every_byte(version: int) -> None:
+def test_metadata_truncated_at_any_byte_is_refused(version: int) -> None:
     data = write_metadata(sample(version))
     for end in range(len(data)):
         with pytest.raises(SnapshotError):
@@ -132,8 +132,8 @@ def test_cut_at_every_byte(version: int) -> None:
 
 @pytest.mark.parametrize("at_once", [1, slow(3)])
 @pytest.mark.parametrize("version", slow_but(NEWEST.__eq__, RELEASES))
-def test_every_byte_flipped(version: int, at_once: int) -> None:
-    """In one way of three, or in each."""
+def test_metadata_with_any_byte_flipped_is_refused_or_kept(version: int, at_once: int) -> None:
+    """Each byte is flipped in one of three ways, or in all three."""
     data, flips = write_metadata(sample(version)), (0x01, 0x80, 0xFF)
     for at in range(len(data)):
         for flip in (flips[(at + number) % 3] for number in range(at_once)):
@@ -143,7 +143,7 @@ def test_every_byte_flipped(version: int, at_once: int) -> None:
 @pytest.mark.parametrize("version", slow_but(NEWEST.__eq__, [2, 4, NEWEST]))
 @pytest.mark.parametrize("planted", [(1 << 31) - 1, slow(-1), slow(1 << 24), slow(-(1 << 31))])
 @pytest.mark.parametrize("step", [3, slow(1)])
-def test_lengths_planted_everywhere(version: int, planted: int, step: int) -> None:
+def test_planted_lengths_are_refused_in_bounded_memory(version: int, planted: int, step: int) -> None:
     data = write_metadata(sample(version))
     tracemalloc.start()
     try:
@@ -155,7 +155,7 @@ def test_lengths_planted_everywhere(version: int, planted: int, step: int) -> No
 
 
 @pytest.mark.parametrize("version", slow_but(NEWEST.__eq__, [2, 4, NEWEST]))
-def test_bytes_lost_or_doubled(version: int) -> None:
+def test_metadata_with_a_lost_or_doubled_byte_is_refused_or_kept(version: int) -> None:
     data = write_metadata(sample(version))
     for at in range(len(data)):
         assert_refused_or_kept(data[:at] + data[at + 1 :])

@@ -22,13 +22,13 @@ every_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.pa
 
 
 @every_file
-def test_read_and_written_it_is_the_same(path: Path) -> None:
+def test_metadata_of_flink_is_written_back_byte_for_byte(path: Path) -> None:
     data = path.read_bytes()
     assert write_metadata(read_metadata(data, str(path))) == data
 
 
 @every_file
-def test_its_handles_stand_alone(path: Path) -> None:
+def test_handles_of_flink_are_written_and_read_alone(path: Path) -> None:
     for operator in read_metadata(path.read_bytes(), str(path)).operators:
         for subtask in operator.subtasks:
             if subtask.state is None:
@@ -40,7 +40,7 @@ def test_its_handles_stand_alone(path: Path) -> None:
 
 
 @every_file
-def test_its_properties_name_its_type(path: Path) -> None:
+def test_properties_name_the_snapshot_type(path: Path) -> None:
     metadata = read_metadata(path.read_bytes(), str(path))
     type_of_snapshot = snapshot_type(metadata.properties)
     if metadata.version < FIRST_VERSION_WITH_PROPERTIES or path.parent.parent.name in BOOTSTRAPPED:
@@ -52,8 +52,8 @@ def test_its_properties_name_its_type(path: Path) -> None:
 
 
 @every_file
-def test_our_savepoint_properties_are_those_of_flink(path: Path) -> None:
-    """After these savepoints the job went on: a savepoint that stops the job has another `PostCheckpointAction`."""
+def test_our_savepoint_properties_equal_those_of_flink(path: Path) -> None:
+    """Only for savepoints after which the job went on: others have another `PostCheckpointAction`."""
     properties = read_metadata(path.read_bytes(), str(path)).properties
     if properties.endswith(b"\x00\x04NONE"):
         canonical = snapshot_type(properties) is SnapshotType.CANONICAL_SAVEPOINT
@@ -61,7 +61,7 @@ def test_our_savepoint_properties_are_those_of_flink(path: Path) -> None:
 
 
 @every_file
-def test_cut_it_is_damaged(path: Path) -> None:
+def test_truncated_metadata_is_refused(path: Path) -> None:
     data = path.read_bytes()
     for end in range(0, len(data), max(1, len(data) // 100)):
         with pytest.raises(SnapshotError):

@@ -31,7 +31,7 @@ from support.metadata_strategies import OPERATOR_ID, file, operator
 
 @given(strategies.metadata())
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_what_was_written_is_read(metadata: Metadata) -> None:
+def test_random_metadata_is_read_back(metadata: Metadata) -> None:
     data = write_metadata(metadata)
     assert read_metadata(data, "_metadata") == metadata
     assert write_metadata(read_metadata(data, "_metadata")) == data
@@ -39,29 +39,29 @@ def test_what_was_written_is_read(metadata: Metadata) -> None:
 
 @pytest.mark.parametrize("version", RELEASES)
 def test_every_version_has_a_round_trip(version: int) -> None:
-    """Hypothesis picks the version; this makes sure that none is left out."""
+    """Hypothesis may leave out a version; this test does not."""
     metadata = file(operator(subtasks=(Subtask(1, False, SubtaskState()),)), version=version)
     assert read_metadata(write_metadata(metadata), "_metadata") == metadata
 
 
 @given(strategies.keyed_handles | st.none())
-def test_a_keyed_handle_stands_alone(handle: object) -> None:
+def test_keyed_handle_is_written_and_read_alone(handle: object) -> None:
     assert read_keyed_handle(write_keyed_handle(handle)) == handle
 
 
 @given(strategies.operator_handles | st.none())
-def test_an_operator_handle_stands_alone(handle: object) -> None:
+def test_operator_handle_is_written_and_read_alone(handle: object) -> None:
     assert read_operator_handle(write_operator_handle(handle)) == handle
 
 
-def test_an_inline_stream_knows_where_its_bytes_are() -> None:
+def test_inline_stream_has_the_position_of_its_bytes() -> None:
     handle = KeyGroupsHandle(7, 0, (0,), InlineStream("name", b"some state"))
     data = write_metadata(file(operator(subtasks=(Subtask(0, False, SubtaskState(managed_keyed=handle)),))))
     read = read_metadata(data, "_metadata").operators[0].subtasks[0].state.managed_keyed.stream
     assert data[read.position : read.position + len(read.data)] == b"some state"
 
 
-def test_order_is_kept() -> None:
+def test_order_of_operators_and_subtasks_is_kept() -> None:
     ids = ["ff" * 16, "00" * 16, "aa" * 16]
     subtasks = tuple(Subtask(index, True, None) for index in (3, 0, 2))
     operators = tuple(operator(operator_id=name, parallelism=4, subtasks=subtasks) for name in ids)
@@ -70,13 +70,13 @@ def test_order_is_kept() -> None:
     assert [subtask.index for subtask in read.operators[0].subtasks] == [3, 0, 2]
 
 
-def test_no_subtasks_is_not_fully_finished() -> None:
+def test_operator_without_subtasks_keeps_its_finished_flag() -> None:
     for fully_finished in (False, True):
         metadata = file(operator(fully_finished=fully_finished))
         assert read_metadata(write_metadata(metadata), "_metadata") == metadata
 
 
-def test_the_error_names_the_operator_and_the_byte() -> None:
+def test_error_names_the_operator_and_the_offset() -> None:
     data = write_metadata(file(operator(parallelism=129)))
     with pytest.raises(SnapshotError) as raised:
         read_metadata(data, "s3://b/_metadata")
@@ -122,7 +122,7 @@ INLINE = file(operator(coordinator=InlineStream("c", b"x")))
         (write_metadata(replace(file(), properties=b"\0\0\0\0")), "not a Java object stream"),
     ],
 )
-def test_damage_is_named(data: bytes, what: str) -> None:
+def test_damaged_metadata_is_refused_with_its_offset(data: bytes, what: str) -> None:
     with pytest.raises(SnapshotError, match=what) as raised:
         read_metadata(data, "_metadata")
     assert raised.value.offset is not None
@@ -142,7 +142,7 @@ MASTER = "4960672d 00000003 0000000000000001 00000001"
         ("c96b1696 0000000b 00000001 0001 6d ffffffff", "ends too early"),
     ],
 )
-def test_a_master_state_is_exact(master: str, what: str) -> None:
+def test_malformed_master_state_is_refused(master: str, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         read_metadata(bytes.fromhex(f"{MASTER} {master} 00000000"), "_metadata")
 
@@ -150,7 +150,7 @@ def test_a_master_state_is_exact(master: str, what: str) -> None:
 @pytest.mark.parametrize(
     ("version", "known"), [(1, "Flink 1.1"), (7, "unknown metadata version"), (1 << 30, "unknown metadata version")]
 )
-def test_unknown_versions_say_what_is_known(version: int, known: str) -> None:
+def test_unknown_version_is_refused_with_the_known_ones(version: int, known: str) -> None:
     with pytest.raises(UnsupportedError, match=known) as raised:
         read_metadata(bytes.fromhex("4960672d") + struct.pack(">i", version), "_metadata")
     assert "1.16 to 1.20" in raised.value.expected
@@ -187,7 +187,7 @@ def test_unknown_versions_say_what_is_known(version: int, known: str) -> None:
         ("09 00000000 00000000 0000000000000000 0000000000000000 00000001 fffffffe 00000000", "key group"),
     ],
 )
-def test_damaged_keyed_handles_are_named(handle: str, what: str) -> None:
+def test_damaged_keyed_handle_is_refused(handle: str, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         read_keyed_handle(bytes.fromhex(handle), "handle")
 
@@ -204,12 +204,12 @@ def test_damaged_keyed_handles_are_named(handle: str, what: str) -> None:
         ("11 00000000 0001 61 0001 62 01 06 0001 63 0000000000000000", "not a segment"),
     ],
 )
-def test_damaged_operator_handles_are_named(handle: str, what: str) -> None:
+def test_damaged_operator_handle_is_refused(handle: str, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         read_operator_handle(bytes.fromhex(handle), "handle")
 
 
-def test_a_value_that_could_not_be_written_back_is_refused() -> None:
+def test_ambiguous_encodings_that_we_would_write_differently_are_refused() -> None:
     announced_twice = metadata_with("00000001 00000000 00000000", "00000001 00000000 00000002", file(STATELESS))
     announced_null = metadata_with(
         "00000001 00000000 00000000 00000000 00", "00000001 00000000 00000001 00 00000000 00", file(STATELESS)
@@ -230,7 +230,7 @@ def test_a_value_that_could_not_be_written_back_is_refused() -> None:
         ("00000000 ffffffffffffffff", "ffffffff ffffffffffffffff", SnapshotError),
     ],
 )
-def test_fields_of_version_2_have_their_constants(old: str, new: str, error: type[Exception]) -> None:
+def test_version_2_with_other_values_in_constant_fields_is_refused(old: str, new: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         read_metadata(metadata_with(old, new, file(STATELESS, version=2)), "_metadata")
 
@@ -251,7 +251,7 @@ def nested_streams(levels: int) -> KeyGroupsHandle:
     return KeyGroupsHandle(7, 0, (), stream)
 
 
-def test_nesting_has_a_limit() -> None:
+def test_nesting_of_handles_is_limited() -> None:
     handle = nested_streams(16)
     assert read_keyed_handle(write_keyed_handle(handle)) == handle
     with pytest.raises(SnapshotError, match="nested too deep"):
@@ -286,12 +286,12 @@ def test_nesting_has_a_limit() -> None:
         ),
     ],
 )
-def test_what_a_version_cannot_say_is_not_written(metadata: Metadata) -> None:
+def test_metadata_that_its_version_cannot_express_is_not_written(metadata: Metadata) -> None:
     with pytest.raises(UnsupportedError):
         write_metadata(metadata)
 
 
-def test_a_handle_has_the_fields_of_its_tag() -> None:
+def test_handle_with_fields_of_another_tag_is_refused() -> None:
     with pytest.raises(ValueError, match="tag 12"):
         KeyGroupsHandle(HandleTag.KEY_GROUPS_V2, 0, (), SegmentStream("p", 0, 0, 0, ""))
     with pytest.raises(ValueError, match="tag 7"):
@@ -300,22 +300,22 @@ def test_a_handle_has_the_fields_of_its_tag() -> None:
         KeyGroupsHandle(HandleTag.INCREMENTAL, 0, (), SegmentStream("p", 0, 0, 0, ""))
 
 
-def test_savepoint_properties_name_their_type() -> None:
+def test_savepoint_properties_have_the_type_asked_for() -> None:
     assert snapshot_type(savepoint_properties(canonical=True)) is SnapshotType.CANONICAL_SAVEPOINT
     assert snapshot_type(savepoint_properties(canonical=False)) is SnapshotType.NATIVE_SAVEPOINT
     assert snapshot_type(b"") is SnapshotType.UNKNOWN
     assert len(savepoint_properties(canonical=True)) - len(savepoint_properties(canonical=False)) == 3
 
 
-def test_null_properties_name_no_type() -> None:
-    """The State Processor API writes them."""
+def test_type_of_null_properties_is_unknown() -> None:
+    """The State Processor API writes null as properties."""
     metadata = replace(file(), properties=b"\xac\xed\x00\x05p")
     assert read_metadata(write_metadata(metadata), "_metadata") == metadata
     assert snapshot_type(metadata.properties) is SnapshotType.UNKNOWN
     assert not stopped_the_job(metadata.properties)
 
 
-def test_an_unknown_snapshot_type_is_no_error() -> None:
+def test_unknown_snapshot_type_is_read_as_unknown() -> None:
     canonical = savepoint_properties(canonical=True)
     assert snapshot_type(canonical.replace(b"\x00\x09CANONICAL", b"\x00\x09SOMETHING")) is SnapshotType.UNKNOWN
     other = canonical.replace(b"checkpoint.SavepointType\xa0", b"checkpoint.SomethingNew_\xa0")

@@ -77,7 +77,7 @@ CASE_CLASS = composite(
         (Nullable(LONG_KEY, 0).snapshot, None, True),
     ],
 )
-def test_length_and_hashability(data: bytes, length: int | None, hashable: bool) -> None:
+def test_program_has_fixed_length_and_hashability_of_its_type(data: bytes, length: int | None, hashable: bool) -> None:
     program = compile_program(parsed(data))
     assert (program.fixed_length, program.hashable) == (length, hashable)
 
@@ -93,7 +93,7 @@ def test_length_and_hashability(data: bytes, length: int | None, hashable: bool)
         (pojo({"price": None, "number": INT}), "POJO com.example.Order"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_with_the_way_round(data: bytes, name: str) -> None:
+def test_types_that_cannot_be_measured_are_refused_with_advice(data: bytes, name: str) -> None:
     with pytest.raises(UnsupportedError, match=name) as refused:
         compile_program(parsed(data))
     assert refused.value.advice == "a max parallelism that divides the old one needs no hash of keys"
@@ -102,15 +102,15 @@ def test_what_cannot_be_measured_is_refused_with_the_way_round(data: bytes, name
 @pytest.mark.parametrize(
     "kind", [BASE + "ListSerializerSnapshot", BASE + "MapSerializerSnapshot", BASE + "SetSerializerSnapshot"]
 )
-def test_a_class_with_another_number_of_serializers_in_it(kind: str) -> None:
-    """Flink takes those that it knows of, and fails without a word where they are not there."""
+def test_wrong_number_of_nested_serializers_is_refused(kind: str) -> None:
+    """Flink uses those that it expects, and fails without a message if some are missing."""
     for inside in ((), (INT, INT, INT)):
         with pytest.raises(SnapshotError, match="wrong number of nested serializers") as caught:
             compile_program(parsed(composite(kind, *inside)))
         assert caught.value.found == str(len(inside))
 
 
-def test_a_case_class_of_flink_2() -> None:
+def test_case_class_of_flink_2_is_walked_and_hashed() -> None:
     """`Tuple2CaseClassSerializer` of Flink 2.3 has written the keys ("ab", 7) and ("x", 1 << 40)."""
     pair = composite(
         "org.apache.flink.table.api.typeutils.Tuple2CaseClassSerializerSnapshot",

@@ -40,7 +40,7 @@ def reasons_of(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> 
         ("com.example.Money", Restores.UNKNOWN, "KryoSerializerSnapshot"),
     ],
 )
-def test_what_kryo_2_wrote(class_name: str, restores: Restores, rule: str) -> None:
+def test_values_of_kryo_2_have_the_rule_of_their_class(class_name: str, restores: Restores, rule: str) -> None:
     wrapped = (lambda inner: inner, pojo, lambda inner: pojo(LONG, pojo(inner)), lambda inner: pojo(LONG, sub=inner))
     for wrap in wrapped:
         (reason,) = reasons_of(wrap(kryo(class_name)), 1, V2)
@@ -51,12 +51,12 @@ def test_what_kryo_2_wrote(class_name: str, restores: Restores, rule: str) -> No
         assert reasons_of(wrap(kryo(class_name)), 2, V2) == []
 
 
-def test_what_is_the_same_everywhere() -> None:
+def test_unchanged_serializers_are_restored_by_every_line() -> None:
     for line in RELEASE_LINES:
         assert reasons_of(pojo(LONG), 1, line) == reasons_of(LONG, 1, line) == []
 
 
-def test_a_class_that_a_line_lacks() -> None:
+def test_class_missing_in_a_line_is_not_restored() -> None:
     (reason,) = reasons_of(pojo(OPTION), 1, V2)
     assert (reason.restores, reason.fails_all) == (Restores.NO, True)
     assert f"Flink 2.3 has no {OPTION.class_name}, which exists up to 1.20" in reason.why
@@ -67,14 +67,14 @@ def test_a_class_that_a_line_lacks() -> None:
     assert "com.x.Mine is not one of Flink's own" in reason.why
 
 
-def test_a_class_that_came_later() -> None:
+def test_class_added_in_a_later_line_is_not_restored_before() -> None:
     bitmap = "org.apache.flink.api.common.typeutils.base.BitmapSerializer$BitmapSerializerSnapshot"
     assert "which exists from 2.3 on" in missing_class(bitmap, ReleaseLine(2, 2)).why
     assert missing_class(bitmap, ReleaseLine(2, 2)).restores is Restores.NO
     assert reasons_of(SerializerSnapshot(bitmap, 3, b""), 2, V2) == []
 
 
-def test_what_comes_in_a_jar_of_the_job_is_unknown() -> None:
+def test_class_from_a_jar_of_the_job_is_unknown() -> None:
     avro = SerializerSnapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 3, b"")
     assert [reason.restores for reason in reasons_of(avro, 1, V2)] == [Restores.UNKNOWN]
     option = replace(OPTION, class_name="org.apache.flink.table.api.typeutils.ScalaOptionSerializerSnapshot")
@@ -87,7 +87,7 @@ def test_an_older_version_of_a_snapshot_is_read() -> None:
     assert [reasons_of(pojo(older), 1, line) for line in (V1, V2)] == [[], []]
 
 
-def test_a_form_that_flink_abandoned_is_not_read() -> None:
+def test_abandoned_form_of_a_snapshot_is_not_restored() -> None:
     external = "org.apache.flink.table.runtime.typeutils.ExternalSerializer$ExternalSerializerSnapshot"
     for line in (V1, V2):
         (reason,) = reasons_of(SerializerSnapshot(external, 3, b"", (LONG,), ((ABANDONED, "1.12"),)), 1, line)
@@ -95,7 +95,7 @@ def test_a_form_that_flink_abandoned_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(("line", "version"), [("1.18", 4), ("1.20", 4), ("2.0", 5), ("2.1", 6), ("2.3", 6)])
-def test_the_metadata_that_a_line_reads(line: str, version: int) -> None:
+def test_metadata_version_of_a_line(line: str, version: int) -> None:
     (release,) = (known for known in RELEASE_LINES if str(known) == line)
     assert release.metadata_version == version
     assert major_of_writer(version) == release.major

@@ -33,7 +33,7 @@ def test_every_row_has_a_vector() -> None:
 
 
 @rows
-def test_every_version_is_read_to_its_end(class_name: str) -> None:
+def test_snapshot_of_every_version_is_read_to_its_last_byte(class_name: str) -> None:
     vector = VECTORS[class_name]
     for data in vector.snapshots(FLINK[class_name]):
         reader = ByteReader(data + b"what follows")
@@ -43,7 +43,7 @@ def test_every_version_is_read_to_its_end(class_name: str) -> None:
 
 
 @rows
-def test_a_snapshot_cut_anywhere_is_damaged(class_name: str) -> None:
+def test_truncated_snapshot_of_every_row_is_refused(class_name: str) -> None:
     for data in VECTORS[class_name].snapshots(FLINK[class_name]):
         for end in range(len(data)):
             with pytest.raises(SnapshotError) as error:

@@ -67,7 +67,7 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize(("name", "data"), EXAMPLES.items(), ids=EXAMPLES)
-def test_it_ends_where_it_ends_and_has_a_name(name: str, data: bytes) -> None:
+def test_snapshot_is_read_to_its_last_byte_and_named(name: str, data: bytes) -> None:
     reader = ByteReader(data + b"what follows")
     serializer = read_snapshot(reader)
     assert reader.position == len(data)
@@ -76,7 +76,7 @@ def test_it_ends_where_it_ends_and_has_a_name(name: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", EXAMPLES.values(), ids=EXAMPLES)
-def test_cut_anywhere_it_is_damaged(data: bytes) -> None:
+def test_truncated_snapshot_is_refused(data: bytes) -> None:
     for end in range(len(data)):
         with pytest.raises(SnapshotError) as error:
             read_snapshot(ByteReader(data[:end], "a file"))
@@ -84,14 +84,14 @@ def test_cut_anywhere_it_is_damaged(data: bytes) -> None:
         assert 0 <= error.value.offset <= end
 
 
-def test_written_it_is_the_same() -> None:
+def test_versioned_snapshot_is_written_back_unchanged() -> None:
     data = i32(2) + TUPLE
     out = ByteWriter()
     write_versioned(out, read_versioned(ByteReader(data)))
     assert out.bytes() == data
 
 
-def test_what_a_pojo_stores() -> None:
+def test_pojo_snapshot_has_fields_and_subclasses() -> None:
     serializer = parsed(pojo({"a": INT, "b": list_of(STRING)}, {"com.x.Late": LONG}, {"com.x.Told": STRING}))
     assert serializer.values("class") == ("com.example.Order",)
     assert serializer.values("field") == ("a", "b")
@@ -114,7 +114,7 @@ def test_enum_constants_keep_their_order() -> None:
         (snapshot(BASE + "ListSerializerSnapshot", 4), BASE + "ListSerializerSnapshot"),
     ],
 )
-def test_what_is_not_known_is_named(data: bytes, class_name: str) -> None:
+def test_unknown_serializer_is_refused_with_its_class(data: bytes, class_name: str) -> None:
     with pytest.raises(UnknownSerializer, match="is unknown") as error:
         read_snapshot(ByteReader(data, "a file"))
     assert error.value.class_name == class_name
@@ -122,7 +122,7 @@ def test_what_is_not_known_is_named(data: bytes, class_name: str) -> None:
     assert error.value.path == "a file"
 
 
-def test_elsewhere_an_unknown_serializer_is_an_unsupported_one() -> None:
+def test_unknown_serializer_is_pickled_as_an_unsupported_error() -> None:
     with pytest.raises(UnknownSerializer) as error:
         read_snapshot(ByteReader(CUSTOM, "a file"))
     copy = pickle.loads(pickle.dumps(error.value))
@@ -131,7 +131,7 @@ def test_elsewhere_an_unknown_serializer_is_an_unsupported_one() -> None:
     assert copy.exit_code == 3
 
 
-def test_in_a_frame_what_is_not_known_is_passed_over() -> None:
+def test_unknown_serializer_in_a_frame_is_skipped() -> None:
     serializer = parsed(pojo({"money": CUSTOM, "monies": list_of(CUSTOM), "n": INT}))
     money, monies, number = serializer.nested
     assert money.body == b"\1\2\3"
@@ -156,21 +156,21 @@ def test_in_a_frame_what_is_not_known_is_passed_over() -> None:
         (pojo({"a": INT[:-1]}), "ends too early"),
     ],
 )
-def test_damage_is_named(data: bytes, what: str) -> None:
+def test_damaged_snapshot_is_refused_with_its_offset(data: bytes, what: str) -> None:
     with pytest.raises(SnapshotError, match=what) as error:
         read_snapshot(ByteReader(data, "a file"))
     assert error.value.path == "a file"
     assert 0 <= error.value.offset <= len(data)
 
 
-def test_an_error_in_a_frame_has_its_place_in_the_file() -> None:
+def test_error_in_a_frame_has_its_offset_in_the_file() -> None:
     data = pojo({"a": simple("Int"), "b": snapshot("not a class")})
     with pytest.raises(SnapshotError) as error:
         read_snapshot(ByteReader(b"before" + data, position=6))
     assert error.value.offset == 6 + data.index(utf("not a class"))
 
 
-def test_nesting_has_a_limit() -> None:
+def test_nesting_of_serializers_is_limited() -> None:
     data = INT
     for _ in range(MAX_DEPTH):
         data = list_of(data)
@@ -197,8 +197,8 @@ NAME_ONLY = pojo(FIELDS, {"com.x.A": None})
     ("wide", "narrow"),
     [(NONE, NONE), (ONE, NONE), (BOTH, ONE), (BOTH, TURNED), (TURNED, BOTH), (ONE, NAME_ONLY), (CUSTOM, CUSTOM)],
 )
-def test_a_pojo_covers_one_that_knows_fewer_subclasses(wide: bytes, narrow: bytes) -> None:
-    """Also deep inside, where the lengths around it differ too."""
+def test_pojo_covers_the_same_pojo_with_fewer_subclasses(wide: bytes, narrow: bytes) -> None:
+    """Also when nested deep, where the enclosing lengths differ too."""
     for wrap in (pojo_field, lambda s: s, list_of, lambda s: pojo_field(list_of(s))):
         assert parsed_in_frame(wrap(wide)).covers(parsed_in_frame(wrap(narrow)))
 
@@ -222,7 +222,7 @@ def test_a_pojo_covers_one_that_knows_fewer_subclasses(wide: bytes, narrow: byte
         (ROW_DATA, ROW_DATA.replace(b"anything", b"anyThing")),
     ],
 )
-def test_any_other_difference_is_one(wide: bytes, narrow: bytes) -> None:
+def test_pojo_does_not_cover_one_that_differs_otherwise(wide: bytes, narrow: bytes) -> None:
     for wrap in (pojo_field, list_of):
         assert not parsed_in_frame(wrap(wide)).covers(parsed_in_frame(wrap(narrow)))
 

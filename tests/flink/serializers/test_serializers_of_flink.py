@@ -77,7 +77,7 @@ def test_every_row_names_a_class_of_flink() -> None:
 
 
 @lines
-def test_what_flink_writes_is_read_to_its_last_byte(version: str) -> None:
+def test_snapshots_of_flink_are_read_to_their_last_byte(version: str) -> None:
     for class_name, data in written(version):
         check_read(class_name, data)
 
@@ -101,7 +101,7 @@ def test_rows_of_jars_are_compared_too() -> None:
 
 
 @lines
-def test_types_are_called_as_people_call_them(version: str) -> None:
+def test_types_of_flink_have_readable_names(version: str) -> None:
     called = {type_name(read_snapshot(ByteReader(data))) for _, data in written(version)}
     assert called >= {
         "Int",
@@ -122,7 +122,7 @@ def test_types_are_called_as_people_call_them(version: str) -> None:
 
 
 @lines
-def test_values_are_measured_as_flink_writes_them(version: str) -> None:
+def test_values_of_flink_are_measured_to_their_last_byte(version: str) -> None:
     printed = printed_by(SOURCE.with_name("SerializedValues.java"), jars=flink_home(version))
     lines = [tuple(map(base64.b64decode, line.split())) for line in printed.splitlines()]
     assert len(lines) > 20

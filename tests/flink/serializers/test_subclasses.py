@@ -70,13 +70,13 @@ def registered_subclass_with(snapshot: bytes) -> bytes:
         (of(A=DEEPER), of(A=pojo({"y": LONG}, {"com.x.F": INT}, name="com.x.Deep")), of(A=DEEPEST)),
     ],
 )
-def test_one_snapshot_knows_the_subclasses_of_both(
+def test_merged_snapshot_has_the_subclasses_of_both(
     wrap: Callable[[bytes], bytes], first: bytes, other: bytes, both: bytes
 ) -> None:
     assert together(wrap(first), wrap(other)) == wrap(both)
 
 
-def test_of_several_all_are_known() -> None:
+def test_merging_several_snapshots_keeps_all_subclasses() -> None:
     for first, second, third in permutations([of(A=LONG), of(B=INT), of(C=DEEP)]):
         both = together(first, second)
         assert both is not None
@@ -103,6 +103,6 @@ def test_of_several_all_are_known() -> None:
         (map_of(of(A=LONG)), composite(BASE + "MapSerializerSnapshot", of(B=LONG))),
     ],
 )
-def test_what_differs_otherwise_does_not_go_together(first: bytes, other: bytes) -> None:
+def test_snapshots_that_differ_otherwise_are_not_merged(first: bytes, other: bytes) -> None:
     assert together(first, other) is None
     assert together(other, first) is None

@@ -180,9 +180,7 @@ def test_workers_of_spark_without_the_distribution_refuse_the_plan(
     assert "money 1.0" in str(refused.value.expected)
 
 
-def test_a_header_that_comes_from_elsewhere_is_not_called_unknown(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_serializer_missing_in_this_process_is_a_request_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         find(folder, patch)
         serializer = parsed(list_of(snapshot(MONEY)))
@@ -192,7 +190,7 @@ def test_a_header_that_comes_from_elsewhere_is_not_called_unknown(
         compile_program(serializer)
 
 
-def test_whether_another_flink_restores_it_is_for_the_job_to_say(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restore_of_a_registered_type_is_unknown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find(folder, monkeypatch)
     for line in RELEASE_LINES:
         (reason,) = reasons(SerializerSnapshot(MONEY, 3, b""), 1, line)
@@ -209,7 +207,7 @@ def test_whether_another_flink_restores_it_is_for_the_job_to_say(folder: Path, m
         ({"money": "money:MONEY", "again": "money:MONEY"}, None),
     ],
 )
-def test_what_cannot_be_registered_is_refused(
+def test_invalid_registration_is_refused(
     points: dict[str, str], code: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path / "wrong", points, example()[0] if code is None else code)

@@ -50,7 +50,7 @@ def test_a_value_is_read_to_its_last_byte(name: str, data: st.DataObject) -> Non
 
 @pytest.mark.parametrize("name", TYPES)
 @given(data=st.data())
-def test_a_value_that_is_cut_is_damage(name: str, data: st.DataObject) -> None:
+def test_truncated_value_is_refused(name: str, data: st.DataObject) -> None:
     written = TYPES[name].write(data.draw(TYPES[name].values))
     with pytest.raises(SnapshotError):
         words_of(TYPES[name], written[: data.draw(st.integers(0, len(written) - 1))])
@@ -58,7 +58,7 @@ def test_a_value_that_is_cut_is_damage(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 @given(data=st.binary(max_size=40))
-def test_any_bytes_are_a_value_or_damage(name: str, data: bytes) -> None:
+def test_random_bytes_are_read_or_refused(name: str, data: bytes) -> None:
     try:
         _, size = words_of(TYPES[name], data)
     except SnapshotError:
@@ -97,13 +97,13 @@ def units(text: str) -> tuple[int, ...]:
         (ORDER, None, "null"),
     ],
 )
-def test_a_value_reads_as_people_write_it(java_type: JavaType, value: object, text: str) -> None:
+def test_value_is_shown_in_readable_form(java_type: JavaType, value: object, text: str) -> None:
     written = java_type.write(value)
     assert words_of(java_type, written) == (text, len(written))
     assert java_type.read(io.BytesIO(written)) == value
 
 
-def test_an_element_of_one_of_two_streams() -> None:
+def test_tagged_union_of_two_streams_is_shown() -> None:
     program = compile_program(parsed(co_grouped(INT.snapshot, TEXT.snapshot)))
     tree = program.tree
     assert not program.hashable
@@ -115,7 +115,7 @@ def test_an_element_of_one_of_two_streams() -> None:
         assert caught.value.expected == "1 or 2"
 
 
-def test_a_number_of_thousands_of_digits_is_shown_by_its_bytes() -> None:
+def test_number_of_thousands_of_digits_is_shown_as_bytes() -> None:
     written = HASHABLE_LEAVES["BigInteger"].write(1 << 20_000)
     text, size = words_of(HASHABLE_LEAVES["BigInteger"], written)
     assert size == len(written)

@@ -39,7 +39,7 @@ MADE_AND_READ = (slow("1.20", "1.20"), ("1.20", "2"), ("2", "2"))
 
 @pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
 @pytest.mark.parametrize(("made_by", "read_by"), MADE_AND_READ)
-def test_random_databases(
+def test_assembled_random_databases_are_opened_by_flinks_libraries(
     seed: int, made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
     rng = random.Random(seed)
@@ -60,8 +60,10 @@ def joined(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_paralle
 
 
 @pytest.mark.parametrize(("made_by", "read_by"), MADE_AND_READ)
-def test_many_files_in_level_0(made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
-    """Several databases count from 1 each: their sequence numbers and epochs must not mix."""
+def test_files_in_level_0_keep_their_order_of_age_per_database(
+    made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
+) -> None:
+    """Each database numbers from 1: sequence numbers and epochs of several databases must not mix."""
     rng = random.Random(1)
     parts = []
     for subtask, key_groups in enumerate(ranges(128, 3)):
@@ -99,8 +101,10 @@ FLINKS = [
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name.endswith(("changing", "2to3")), FLINKS))
 @pytest.mark.parametrize("parallelism", [1, 3, slow(5)])
-def test_databases_of_flink(name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
-    """Databases that Flink clipped are dirty: they are fine alone, but would hide rows of others if joined."""
+def test_databases_of_flink_are_assembled_or_refused_if_dirty(
+    name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path
+) -> None:
+    """Clipped databases are dirty: usable alone, but joined they would hide rows of other databases."""
     refused = done = 0
     for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
         for number, key_groups in enumerate(ranges(maximum, parallelism)):
@@ -137,8 +141,8 @@ def database(first: int, last: int, *files: LiveFile) -> SourceDatabase:
     return SourceDatabase(f"{first}-{last}", Manifest(families, 10, 100), KeyGroupRange(first, last))
 
 
-def test_what_is_dead_stays_dead() -> None:
-    """One source, which says nothing of the key groups in front of its own: what it has there was left behind."""
+def test_rows_before_the_source_key_groups_are_hidden_by_a_deleted_range() -> None:
+    """A single source, which holds rows of key groups below its own: the job left these rows behind."""
     assembled = assemble([database(10, 19, live(5, b"\x08", b"\x0c"))], KeyGroupRange(0, 15), 128)
     (file, deleted) = assembled.manifest.column_families[1].files
     assert (file.name, file.smallest_sequence) == ("000010.sst", 5)
@@ -147,7 +151,7 @@ def test_what_is_dead_stays_dead() -> None:
     assert assembled.foreign_bytes == 1000
 
 
-def test_files_outside_are_not_taken_over() -> None:
+def test_files_outside_the_wanted_key_groups_are_not_taken() -> None:
     outside = live(5, b"\x02", b"\x09"), live(6, b"\x14", b"\x15")
     assembled = assemble([database(0, 31, *outside, live(7, b"\x0a", b"\x13\xff"))], KeyGroupRange(10, 19), 128)
     assert [taken.source_name for taken in assembled.taken] == ["000007.sst"]
@@ -155,7 +159,7 @@ def test_files_outside_are_not_taken_over() -> None:
     assert not assembled.reaching_out
 
 
-def test_files_of_foreign_key_groups_alone_do_not_make_a_database_dirty() -> None:
+def test_database_is_clean_if_foreign_rows_lie_in_files_of_their_own() -> None:
     left_behind = live(5, b"\x08", b"\x09")
     sources = [database(0, 7, live(4, b"\x01", b"\x02"), left_behind), database(8, 15, live(4, b"\x08", b"\x09"))]
     assert is_clean(sources[0], KeyGroupRange(0, 15), 128)
@@ -163,7 +167,7 @@ def test_files_of_foreign_key_groups_alone_do_not_make_a_database_dirty() -> Non
     assert [(taken.source, taken.source_name) for taken in assembled.taken] == [(0, "000004.sst"), (1, "000004.sst")]
 
 
-def test_dirt_outside_of_what_is_wanted_does_not_count() -> None:
+def test_dirty_database_joined_with_another_is_refused() -> None:
     sources = [database(0, 7, live(4, b"\x01", b"\x0a")), database(8, 15, live(4, b"\x08", b"\x09"))]
     assert not is_clean(sources[0], KeyGroupRange(0, 15), 128)
     assert is_clean(sources[1], KeyGroupRange(0, 15), 128)
@@ -172,7 +176,7 @@ def test_dirt_outside_of_what_is_wanted_does_not_count() -> None:
     assert (caught.value.path, caught.value.found) == ("0-7", "000004.sst")
 
 
-def test_epochs_are_known_of_all_files_or_of_none() -> None:
+def test_epochs_are_dropped_if_a_source_has_none() -> None:
     def epoch(number: int) -> Fields:
         return ((FileTag.EPOCH_NUMBER, bytes([number])),)
 
@@ -186,20 +190,20 @@ def test_epochs_are_known_of_all_files_or_of_none() -> None:
     assert {file.number_in(FileTag.EPOCH_NUMBER) for file in family.files} == {None}
 
 
-def test_two_databases_that_speak_for_one_key_group() -> None:
+def test_sources_that_share_keys_in_a_level_are_refused() -> None:
     sources = [database(0, 8, live(4, b"\1", b"\x08\1", level=1)), database(8, 15, live(4, b"\x08", b"\x0f", level=1))]
     with pytest.raises(SnapshotError, match="keys in common") as caught:
         assemble(sources, KeyGroupRange(0, 15), 128)
     assert caught.value.state == "state"
 
 
-def test_more_levels_than_flink_has() -> None:
+def test_source_with_more_levels_than_flink_has_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="more levels") as caught:
         assemble([database(0, 15, live(4, b"\1", b"\2", level=7))], KeyGroupRange(0, 7), 128)
     assert caught.value.path == "0-15"
 
 
-def test_ingested_files_keep_their_sequence_number() -> None:
+def test_ingested_file_in_level_0_is_refused_if_databases_are_joined() -> None:
     sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(4, b"\x08", b"\x0f"))]
     sources[0] = replace(sources[0], ingested=frozenset(["000004.sst"]))
     with pytest.raises(UnsupportedError, match="ingested") as caught:
@@ -210,6 +214,6 @@ def test_ingested_files_keep_their_sequence_number() -> None:
     assert assemble([deep, sources[1]], KeyGroupRange(0, 15), 128).taken
 
 
-def test_the_same_files_make_the_same_database() -> None:
+def test_same_sources_give_the_same_assembled_database() -> None:
     sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(9, b"\x08", b"\x0f"))]
     assert assemble(sources, KeyGroupRange(0, 9), 128) == assemble(sources, KeyGroupRange(0, 9), 128)

@@ -37,7 +37,9 @@ def result(assembled: AssembledDatabase) -> ResultDatabase:
 
 @pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
 @pytest.mark.parametrize("line", ["1.20", "2"])
-def test_random_databases(seed: int, line: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+def test_assembled_random_databases_pass_the_check(
+    seed: int, line: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
+) -> None:
     rng = random.Random(seed)
     maximum = rng.choice([16, 128, 1000])
     parts = random_parts(rng, libraries[line], maximum, rng.randint(1, 4), tmp_path)
@@ -47,7 +49,7 @@ def test_random_databases(seed: int, line: str, libraries: dict[str, FlinksRocks
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-changing"])
-def test_databases_of_flink(name: str, tmp_path: Path) -> None:
+def test_assembled_databases_of_flink_pass_the_check(name: str, tmp_path: Path) -> None:
     for (maximum, _), parts in flinks_parts(name, tmp_path).items():
         for part in parts:
             first, last = part.key_groups.first, part.key_groups.last
@@ -99,7 +101,7 @@ def changed(change: Change) -> ResultDatabase:
     )
 
 
-def test_what_is_right() -> None:
+def test_right_result_passes_the_check() -> None:
     check_assembled(SOURCES, RIGHT, WANTED, 128)
     assert sorted(RIGHT.deleted) == ["000015.sst", "000016.sst"]
     assert len(RIGHT.origins) == 6 - 1
@@ -166,13 +168,13 @@ EPOCH_1 = ((FileTag.EPOCH_NUMBER, b"\1"),)
         (setting("000015.sst", fields=EPOCH_1), "not newer than the rows"),
     ],
 )
-def test_what_is_wrong_with_a_file(change: Change, said: str) -> None:
+def test_wrong_manifest_entry_is_refused(change: Change, said: str) -> None:
     with pytest.raises(IntegrityError, match=said) as caught:
         check_assembled(SOURCES, changed(change), WANTED, 128)
     assert caught.value.path == "s3://bucket/target"
 
 
-def test_a_deleted_range_that_hides_what_belongs_to_the_subtask() -> None:
+def test_deleted_range_over_key_groups_of_the_subtask_is_refused() -> None:
     def widened(files: dict[str, LiveFile]) -> None:
         file = files["000015.sst"]
         files["000015.sst"] = replace(file, largest_key=file.largest_key._replace(user_key=b"\3\5"))
@@ -185,12 +187,12 @@ def test_a_deleted_range_that_hides_what_belongs_to_the_subtask() -> None:
     assert (caught.value.expected, caught.value.found) == ("nothing from 03 to 0d", "01 to 0305")
 
 
-def test_a_deleted_range_that_is_too_narrow() -> None:
+def test_deleted_range_that_leaves_foreign_rows_visible_is_refused() -> None:
     with pytest.raises(IntegrityError, match="not hidden"):
         check_assembled(SOURCES, RIGHT, KeyGroupRange(4, 12), 128)
 
 
-def test_files_that_nobody_knows() -> None:
+def test_files_of_unknown_wrong_or_repeated_origin_are_refused() -> None:
     without_one = {name: origin for name, origin in RIGHT.origins.items() if name != "000010.sst"}
     with pytest.raises(IntegrityError, match="unknown origin"):
         check_assembled(SOURCES, replace(RIGHT, origins=without_one), WANTED, 128)
@@ -202,14 +204,14 @@ def test_files_that_nobody_knows() -> None:
         check_assembled(SOURCES, replace(RIGHT, origins=twice), WANTED, 128)
 
 
-def test_states_that_are_not_the_same() -> None:
+def test_result_with_other_states_is_refused() -> None:
     family = replace(RIGHT.manifest.column_families[1], name="other")
     manifest = replace(RIGHT.manifest, column_families=(RIGHT.manifest.column_families[0], family))
     with pytest.raises(IntegrityError, match="states"):
         check_assembled(SOURCES, replace(RIGHT, manifest=manifest), WANTED, 128)
 
 
-def test_files_of_a_dirty_source_among_others() -> None:
+def test_dirty_source_joined_with_another_is_refused() -> None:
     dirty = replace(SOURCES[1], key_groups=KeyGroupRange(9, 15))
     with pytest.raises(IntegrityError, match="key groups of another source"):
         check_assembled([SOURCES[0], dirty], RIGHT, WANTED, 128)

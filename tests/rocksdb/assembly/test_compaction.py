@@ -43,7 +43,7 @@ def stored(part: Part) -> StoredDatabase:
 
 
 def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
-    """Laid out at `path`; twice the same, and clean."""
+    """Lay out the compacted database at `path`; check that two compactions give the same files, and clean ones."""
     chosen = overlapping(parts, key_groups)
     before = {file: file.stat().st_mtime_ns for part in chosen for file in part.path.iterdir()}
     contents: list[dict[str, bytes]] = []
@@ -68,10 +68,10 @@ def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_
 
 @pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
 @pytest.mark.parametrize(("made_by", "read_by"), [slow("1.20", "1.20"), ("1.20", "2"), slow("2", "2")])
-def test_dirty_databases_are_cleaned_and_joined(
+def test_dirty_databases_are_compacted_into_one_clean_database(
     seed: int, made_by: str, read_by: str, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
-    """An assembled database that lived on is cleaned: foreign rows and the ranges that hide them are gone."""
+    """Assembled databases that took more writes lose foreign rows and the ranges that hide them."""
     rng = random.Random(seed)
     max_parallelism = rng.choice([16, 128, 1000])
     parts = random_parts(rng, libraries[made_by], max_parallelism, rng.randint(1, 3), tmp_path)
@@ -97,7 +97,9 @@ def test_dirty_databases_are_cleaned_and_joined(
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-imported", "1.20-rocksdb-changing"])
 @pytest.mark.parametrize("parallelism", [2, slow(5)])
-def test_databases_of_flink(name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+def test_compacted_databases_of_flink_are_opened_by_flinks_libraries(
+    name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path
+) -> None:
     for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
         for number, key_groups in enumerate(ranges(maximum, parallelism)):
             made = compacted(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
@@ -106,7 +108,9 @@ def test_databases_of_flink(name: str, parallelism: int, libraries: dict[str, Fl
                 check(libraries[line], made)
 
 
-def test_files_that_do_not_reach_out_stay_as_they_are(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+def test_files_within_the_wanted_key_groups_are_not_rewritten(
+    libraries: dict[str, FlinksRocksdb], tmp_path: Path
+) -> None:
     part = Part(tmp_path / "part", KeyGroupRange(0, 127), ("state",), {"state": {}})
     rng = random.Random(0)
     steps = [("put", "state", bytes([i // 16]) + bytes([i % 16]) * 4, rng.randbytes(100)) for i in range(2048)]
@@ -135,7 +139,7 @@ def test_files_that_do_not_reach_out_stay_as_they_are(libraries: dict[str, Flink
         assert checked_manifest(list(made.files.values()), read_file, ["state"]) == made.database.manifest
 
 
-def test_damage_that_shows_when_it_is_rewritten(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+def test_damaged_table_is_named_when_compaction_reads_it(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
     part = Part(tmp_path / "part", KeyGroupRange(0, 127), ("state",), {"state": {}})
     steps = [("put", "state", bytes([i // 16]) + bytes([i % 16]) * 4, i.to_bytes(100, "big")) for i in range(2048)]
     with libraries["1.20"].opened(tmp_path / "db", part.states) as database:
@@ -154,7 +158,7 @@ def test_damage_that_shows_when_it_is_rewritten(libraries: dict[str, FlinksRocks
 
 
 @pytest.mark.slow
-def test_a_quota_that_is_reached_when_it_is_rewritten(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+def test_exceeded_disk_quota_during_compaction_is_reported(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
     part = Part(tmp_path / "part", KeyGroupRange(0, 127), ("state",), {"state": {}})
     rng = random.Random(0)
     steps = [("put", "state", bytes([i // 16]) + bytes([i % 16]) * 4, rng.randbytes(1000)) for i in range(2048)]

@@ -66,7 +66,7 @@ def ends(key: bytes, sequence: int, kind: int = VALUE) -> Callable[[LiveFile], L
         ends(LAST + b"\0", LARGEST_SEQUENCE, RANGE_DELETION),
     ],
 )
-def test_a_file_may_be_as_wide_as_its_rows_or_wider(
+def test_bounds_equal_to_or_wider_than_the_rows_are_accepted(
     change: Callable[[LiveFile], LiveFile], writer: Writer, tmp_path: Path
 ) -> None:
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
@@ -83,7 +83,7 @@ def test_a_file_may_be_as_wide_as_its_rows_or_wider(
         (ends(LAST, ROWS + 1), "ends before its last row", (LAST, ROWS), (LAST, ROWS + 1)),
     ],
 )
-def test_a_file_that_has_rows_outside_is_refused(
+def test_bounds_narrower_than_the_rows_are_refused(
     change: Callable[[LiveFile], LiveFile],
     said: str,
     expected: tuple[bytes, int],
@@ -101,8 +101,8 @@ def test_a_file_that_has_rows_outside_is_refused(
     assert (caught.value.state, caught.value.advice) == ("state", "take another snapshot")
 
 
-def test_an_end_that_no_row_has_is_before_the_row_with_its_key(writer: Writer, tmp_path: Path) -> None:
-    """Also behind a compaction, where rows have lost their sequence numbers."""
+def test_exclusive_end_at_the_key_of_the_last_row_is_refused(writer: Writer, tmp_path: Path) -> None:
+    """Also after a compaction, when rows have lost their sequence numbers."""
     writer.compact("state")
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
     (file,) = manifest.files.values()
@@ -113,10 +113,10 @@ def test_an_end_that_no_row_has_is_before_the_row_with_its_key(writer: Writer, t
 
 
 @pytest.mark.parametrize(("change", "lost"), [(begins(FIRST + b"\0", 1), FIRST), (ends(LAST[:-1], ROWS), LAST)])
-def test_rocksdb_iterates_over_rows_that_it_does_not_find(
+def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
     change: Callable[[LiveFile], LiveFile], lost: bytes, writer: Writer, tmp_path: Path
 ) -> None:
-    """Why nobody may leave it to iterators; a few files in level 0 it looks into whatever is said of them."""
+    """Why iteration is no check. Compacted first: in level 0, RocksDB looks into few files whatever their bounds."""
     writer.compact("state")
     path = tmp_path / "checkpoint"
     _, manifest = checkpoint(writer, path)
@@ -128,8 +128,8 @@ def test_rocksdb_iterates_over_rows_that_it_does_not_find(
         assert spoilt.value("state", b"\1key-0500") == b"value 500"
 
 
-def test_what_rocksdb_writes_is_right(writer: Writer, tmp_path: Path) -> None:
-    """Files of level 0 and below it, with deleted ranges at their ends and without, alone and among rows."""
+def test_bounds_that_rocksdb_writes_are_accepted(writer: Writer, tmp_path: Path) -> None:
+    """Files of level 0 and below, whose end is a row or a deleted range, with and without rows."""
     seen = set()
 
     def check(step: str) -> None:
@@ -150,8 +150,8 @@ def test_what_rocksdb_writes_is_right(writer: Writer, tmp_path: Path) -> None:
     assert seen == {True, False}
 
 
-def test_an_ingested_file_whose_rows_have_no_numbers(writer: Writer, tmp_path: Path) -> None:
-    """The MANIFEST tells one that all of them have, because there are older rows of the same keys."""
+def test_bounds_of_an_ingested_file_have_the_sequence_number_of_the_file(writer: Writer, tmp_path: Path) -> None:
+    """The MANIFEST gives all its rows one sequence number, because older rows have the same keys."""
     sst_file(tmp_path / "new.sst", [(FIRST, b"new"), (LAST, b"new")])
     writer.ingest("state", tmp_path / "new.sst")
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")

@@ -45,7 +45,7 @@ def test_local_files_are_linked(stored: Stored, scratch: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
-def test_the_snapshot_stays_as_it_is(stored: Stored, scratch: Path) -> None:
+def test_reading_leaves_the_files_of_the_snapshot_unchanged(stored: Stored, scratch: Path) -> None:
     def seen() -> list[Any]:
         folders = {Path(file.uri).parent for file in stored.files}
         states = ((path, path.stat(), path.read_bytes()) for folder in folders for path in sorted(folder.iterdir()))
@@ -56,8 +56,8 @@ def test_the_snapshot_stays_as_it_is(stored: Stored, scratch: Path) -> None:
     assert seen() == before
 
 
-def test_segments_and_bytes_of_handles(stored: Stored, scratch: Path, tmp_path: Path) -> None:
-    """As file merging stores them: several files in one."""
+def test_segments_and_inline_bytes_of_handles_are_read(stored: Stored, scratch: Path, tmp_path: Path) -> None:
+    """Segments as file merging stores them: several database files in one."""
     merged = tmp_path / "merged"
     files, content = [], b"something else"
     for i, file in enumerate(stored.files):
@@ -71,7 +71,9 @@ def test_segments_and_bytes_of_handles(stored: Stored, scratch: Path, tmp_path: 
     assert rows_of(stored, files, scratch) == rows_of(stored, list(stored.files), scratch)
 
 
-def test_objects(stored: Stored, scratch: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_or_deleted_s3_object_is_refused(
+    stored: Stored, scratch: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(directory, "_CHUNK_BYTES", 1000)
     s3.create_bucket("databases")
     store = somebodys_store("s3://databases")
@@ -90,8 +92,7 @@ def test_objects(stored: Stored, scratch: Path, s3: S3Server, monkeypatch: pytes
     assert list(scratch.iterdir()) == []
 
 
-def test_a_scratch_directory_that_cannot_be_is_named_with_the_way_round(stored: Stored, tmp_path: Path) -> None:
-    """One that is only not there yet is made, as Spark makes its own."""
+def test_unusable_scratch_directory_is_named_and_a_missing_one_made(stored: Stored, tmp_path: Path) -> None:
     with fetched_database(stored.files, tmp_path / "not yet" / "scratch") as there:
         assert there.path.parent == tmp_path / "not yet" / "scratch"
     (tmp_path / "file").touch()
@@ -104,7 +105,7 @@ def test_a_scratch_directory_that_cannot_be_is_named_with_the_way_round(stored: 
     assert str(tmp_path / "file") in (refused.value.path or "")
 
 
-def test_local_files_that_have_changed_or_are_gone(stored: Stored, scratch: Path) -> None:
+def test_changed_missing_or_short_local_file_is_refused(stored: Stored, scratch: Path) -> None:
     path = Path(stored.files[0].uri)
     pin = Pin(path.stat().st_size, mtime_ns=path.stat().st_mtime_ns + 1)
     with pytest.raises(SnapshotError, match="changed"):
@@ -116,7 +117,7 @@ def test_local_files_that_have_changed_or_are_gone(stored: Stored, scratch: Path
     assert list(scratch.iterdir()) == []
 
 
-def test_a_linked_file_that_changes_meanwhile(tmp_path: Path, scratch: Path) -> None:
+def test_linked_file_that_changes_during_the_read_is_refused(tmp_path: Path, scratch: Path) -> None:
     path = tmp_path / "CURRENT"
     path.write_bytes(b"MANIFEST-000004\n")
     file = StoredFile("CURRENT", str(path), 16, pin=open_store(str(path)).stat(str(path)))
@@ -132,8 +133,10 @@ def test_a_linked_file_that_changes_meanwhile(tmp_path: Path, scratch: Path) -> 
     assert list(scratch.iterdir()) == []
 
 
-def test_a_disk_without_room(stored: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen before anything is fetched; what is linked needs none."""
+def test_database_larger_than_the_free_disk_space_is_refused(
+    stored: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check precedes all fetching. Linked files need no space."""
     free = 20_000
     monkeypatch.setattr(directory.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     inline = [replace(file, data=read_file(file)) for file in stored.files]
@@ -147,7 +150,9 @@ def test_a_disk_without_room(stored: Stored, scratch: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_the_disk_fails(number: int, stored: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_while_fetching_is_reported(
+    number: int, stored: Stored, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -158,7 +163,7 @@ def test_the_disk_fails(number: int, stored: Stored, scratch: Path, monkeypatch:
     assert list(scratch.iterdir()) == []
 
 
-def test_an_error_in_the_block_is_the_callers(stored: Stored, scratch: Path) -> None:
+def test_error_of_the_caller_passes_unchanged_and_scratch_is_emptied(stored: Stored, scratch: Path) -> None:
     with pytest.raises(OSError, match="mine"), fetched_database(stored.files, scratch):
         raise OSError("mine")
     with pytest.raises(RescaleError, match="mine"), fetched_database(stored.files, scratch):

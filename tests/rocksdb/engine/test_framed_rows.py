@@ -19,7 +19,7 @@ from support.slow import pairs_in_turn
 
 
 def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
-    """All rows, by way of whole key groups; what is said of the records must be true of the bytes."""
+    """Read all rows as whole key groups, and check that record offsets match the bytes."""
     ids = {state: i for i, state in enumerate(database.states)}
     groups: dict[int, bytes] = {}
     described: Rows = {}
@@ -45,7 +45,9 @@ def rows_of_key_groups(database: Stored, scratch: Path) -> Rows:
 
 @pytest.mark.usefixtures("new_children")
 @pytest.mark.parametrize(("name", "small"), pairs_in_turn(with_canonical(), [False, True], quick=1))
-def test_key_groups_hold_all_rows(name: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_canonical_key_groups_hold_all_rows_of_the_database(
+    name: str, small: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if small:
         monkeypatch.setattr(framed_rows, "_BUFFER_SIZE", 40)
         monkeypatch.setattr(framed_rows, "_RECORDS_AT_ONCE", 3)
@@ -54,7 +56,7 @@ def test_key_groups_hold_all_rows(name: str, small: bool, tmp_path: Path, monkey
         assert rows_of_key_groups(database, tmp_path) == expected != {}
 
 
-def test_a_key_without_a_key_group_is_named(tmp_path: Path) -> None:
+def test_key_too_short_for_a_key_group_is_refused(tmp_path: Path) -> None:
     with written(tmp_path / "open", ["one", "two"]) as writer:
         writer.put("one", b"\x01key", b"value")
         writer.put("two", b"\x02", b"value")

@@ -53,7 +53,7 @@ def ends(number: signal.Signals) -> Callable[..., None]:
 @pytest.mark.parametrize(
     ("module", "function"), [(guarded_database, "opened_database"), (open_database, "RowIterator")]
 )
-def test_a_crash_of_rocksdb_is_a_sentence(
+def test_crash_of_rocksdb_is_reported_with_signal_files_and_state(
     number: signal.Signals, module: object, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stored = databases(NAME)[0]
@@ -76,7 +76,7 @@ def test_a_crash_of_rocksdb_is_a_sentence(
 
 
 @pytest.mark.usefixtures("new_children")
-def test_a_crash_while_rocksdb_rewrites_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_crash_of_rocksdb_during_compaction_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stored = databases(NAME)[0]
     manifest = checked_manifest(stored.files, read_file, stored.states)
     source = StoredDatabase(SourceDatabase("", manifest, stored.key_groups), {file.name: file for file in stored.files})
@@ -91,14 +91,14 @@ def test_a_crash_while_rocksdb_rewrites_files(monkeypatch: pytest.MonkeyPatch, t
 
 
 @pytest.mark.usefixtures("new_children")
-def test_a_killed_process_is_worth_another_try(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_killed_child_raises_an_error_worth_a_retry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(guarded_database, "opened_database", ends(signal.SIGKILL))
     with pytest.raises(StoreError, match="was ended") as caught:
         rows_of(databases(NAME)[0], tmp_path)
     assert caught.value.found == "SIGKILL"
 
 
-def test_rocksdb_may_not_take_for_ever(
+def test_child_without_an_answer_in_time_is_ended(
     new_children: list[child.Child], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(child, "_SECONDS", 1)
@@ -110,7 +110,7 @@ def test_rocksdb_may_not_take_for_ever(
 
 
 @pytest.mark.usefixtures("new_children")
-def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_memory_of_the_child_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(child, "_MEMORY_BYTES", 1 << 28)
     monkeypatch.setattr(guarded_database, "opened_database", lambda *_: bytearray(1 << 29))
     with pytest.raises(StoreError, match="ran out of a resource") as caught:
@@ -118,7 +118,7 @@ def test_memory_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert "MemoryError" in (caught.value.found or "")
 
 
-def test_one_child_serves_many_databases_and_threads_have_their_own(
+def test_child_is_reused_for_databases_and_each_thread_has_its_own(
     new_children: list[child.Child], tmp_path: Path
 ) -> None:
     stored = databases(NAME)[0]
@@ -132,10 +132,10 @@ def test_one_child_serves_many_databases_and_threads_have_their_own(
 
 
 @pytest.mark.usefixtures("new_children")
-def test_who_has_seen_enough_has_iterators_closed_before_the_database(
+def test_iterators_are_closed_before_the_database_if_reading_stops_early(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """With the other order, RocksDB crashes at times."""
+    """In the other order, RocksDB sometimes crashes."""
     stored, closed = databases(NAME)[0], tmp_path / "closed"
     opened, rows = guarded_database.opened_database, open_database.OpenDatabase.rows
 
@@ -159,7 +159,7 @@ def test_who_has_seen_enough_has_iterators_closed_before_the_database(
 
 
 @pytest.mark.usefixtures("new_children")
-def test_why_somebody_stopped_is_told_whatever_becomes_of_the_process(
+def test_error_of_the_caller_is_raised_though_the_child_crashes_on_closing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stored = databases(NAME)[0]
@@ -182,7 +182,7 @@ class Stopped(Exception):  # noqa: N818
     """From outside, at any place."""
 
 
-def test_who_stops_in_the_middle_of_an_answer_gets_no_answer_of_it_later(
+def test_child_is_ended_if_the_caller_stops_during_an_answer(
     new_children: list[child.Child], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = databases(NAME)[0]
@@ -200,7 +200,7 @@ def test_who_stops_in_the_middle_of_an_answer_gets_no_answer_of_it_later(
     assert rows_of(stored, tmp_path) == expected
 
 
-def test_a_child_that_a_large_row_has_made_large_is_let_go(new_children: list[child.Child], tmp_path: Path) -> None:
+def test_child_that_read_a_large_row_is_not_reused(new_children: list[child.Child], tmp_path: Path) -> None:
     with written(tmp_path / "db", ["state"]) as writer:
         for i, size in enumerate((5_000_000, 70_000_000, 9)):
             writer.put("state", bytes([i]) + b"key", i.to_bytes(1, "big") * size)
@@ -212,7 +212,7 @@ def test_a_child_that_a_large_row_has_made_large_is_let_go(new_children: list[ch
 
 
 def test_children_end_with_their_parent(tmp_path: Path) -> None:
-    """Killed, and while RocksDB is at something that has no end."""
+    """The parent is killed while the child is busy in RocksDB."""
     program = (
         "import os, sys, time; from pathlib import Path; from support.databases import databases, read_rows;"
         "from rescale.rocksdb.engine import guarded_database;"
@@ -233,7 +233,7 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
     wait_for(lambda: has_ended(forked), "the child to end", 300)
 
 
-def test_an_error_of_ours_comes_as_it_is_and_costs_no_process(new_children: list[child.Child], tmp_path: Path) -> None:
+def test_snapshot_error_passes_unchanged_and_the_child_is_kept(new_children: list[child.Child], tmp_path: Path) -> None:
     stored = databases(NAME)[0]
     rows_of(stored, tmp_path)
     (before,) = new_children

@@ -25,19 +25,19 @@ def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return jar
 
 
-def test_pyspark_has_it_where_there_is_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_library_comes_from_pyspark_if_spark_home_has_no_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     assert library.load_library() is not None
 
 
-def test_a_spark_without_its_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     monkeypatch.setattr(library.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(UnsupportedError, match="no RocksDB is here"):
         library.load_library()
 
 
-def test_a_machine_that_it_is_not_built_for(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_machine_is_refused(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jar.touch()
     monkeypatch.setattr(platform, "machine", lambda: "vax")
     with pytest.raises(UnsupportedError, match="no RocksDB is here") as caught:
@@ -46,7 +46,7 @@ def test_a_machine_that_it_is_not_built_for(jar: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("members", [None, {}, {"librocksdbjni-linux64.so": b"no library"}])
-def test_a_jar_that_is_damaged(jar: Path, members: dict[str, bytes] | None) -> None:
+def test_damaged_jar_is_refused(jar: Path, members: dict[str, bytes] | None) -> None:
     jar.touch()
     if members is not None:
         with zipfile.ZipFile(jar, "w") as archive:
@@ -87,7 +87,7 @@ print(*events)
 """
 
 
-def test_threads_load_it_once_and_none_forks_meanwhile() -> None:
-    """A child would find locks of the dynamic loader as the other thread had left them."""
+def test_library_is_loaded_once_and_forks_wait_for_the_load() -> None:
+    """A child forked during the load would inherit locks that the dynamic loader holds."""
     done = subprocess.run([sys.executable, "-c", IN_A_FRESH_PROCESS], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["load", "loaded", "forked", "forked"]

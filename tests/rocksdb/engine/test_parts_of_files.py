@@ -103,10 +103,10 @@ def bytes_on_disk(there: DatabaseDirectory) -> int:
 @pytest.mark.parametrize(
     ("form", "is_fast"), [*QUICK, *(slow(*case) for case in product(FORMS, (True, False)) if case not in QUICK)]
 )
-def test_lookups_find_the_same_rows(
+def test_lookups_in_partly_fetched_files_find_the_same_rows(
     form: str, is_fast: bool, tmp_path: Path, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys that are there and keys that are not, some at a time and over again; by both readers of indexes."""
+    """Keys that exist and keys that do not, several at a time and repeatedly, by both readers of indexes."""
     if not is_fast:
         monkeypatch.setattr(index_places, "_of_restarts", lambda *_: None)
     files, model = database(tmp_path, form)
@@ -121,7 +121,7 @@ def test_lookups_find_the_same_rows(
                 assert looked_up(there, parts, state, keys) == expected
 
 
-def test_a_block_that_was_not_fetched_is_an_error(tmp_path: Path, s3: S3Server) -> None:
+def test_reading_a_block_that_was_not_fetched_is_refused(tmp_path: Path, s3: S3Server) -> None:
     files, _ = database(tmp_path, FORMS[0])
     tables = [file.name for file in files if file.name.endswith(".sst")]
     with (
@@ -132,7 +132,7 @@ def test_a_block_that_was_not_fetched_is_an_error(tmp_path: Path, s3: S3Server) 
         list(opened.read(rows_of_keys(128, "values", 0, keys_of([key_of(number) for number in range(NUMBER)]))))
 
 
-def test_little_is_fetched_for_few_keys_and_all_for_a_range(tmp_path: Path, s3: S3Server) -> None:
+def test_few_blocks_are_fetched_for_few_keys_and_all_for_a_range(tmp_path: Path, s3: S3Server) -> None:
     with written(tmp_path / "large", STATES, f"{MERGE};block_based_table_factory={{{FORMS[0]}}}") as writer:
         rng = Random(2)
         for number in range(NUMBER):
@@ -150,7 +150,7 @@ def test_little_is_fetched_for_few_keys_and_all_for_a_range(tmp_path: Path, s3: 
         assert everything == sorted(model["values"])
 
 
-def test_files_that_are_there_are_not_fetched(tmp_path: Path) -> None:
+def test_local_files_are_linked_and_not_fetched(tmp_path: Path) -> None:
     files, model = database(tmp_path, FORMS[0])
     tables = [file.name for file in files if file.name.endswith(".sst")]
     with partly_fetched_database(files, tmp_path, in_parts=tables) as (there, parts):

@@ -45,7 +45,7 @@ def families(name: str) -> list[ColumnFamily]:
 
 
 @pytest.mark.parametrize("name", with_canonical())
-def test_a_database_holds_what_a_canonical_savepoint_holds(name: str, tmp_path: Path) -> None:
+def test_scan_gives_the_rows_of_the_canonical_savepoint(name: str, tmp_path: Path) -> None:
     rows_read: Rows = {}
     states: set[str] = set()
     for database in databases(name):
@@ -59,8 +59,7 @@ def test_a_database_holds_what_a_canonical_savepoint_holds(name: str, tmp_path: 
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
-def test_the_fixtures_hold_what_is_hard(line: str) -> None:
-    """Files that reach out of the range of their handle, deleted ranges, and lists in several parts."""
+def test_fixtures_hold_foreign_rows_deleted_ranges_and_split_lists(line: str) -> None:
     lists = [value for row, value in canonical_rows(f"{line}-rocksdb-changing").items() if row[0] == "history"]
     assert any(b"0:" in value and b"1:" in value and b"2:" in value for value in lists)
     assert all(len(family.files) == 3 for family in families(f"{line}-rocksdb-changing") if family.id)
@@ -71,8 +70,8 @@ def test_the_fixtures_hold_what_is_hard(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
-def test_rows_outside_the_range_stay_out(line: str, tmp_path: Path) -> None:
-    """Deleted ranges hide what Flink clipped; of a range that is narrower still, bounds do."""
+def test_scan_is_limited_to_the_key_groups_asked_for(line: str, tmp_path: Path) -> None:
+    """Deleted ranges hide what Flink clipped; iterator bounds limit a narrower range."""
     left_out = 0
     for database in databases(f"{line}-rocksdb-2to3"):
         first, last = database.key_groups.first, database.key_groups.last
@@ -99,7 +98,9 @@ STEPS = st.one_of(
 
 @settings(max_examples=examples(20))
 @given(st.lists(STEPS, max_size=25), st.integers(0, 7), st.integers(0, 7))
-def test_any_history(steps: list[tuple[str, ...]], bound: int, other: int) -> None:
+def test_scan_after_random_writes_gives_the_rows_of_the_model(
+    steps: list[tuple[str, ...]], bound: int, other: int
+) -> None:
     with tempfile.TemporaryDirectory() as folder, written(Path(folder, "db"), STATES) as writer:
         for step, *arguments in steps:
             getattr(writer, step)(*arguments)
@@ -108,7 +109,7 @@ def test_any_history(steps: list[tuple[str, ...]], bound: int, other: int) -> No
         assert read_rows(files, STATES, key_groups, 128, Path(folder)) == of_model(writer, key_groups)
 
 
-def test_key_groups_of_two_bytes_to_the_last(tmp_path: Path) -> None:
+def test_scan_reads_key_groups_of_two_bytes_up_to_32767(tmp_path: Path) -> None:
     with written(tmp_path / "db", ["state"]) as writer:
         for group in (0, 127, 128, 255, 256, 32766, 32767):
             writer.put("state", group.to_bytes(2, "big") + b"key", b"value")
@@ -119,7 +120,7 @@ def test_key_groups_of_two_bytes_to_the_last(tmp_path: Path) -> None:
         assert all(first <= row[1] <= last for row in rows)
 
 
-def test_more_levels_than_usual(tmp_path: Path) -> None:
+def test_scan_reads_a_database_with_nine_levels(tmp_path: Path) -> None:
     with written(tmp_path / "db", ["state"], f"{MERGE};num_levels=9;level_compaction_dynamic_level_bytes=1") as writer:
         writer.put("state", b"\1key", b"value")
         writer.compact("state")
@@ -140,8 +141,10 @@ def small_buffers(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]
 
 @pytest.mark.usefixtures("new_children")
 @pytest.mark.parametrize(("size", "rows"), [(1 << 20, 1), (1 << 20, 7), (64, 1000), (11, 3)])
-def test_batches_of_any_size(size: int, rows: int, small_buffers: Callable[[int, int], None], tmp_path: Path) -> None:
-    """Rows that fill the buffer to the last byte, and some that are larger than it."""
+def test_scan_gives_the_same_rows_for_any_batch_size(
+    size: int, rows: int, small_buffers: Callable[[int, int], None], tmp_path: Path
+) -> None:
+    """Some rows fill the buffer to the last byte, and some are larger than the buffer."""
     small_buffers(size, rows)
     with written(tmp_path / "db", ["state"]) as writer:
         for i in range(50):
@@ -151,7 +154,7 @@ def test_batches_of_any_size(size: int, rows: int, small_buffers: Callable[[int,
 
 
 @pytest.mark.usefixtures("new_children")
-def test_a_row_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_too_large_row_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(scan, "LARGEST_RECORD", records.BUFFER_SIZE + 100)
     with written(tmp_path / "db", ["state"]) as writer:
         writer.put("state", b"\1key", bytes(records.BUFFER_SIZE))
@@ -163,8 +166,8 @@ def test_a_row_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch, tmp
     assert caught.value.state == "state"
 
 
-def test_the_compiled_loop_is_kept_for_other_processes(tmp_path: Path) -> None:
-    """This process keeps what it compiles, or has found it as another one does here."""
+def test_compiled_loop_is_cached_for_other_processes(tmp_path: Path) -> None:
+    """The read in this process fills the cache; the second process must hit it."""
     database = databases("2-rocksdb-native")[0]
     rows = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
     program = (

@@ -146,20 +146,20 @@ def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> No
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(many_rows(), st.integers(1, 100))
-def test_blocks_are_those_of_rocksdb(tmp_path: Path, pairs: Pairs, at_once: int) -> None:
+def test_blocks_of_random_rows_equal_those_of_rocksdb(tmp_path: Path, pairs: Pairs, at_once: int) -> None:
     batches = [pairs[i : i + at_once] for i in range(0, len(pairs), at_once)]
     check_as_rocksdb(pairs, batches, tmp_path)
 
 
 @pytest.mark.parametrize("value_size", [0, 3, 1000, 100_000])
-def test_many_rows(value_size: int, tmp_path: Path) -> None:
+def test_blocks_of_many_rows_equal_those_of_rocksdb(value_size: int, tmp_path: Path) -> None:
     rng = random.Random(value_size)
     count = min(12_000, 4_000_000 // (value_size + 20))
     pairs = [(b"\1\2" + (i * 3).to_bytes(8, "big"), rng.randbytes(value_size)) for i in range(count)]
     check_as_rocksdb(pairs, [pairs], tmp_path)
 
 
-def test_files_are_cut_and_say_what_they_hold() -> None:
+def test_files_are_cut_at_the_target_size_and_described_correctly() -> None:
     pairs = random_rows(3000)
     tables = write([pairs[:1000], [], pairs[1000:1001], pairs[1001:]], table_bytes=50_000)
     assert [table.number for table in tables] == list(range(7))
@@ -180,17 +180,16 @@ def test_files_are_cut_and_say_what_they_hold() -> None:
     assert all(50_000 <= size < 50_300 for size in sizes[:-1])
 
 
-def test_a_file_that_is_full_with_the_last_row() -> None:
+def test_no_empty_file_follows_a_file_that_the_last_row_fills() -> None:
     tables = write([[(b"\1", b"12345678")], [(b"\2", b"12345678")]], table_bytes=9)
     assert [(table.smallest, table.largest) for table in tables] == [(b"\1", b"\1"), (b"\2", b"\2")]
 
 
-def test_nothing_is_no_file() -> None:
+def test_no_rows_give_no_file() -> None:
     assert write([[], []]) == []
 
 
-def test_the_same_rows_give_the_same_bytes() -> None:
-    """However they come."""
+def test_bytes_of_a_file_are_independent_of_batches() -> None:
     pairs = random_rows(500)
     once, again = (write(batches)[0].file.getvalue() for batches in ([pairs], [[pair] for pair in pairs]))
     other = write([pairs], name="elsewhere")[0].file.getvalue()
@@ -199,8 +198,7 @@ def test_the_same_rows_give_the_same_bytes() -> None:
     assert once != other, "blocks of two files would be one in a cache"
 
 
-def test_little_is_held_of_a_file() -> None:
-    """But for a row that is larger than what is held."""
+def test_writer_buffers_little_unless_a_row_is_large() -> None:
     taken: list[int] = []
 
     class Sizes:
@@ -215,7 +213,9 @@ def test_little_is_held_of_a_file() -> None:
     assert max(taken) < 1_200_000
 
 
-def test_both_families_open_a_database_of_new_files(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:
+def test_libraries_of_both_flink_lines_open_a_database_of_new_files(
+    libraries: dict[str, FlinksRocksdb], tmp_path: Path
+) -> None:
     states = {"first": random_rows(2000), "empty": [], "second": random_rows(10)}
     written = {state: write([pairs], name=state, table_bytes=40_000) for state, pairs in states.items()}
     manifest = manifest_of(
@@ -240,7 +240,7 @@ def test_both_families_open_a_database_of_new_files(libraries: dict[str, FlinksR
         go_on(library, part, 128, random.Random(1))
 
 
-def test_files_that_overlap_make_no_database() -> None:
+def test_overlapping_files_are_refused() -> None:
     tables = [NewTable(10, b"\1", b"\3"), NewTable(10, b"\3", b"\4")]
     with pytest.raises(IntegrityError, match="keys in common") as caught:
         manifest_of({"state": tables}, 1)
@@ -249,7 +249,7 @@ def test_files_that_overlap_make_no_database() -> None:
 
 @pytest.mark.parametrize("table_bytes", [1, 1 << 26])
 @pytest.mark.parametrize("batches", [[[b"\1", b"\2", b"\2"]], [[b"\1", b"\2"], [b"\2"]]])
-def test_a_key_that_is_there_twice(batches: list[list[bytes]], table_bytes: int) -> None:
+def test_duplicate_key_is_refused(batches: list[list[bytes]], table_bytes: int) -> None:
     with pytest.raises(SnapshotError, match="two rows have the same key") as caught:
         write([[(key, b"value") for key in batch] for batch in batches], table_bytes=table_bytes)
     assert (caught.value.path, caught.value.state, caught.value.found) == ("s3://bucket/file", "state", "02")
@@ -257,7 +257,7 @@ def test_a_key_that_is_there_twice(batches: list[list[bytes]], table_bytes: int)
 
 @pytest.mark.parametrize("table_bytes", [1, 1 << 26])
 @pytest.mark.parametrize("batches", [[[b"\1", b"\3", b"\2"]], [[b"\1", b"\3"], [b"\2"]]])
-def test_a_row_out_of_order(batches: list[list[bytes]], table_bytes: int) -> None:
+def test_row_out_of_order_is_refused(batches: list[list[bytes]], table_bytes: int) -> None:
     with pytest.raises(IntegrityError, match="out of order") as caught:
         write([[(key, b"value") for key in batch] for batch in batches], table_bytes=table_bytes)
     assert (caught.value.expected, caught.value.found) == ("a key behind 03", "02")

@@ -52,30 +52,32 @@ class Pair:
 FLUSH, COMPACT = ("flush",), ("compact", FIRST)
 
 
-def test_what_a_compaction_rewrites_has_not_changed(library: FlinksRocksdb, tmp_path: Path) -> None:
+def test_files_rewritten_by_a_compaction_alone_count_as_unchanged(library: FlinksRocksdb, tmp_path: Path) -> None:
     pair = Pair(library, tmp_path, [*UPPER, FLUSH, *LOWER, FLUSH, *UPPER], [COMPACT])
     assert len(pair.own) > 3
     assert not pair.left()
 
 
-def test_nor_has_it_beside_rows_that_came(library: FlinksRocksdb, tmp_path: Path) -> None:
+def test_only_the_file_of_new_rows_counts_as_changed_beside_a_compaction(
+    library: FlinksRocksdb, tmp_path: Path
+) -> None:
     pair = Pair(library, tmp_path, [*UPPER, FLUSH, *UPPER, FLUSH], [COMPACT, *LOWER])
     assert len(pair.left()) == 1
 
 
-def test_rows_that_came_before_a_compaction_are_in_its_files(library: FlinksRocksdb, tmp_path: Path) -> None:
+def test_output_of_a_compaction_that_read_new_rows_counts_as_changed(library: FlinksRocksdb, tmp_path: Path) -> None:
     pair = Pair(library, tmp_path, [*UPPER, FLUSH, *LOWER, FLUSH], [("delete", *UPPER[5][1:3]), FLUSH, COMPACT])
     assert pair.own
     assert pair.left() == pair.own
 
 
-def test_a_second_compaction_takes_the_first_one_along(library: FlinksRocksdb, tmp_path: Path) -> None:
+def test_output_of_a_second_compaction_with_new_rows_counts_as_changed(library: FlinksRocksdb, tmp_path: Path) -> None:
     pair = Pair(library, tmp_path, [*UPPER, FLUSH, *UPPER, FLUSH], [COMPACT, *UPPER, FLUSH, COMPACT])
     assert pair.own
     assert pair.left() == pair.own
 
 
-def test_other_states_are_not_touched(library: FlinksRocksdb, tmp_path: Path) -> None:
+def test_compactions_are_followed_only_for_the_states_given(library: FlinksRocksdb, tmp_path: Path) -> None:
     pair = Pair(library, tmp_path, [*ROWS, FLUSH, *ROWS, FLUSH], [*UPPER, FLUSH, COMPACT, ("compact", SECOND)])
     both = pair.left()
     assert both
@@ -83,12 +85,12 @@ def test_other_states_are_not_touched(library: FlinksRocksdb, tmp_path: Path) ->
     assert pair.left([FIRST]) == pair.own
 
 
-def test_a_filter_may_have_dropped_rows(library: FlinksRocksdb, tmp_path: Path) -> None:
+def test_compaction_of_a_state_with_a_filter_counts_as_changed(library: FlinksRocksdb, tmp_path: Path) -> None:
     pair = Pair(library, tmp_path, [*UPPER, FLUSH, *UPPER, FLUSH], [COMPACT])
     assert pair.left([SECOND]) == pair.own
 
 
-def test_a_database_that_was_opened_again(library: FlinksRocksdb, tmp_path: Path) -> None:
+def test_compaction_after_reopening_the_database_counts_as_changed(library: FlinksRocksdb, tmp_path: Path) -> None:
     pair = Pair(library, tmp_path, [*UPPER, FLUSH, *UPPER, FLUSH], [])
     with library.opened(tmp_path / "job", STATES, QUIET) as database:
         database.write([COMPACT, ("checkpoint", tmp_path / "again")])
@@ -97,7 +99,7 @@ def test_a_database_that_was_opened_again(library: FlinksRocksdb, tmp_path: Path
     assert pair.left() == pair.own
 
 
-def test_rows_that_came_before_a_compaction_are_found_in_a_checkpoint_in_between(
+def test_new_rows_that_a_compaction_read_are_found_in_a_checkpoint_in_between(
     library: FlinksRocksdb, tmp_path: Path
 ) -> None:
     then = [("delete", *UPPER[5][1:3]), FLUSH, ("checkpoint", tmp_path / "between"), COMPACT]

@@ -15,37 +15,37 @@ def payloads(data: bytes) -> list[bytes]:
     return [record.payload for record in read_log(data, "MANIFEST")]
 
 
-def test_the_checksum_is_masked() -> None:
+def test_checksum_is_masked_as_rocksdb_does() -> None:
     assert masked_crc32c(b"123456789") == 0xC78AB0E5
 
 
 @pytest.mark.parametrize("left", range(9))
-def test_a_record_that_leaves_this_much_of_a_block(left: int) -> None:
+def test_record_that_ends_near_the_end_of_a_block_is_read(left: int) -> None:
     records = [b"a" * (BLOCK_SIZE - 7 - left), b"next", b"", b"b" * 100_000, b"end"]
     assert payloads(log(*records)) == records
 
 
 @given(st.lists(st.integers(0, 80_000).map(lambda size: bytes([size % 251]) * size), max_size=6))
-def test_any_records(records: list[bytes]) -> None:
+def test_random_records_are_read_back(records: list[bytes]) -> None:
     assert payloads(log(*records)) == records
 
 
-def test_an_empty_record_is_no_padding() -> None:
+def test_empty_record_is_not_taken_for_padding() -> None:
     assert payloads(piece(FULL, b"") + piece(FULL, b"x")) == [b"", b"x"]
 
 
-def test_zeros_go_to_the_end_of_the_block() -> None:
+def test_zeros_are_skipped_to_the_end_of_the_block() -> None:
     first = piece(FULL, b"x")
     assert payloads(first + bytes(BLOCK_SIZE - len(first)) + piece(FULL, b"y")) == [b"x", b"y"]
     assert payloads(first + bytes(100)) == [b"x"]
 
 
-def test_positions_are_those_of_the_first_pieces() -> None:
+def test_position_of_a_record_is_that_of_its_first_piece() -> None:
     records = [b"a" * 40_000, b"b"]
     assert [record.position for record in read_log(log(*records), "MANIFEST")] == [0, 40_014]
 
 
-def test_every_cut_is_noticed_unless_it_is_between_records() -> None:
+def test_log_cut_inside_a_record_is_refused() -> None:
     records = [b"one", b"", b"three" * 5]
     data = log(*records)
     borders = {len(log(*records[:count])): count for count in range(len(records) + 1)}
@@ -57,12 +57,12 @@ def test_every_cut_is_noticed_unless_it_is_between_records() -> None:
                 payloads(data[:end])
 
 
-def test_a_record_that_goes_on_in_a_block_that_is_gone() -> None:
+def test_record_whose_next_block_is_missing_is_refused() -> None:
     with pytest.raises(SnapshotError, match="ends inside a record"):
         payloads(log(b"x" * 50_000)[:BLOCK_SIZE])
 
 
-def test_every_flipped_bit_is_noticed() -> None:
+def test_flipped_bit_in_a_log_is_refused() -> None:
     data = log(b"one", b"", b"three" * 5)
     for bit in range(8 * len(data)):
         damaged = bytearray(data)
@@ -87,7 +87,7 @@ def test_every_flipped_bit_is_noticed() -> None:
         (piece(FULL, b"a" * BLOCK_SIZE) + bytes(100), "reaches beyond"),
     ],
 )
-def test_damage_is_named(data: bytes, said: str) -> None:
+def test_damaged_log_is_refused_with_path_and_offset(data: bytes, said: str) -> None:
     with pytest.raises((SnapshotError, UnsupportedError), match=said) as caught:
         payloads(data)
     assert caught.value.path == "MANIFEST"

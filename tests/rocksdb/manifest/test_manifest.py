@@ -67,7 +67,7 @@ def families(manifest: Manifest) -> dict[str, tuple[LiveFile, ...]]:
     return {family.name: family.files for family in manifest.column_families}
 
 
-def test_a_database_of_flink_1_20() -> None:
+def test_manifest_of_flink_1_20_is_read() -> None:
     manifest = read(FLINK_1_20)
     first, last = InternalKey(b"\x01\x07key-41\x00", 2, 1), InternalKey(b"\x27\x07key-80\x00", 8, 1)
     assert families(manifest) == {"default": (), "cnt": (LiveFile(0, 10, 1226, first, last, 1, 15, FIELDS),)}
@@ -75,14 +75,14 @@ def test_a_database_of_flink_1_20() -> None:
     assert list(manifest.files) == ["000010.sst"]
 
 
-def test_a_database_of_flink_2() -> None:
+def test_manifest_of_flink_2_is_read() -> None:
     added = log(number(200, 1) + text(201, b"cnt") + COMPARATOR)
     manifest = read(added.join(FLINK_2_3))
     assert families(manifest)["cnt"][0].size == 1532
     assert (manifest.next_file_number, manifest.last_sequence) == (11, 31)
 
 
-def test_a_deleted_range_ends_before_its_largest_key() -> None:
+def test_file_that_ends_with_a_deleted_range_has_an_exclusive_end() -> None:
     manifest = read(log(START, number(200, 7) + text(201, b"timers")) + TOMBSTONE)
     (file,) = families(manifest)["timers"]
     assert (file.number, file.smallest, file.largest, file.exclusive) == (88, b"\x2b", b"\x40", True)
@@ -90,14 +90,14 @@ def test_a_deleted_range_ends_before_its_largest_key() -> None:
     assert (file.number_in(FileTag.EPOCH_NUMBER), file.number_in(FileTag.TEMPERATURE)) == (2, None)
 
 
-def test_a_range_that_ends_at_a_key_is_no_exclusive_end() -> None:
+def test_file_that_ends_with_the_start_of_a_deleted_range_has_an_inclusive_end() -> None:
     ends = slice_(internal_key(b"\x01", 5, RANGE_DELETION)) + slice_(internal_key(b"\x02", 5, RANGE_DELETION))
     file = varint(103) + varint(0) + varint(10) + varint(1000) + ends + varint(5) * 2 + varint(1)
     assert not families(read(log(START, ADD_STATE, file + OF_STATE)))["state"][0].exclusive
 
 
-def test_history() -> None:
-    """A file moves to another level, one goes, and a column family with all its files."""
+def test_manifest_with_moved_and_deleted_files_is_read() -> None:
+    """A file moves to another level, another is deleted, and a column family is dropped with all its files."""
     moved = number(6, 0) + varint(10) + new_file(10, level=6) + OF_STATE
     other = number(200, 2) + text(201, b"other")
     manifest = read(
@@ -119,12 +119,12 @@ def test_history() -> None:
     }
 
 
-def test_files_that_older_releases_wrote() -> None:
+def test_file_entries_of_older_rocksdb_releases_are_read() -> None:
     manifest = read(log(START, ADD_STATE, new_file(10, tag=100) + new_file(11, tag=102, path_id=b"\0") + OF_STATE))
     assert [file.name for file in families(manifest)["state"]] == ["000010.sst", "000011.sst"]
 
 
-def test_what_does_not_matter_is_skipped() -> None:
+def test_irrelevant_fields_are_skipped() -> None:
     fields = number(9, 0) + number(10, 3) + text(8193, b"uuid") + text(8198, b"") + text(8199, b"wal")
     fields += text(8200, b"wal") + text(8201, b"\1") + number(5, 1) + slice_(internal_key(b"cursor"))
     custom = b"".join(text(tag, b"\1") for tag in (2, 3, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16)) + text(65, b"\0")
@@ -132,7 +132,7 @@ def test_what_does_not_matter_is_skipped() -> None:
     assert len(families(read(log(START + fields, ADD_STATE, file + OF_STATE)))["state"]) == 1
 
 
-def test_a_group_counts_as_a_whole() -> None:
+def test_atomic_group_is_read_only_if_complete() -> None:
     group = [new_file(10 + i) + OF_STATE + number(300, 2 - i) for i in range(3)]
     assert len(read(log(START, ADD_STATE, *group)).files) == 3
     with pytest.raises(SnapshotError, match="inside a group"):
@@ -168,7 +168,7 @@ def test_a_group_counts_as_a_whole() -> None:
         ([START, ADD_STATE, new_file(10, tag=102, path_id=b"\1") + OF_STATE], "several directories"),
     ],
 )
-def test_what_is_refused(records: list[bytes], said: str) -> None:
+def test_manifest_with_unsupported_features_is_refused(records: list[bytes], said: str) -> None:
     with pytest.raises(UnsupportedError, match=said) as caught:
         read(log(*records))
     assert (caught.value.path, caught.value.advice) == (
@@ -203,14 +203,14 @@ def test_what_is_refused(records: list[bytes], said: str) -> None:
         ([START, text(8193, b"uuid")[:-1]], "ends too early"),
     ],
 )
-def test_what_cannot_be(records: list[bytes], said: str) -> None:
+def test_inconsistent_manifest_is_refused(records: list[bytes], said: str) -> None:
     with pytest.raises(SnapshotError, match=said) as caught:
         read(log(*records))
     assert caught.value.path == "MANIFEST-000004"
 
 
-def test_any_payload_is_read_or_refused() -> None:
-    """Behind a right checksum too, a record ends anywhere or has any byte wrong without another kind of error."""
+def test_damaged_record_with_a_right_checksum_is_read_or_refused() -> None:
+    """Records cut at any byte or with any byte changed raise no error but `RescaleError`."""
     payload = NEW_FILE + OF_STATE + number(300, 0) + text(8193, b"id")
     for end in range(len(payload)):
         with suppress(RescaleError):
@@ -221,7 +221,7 @@ def test_any_payload_is_read_or_refused() -> None:
                 read(log(START, ADD_STATE, payload[:at] + bytes([byte]) + payload[at + 1 :]))
 
 
-def test_current() -> None:
+def test_current_names_the_manifest_or_is_refused() -> None:
     assert read_current(b"MANIFEST-000004\n", "CURRENT") == "MANIFEST-000004"
     for damaged in (
         b"",

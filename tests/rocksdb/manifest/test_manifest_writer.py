@@ -47,11 +47,11 @@ def manifests(draw: st.DrawFn) -> Manifest:
 
 
 @given(manifests())
-def test_any_manifest(manifest: Manifest) -> None:
+def test_random_manifest_is_read_back(manifest: Manifest) -> None:
     assert read_manifest(write_manifest(manifest, "MANIFEST-000004"), "") == manifest
 
 
-def test_what_flinks_databases_hold_is_written_without_its_history() -> None:
+def test_manifest_of_flink_is_written_without_its_history() -> None:
     seen = 0
     for folder in sorted(FIXTURES.glob("*rocksdb*")):
         for database in databases(folder.name):
@@ -64,7 +64,7 @@ def test_what_flinks_databases_hold_is_written_without_its_history() -> None:
     assert seen > 100
 
 
-def test_many_files_go_over_several_blocks() -> None:
+def test_manifest_of_many_files_spans_several_blocks() -> None:
     keys = InternalKey(b"\1" * 50, 5, 1), InternalKey(b"\2" * 50, 4, 1)
     files = tuple(LiveFile(0, 10 + i, 1000, *keys, 4, 5) for i in range(2000))
     manifest = Manifest((ColumnFamily(0, "default", ()), ColumnFamily(1, "state", files)), 5, 3000)
@@ -73,7 +73,7 @@ def test_many_files_go_over_several_blocks() -> None:
     assert read_manifest(data, "") == manifest
 
 
-def test_one_that_cannot_be_is_not_written() -> None:
+def test_manifest_with_a_file_number_above_the_next_one_is_not_written() -> None:
     manifest = Manifest((ColumnFamily(0, "default", ()), ColumnFamily(1, "state", ())), 5, 10)
     file = LiveFile(0, 10, 1, InternalKey(b"\1", 1, 1), InternalKey(b"\2", 1, 1), 1, 1)
     families = (manifest.column_families[0], replace(manifest.column_families[1], files=(file,)))
@@ -89,10 +89,10 @@ def test_records_are_framed_as_rocksdb_does(records: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("left", range(9))
-def test_a_record_that_leaves_this_much_of_a_block(left: int) -> None:
+def test_record_that_ends_near_the_end_of_a_block_is_read_back(left: int) -> None:
     records = [b"a" * (BLOCK_SIZE - 7 - left), b"next", b"", b"b" * 100_000, b"end"]
     assert [record.payload for record in read_log(write_log(records), "")] == records
 
 
-def test_current() -> None:
+def test_current_is_read_back() -> None:
     assert read_current(write_current("MANIFEST-000004"), "") == "MANIFEST-000004"

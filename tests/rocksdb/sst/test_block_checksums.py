@@ -55,7 +55,9 @@ def assert_all_covered(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_no_block_is_left_out(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_blocks_are_checked_in_every_table_format(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tables = tables_of(tmp_path, form)
     for data in tables:
         assert_all_covered(data)
@@ -67,10 +69,10 @@ def test_no_block_is_left_out(form: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("form", "prefix"), pairs_in_turn(FORMS, [1, 2, 7], quick=1))
-def test_the_key_groups_of_blocks_are_those_of_their_separators(
+def test_key_groups_of_blocks_are_those_of_their_separators(
     form: str, prefix: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both ways to read an index; with a long prefix, keys are too short."""
+    """By both readers of indexes. Keys shorter than the prefix are padded with zeros."""
     tables = [opened(data, "table") for data in tables_of(tmp_path, form)]
     expected = [
         [
@@ -85,7 +87,7 @@ def test_the_key_groups_of_blocks_are_those_of_their_separators(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_data_blocks_are_read_as_they_are_read_one_by_one(form: str, tmp_path: Path) -> None:
+def test_blocks_read_together_equal_blocks_read_singly(form: str, tmp_path: Path) -> None:
     for data in tables_of(tmp_path, form):
         table = opened(data, "table")
         entries = list(table.index())
@@ -98,7 +100,7 @@ def test_data_blocks_are_read_as_they_are_read_one_by_one(form: str, tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-native", "2-rocksdb-native", "2-rocksdb-incremental"])
-def test_no_block_of_flinks_files_is_left_out(name: str) -> None:
+def test_all_blocks_of_flinks_files_are_covered(name: str) -> None:
     for database in databases(name):
         for file in database.files:
             if file.name.endswith(".sst"):
@@ -106,14 +108,14 @@ def test_no_block_of_flinks_files_is_left_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000, 1 << 20])
-def test_any_chunks_will_do(size: int, table: bytes) -> None:
+def test_checksums_are_checked_for_any_chunk_size(size: int, table: bytes) -> None:
     checksums = BlockChecksums(opened(table, "table"))
     assert len(checksums) > 100
     assert b"".join(checksums.checked(chunks(table, size))) == table
 
 
 @pytest.mark.parametrize("size", [100, 1 << 20])
-def test_a_flipped_bit_is_found(size: int, table: bytes) -> None:
+def test_flipped_bit_in_a_table_is_refused(size: int, table: bytes) -> None:
     checksums = BlockChecksums(opened(table, "table"))
     for at in range(0, len(table) - FOOTER_SIZE, 101):
         spoilt = table[:at] + bytes([table[at] ^ 1 << at % 8]) + table[at + 1 :]
@@ -124,7 +126,7 @@ def test_a_flipped_bit_is_found(size: int, table: bytes) -> None:
         assert (raised.value.offset or 0) <= at
 
 
-def test_an_error_says_where_in_the_file_that_holds_the_table(table: bytes) -> None:
+def test_offset_of_an_error_counts_from_the_start_of_the_merged_file(table: bytes) -> None:
     spoilt = bytes([table[0] ^ 1]) + table[1:]
     shifted = SstTable(lambda at, size: table[at : at + size], len(table), "merged", 1000)
     with pytest.raises(SnapshotError) as raised:
@@ -132,7 +134,7 @@ def test_an_error_says_where_in_the_file_that_holds_the_table(table: bytes) -> N
     assert (raised.value.path, raised.value.offset) == ("merged", 1000)
 
 
-def test_a_form_that_is_not_read_is_left_unchecked(tmp_path: Path) -> None:
+def test_table_without_checksums_is_refused_as_unsupported(tmp_path: Path) -> None:
     (data, *_) = tables_of(tmp_path, "checksum=kNoChecksum;format_version=5")
     with pytest.raises(UnsupportedError):
         BlockChecksums(opened(data, "table"))

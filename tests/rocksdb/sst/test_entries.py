@@ -19,8 +19,8 @@ from support.databases import databases, read_file
 ONE_RESTART = bytes(4) + (1).to_bytes(4, "little")
 
 
-def test_the_index_of_a_real_format() -> None:
-    """Whole keys with whole handles, and one that goes on from the block before."""
+def test_index_with_delta_encoded_handles_is_read() -> None:
+    """The first entry has a whole handle; the second block begins where the first one ends."""
     block = bytes([0, 3, *b"abc", 0, 0x80, 0x20, 2, 1, *b"x", 3]) + ONE_RESTART
     form = IndexFormat(user_keys=True, by_difference=True, first_keys=False)
     assert list(index_entries(block, form, "", 0)) == [
@@ -30,8 +30,8 @@ def test_the_index_of_a_real_format() -> None:
 
 
 @pytest.mark.parametrize("size", [100, 101, (1 << 63) - 1])
-def test_no_block_is_smaller_than_any_can_be(size: int) -> None:
-    """By difference, too: what follows is read, and reckoned with, by these sizes."""
+def test_index_entry_with_a_negative_or_zero_size_is_refused(size: int) -> None:
+    """As a plain size and as a difference to the size before: later reads and sums rely on these sizes."""
     smaller = bytes([2, 1, *b"x"]) + varint(2 * size - 1)
     form = IndexFormat(user_keys=True, by_difference=True, first_keys=False)
     for block in (bytes([0, 3, *b"abc", 0, 0]), bytes([0, 3, *b"abc", 0, 100]) + smaller):
@@ -49,7 +49,7 @@ def test_no_block_is_smaller_than_any_can_be(size: int) -> None:
         (b"", "more restarts"),
     ],
 )
-def test_what_is_wrong_is_said(block: bytes, what: str) -> None:
+def test_malformed_block_is_refused_with_path_and_offset(block: bytes, what: str) -> None:
     with pytest.raises(SnapshotError, match=what) as caught:
         list(rows(block, "some.sst", 1000))
     assert caught.value.path == "some.sst"
@@ -57,7 +57,7 @@ def test_what_is_wrong_is_said(block: bytes, what: str) -> None:
 
 
 @given(st.binary(max_size=60), st.builds(IndexFormat, st.booleans(), st.booleans(), st.booleans()))
-def test_any_bytes(data: bytes, form: IndexFormat) -> None:
+def test_block_of_random_bytes_is_read_or_refused(data: bytes, form: IndexFormat) -> None:
     for block in (data, data + ONE_RESTART):
         with suppress(RescaleError):
             list(entries(block, "", 0))
@@ -71,13 +71,13 @@ TABLE = read_file(next(file for file in databases("2-rocksdb-native")[0].files i
 
 
 @given(st.integers(0, 52), st.binary(max_size=12))
-def test_any_footer(at: int, data: bytes) -> None:
+def test_damaged_footer_is_read_or_refused(at: int, data: bytes) -> None:
     footer = TABLE[-53:]
     with suppress(RescaleError):
         read_footer((footer[:at] + data + footer[at + len(data) :])[-53:], len(TABLE), "", 0)
 
 
 @given(st.dictionaries(st.sampled_from(["data.size", "num.entries", "column.family.name"]), st.binary(max_size=12)))
-def test_any_properties(by_name: dict[str, bytes]) -> None:
+def test_random_incomplete_properties_are_refused(by_name: dict[str, bytes]) -> None:
     with pytest.raises(RescaleError):
         read_properties({f"rocksdb.{name}".encode(): data for name, data in by_name.items()}, "", 0)

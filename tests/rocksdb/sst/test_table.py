@@ -91,8 +91,8 @@ def by_state(files: Iterable[StoredFile], states: list[str]) -> dict[str, dict[b
 
 
 @pytest.mark.parametrize("name", FLINK)
-def test_files_of_flink_hold_what_rocksdb_reads(name: str, tmp_path: Path) -> None:
-    """Files that Flink clipped hold more: rows that a deleted range hides."""
+def test_rows_of_flinks_files_equal_those_that_rocksdb_reads(name: str, tmp_path: Path) -> None:
+    """Files that Flink clipped also hold rows that a deleted range hides."""
     clipped = "2to3" in name or "imported" in name
     for database in databases(name):
         expected = read_rows(database.files, database.states, database.key_groups, database.max_parallelism, tmp_path)
@@ -108,8 +108,8 @@ def test_files_of_flink_hold_what_rocksdb_reads(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", FLINK)
-def test_rocksdb_of_flink_2_writes_a_checksum_of_its_own(name: str) -> None:
-    """Which that of Flink 1 does not know: there is no way back."""
+def test_flink_2_writes_xxh3_checksums_and_flink_1_crc32c(name: str) -> None:
+    """Flink 1 cannot read XXH3 checksums, so files of Flink 2 cannot go back to Flink 1."""
     tables = [read_file(file) for database in databases(name) for file in database.files if file.name.endswith(".sst")]
     checksum_types = {read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum for data in tables}
     assert checksum_types == {ChecksumType.XXH3 if name.startswith("2") else ChecksumType.CRC32C}
@@ -147,7 +147,9 @@ TABLES = [
         *((TABLES[0], f"k{name}") for name in ("NoCompression", "LZ4Compression", "LZ4HCCompression", "ZSTD")),
     ],
 )
-def test_files_of_any_kind_that_is_read(table: str, compression: str, tmp_path: Path) -> None:
+def test_tables_of_every_supported_format_and_compression_are_read(
+    table: str, compression: str, tmp_path: Path
+) -> None:
     options = f"{MERGE};compression={compression};block_based_table_factory={{{table}}}"
     with written(tmp_path / "db", STATES, options) as writer:
         fill(writer)
@@ -174,7 +176,7 @@ def test_files_of_any_kind_that_is_read(table: str, compression: str, tmp_path: 
         ),
     ],
 )
-def test_what_is_not_read_is_refused(options: str, what: str, tmp_path: Path) -> None:
+def test_unsupported_table_format_is_refused(options: str, what: str, tmp_path: Path) -> None:
     with written(
         tmp_path / "db", STATES, f"{MERGE};bottommost_compression=kDisableCompressionOption;{options}"
     ) as writer:
@@ -190,8 +192,8 @@ def test_what_is_not_read_is_refused(options: str, what: str, tmp_path: Path) ->
     assert caught.value.advice
 
 
-def test_a_dictionary_is_needed_for_rows_only(tmp_path: Path) -> None:
-    """So databases with such files are joined, and their key groups are measured."""
+def test_table_compressed_with_a_dictionary_is_read_except_for_its_rows(tmp_path: Path) -> None:
+    """Enough to join databases with such files and to measure their key groups."""
     options = "compression=kZSTD;compression_opts={max_dict_bytes=4096};block_based_table_factory={format_version=5}"
     with written(tmp_path / "db", STATES, f"{MERGE};{options}") as writer:
         fill(writer)
@@ -209,8 +211,7 @@ def test_a_dictionary_is_needed_for_rows_only(tmp_path: Path) -> None:
         table.ends()
 
 
-def test_little_is_read_of_much(tmp_path: Path) -> None:
-    """The end, the index, and the blocks that are wanted."""
+def test_only_footer_index_and_wanted_blocks_are_read(tmp_path: Path) -> None:
     with written(tmp_path / "db", STATES, f"{MERGE};block_based_table_factory={{format_version=5}}") as writer:
         fill(writer)
         writer.compact("values")
@@ -232,7 +233,7 @@ def test_little_is_read_of_much(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
-def test_damage_is_noticed_or_does_not_matter(name: str) -> None:
+def test_damaged_table_gives_the_same_rows_or_is_refused(name: str) -> None:
     database = databases(name)[0]
     data = read_file(next(file for file in database.files if file.name.endswith(".sst")))
     expected = rows_of(opened(data))
@@ -251,7 +252,7 @@ def test_damage_is_noticed_or_does_not_matter(name: str) -> None:
         assert caught.value.path == "some.sst"
 
 
-def test_a_block_outside_the_file() -> None:
+def test_block_outside_the_file_is_refused() -> None:
     database = databases("2-rocksdb-native")[0]
     table = opened(read_file(next(file for file in database.files if file.name.endswith(".sst"))))
     with pytest.raises(SnapshotError, match="outside of its file"):

@@ -34,7 +34,7 @@ def the_operator(snapshot: Snapshot) -> Operator:
 
 
 @pytest.mark.parametrize("name", [name for name in with_canonical() if "to" in name.partition("rocksdb-")[2][:3]])
-def test_keys_are_those_of_the_records(name: str) -> None:
+def test_sampled_keys_are_keys_of_records(name: str) -> None:
     snapshot = with_tables(snapshots.opened(name))
     operator = the_operator(snapshot)
     header = operator.databases[0].parsed
@@ -49,7 +49,7 @@ def test_keys_are_those_of_the_records(name: str) -> None:
 @pytest.mark.parametrize(
     ("files", "rows", "value_size"), [(1, 60_000, 100), (1, 300, 40_000), (100, 300, 10), (20, 20, 40_000)]
 )
-def test_little_is_read_of_much(
+def test_sample_of_a_large_database_reads_little(
     files: int, rows: int, value_size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = Reads()
@@ -71,8 +71,8 @@ def test_little_is_read_of_much(
     assert sampled.groups.max() - sampled.groups.min() > 100
 
 
-def test_states_have_leads_of_their_own(tmp_path: Path) -> None:
-    """A time stands in front of a timer's key; and a deleted row shows as much as any other."""
+def test_time_before_the_key_of_a_timer_is_left_out(tmp_path: Path) -> None:
+    """A deleted row is sampled like any other."""
     key, name = bytes(range(8)) + b"\0", "_timer_state/event_user-timers"
     with written(tmp_path / "db", ["value", name], f"{MERGE};block_based_table_factory={{format_version=5}}") as writer:
         writer.put("value", b"\5" + key, b"v")
@@ -84,7 +84,7 @@ def test_states_have_leads_of_their_own(tmp_path: Path) -> None:
     assert keys(sample_keys(the_operator(snapshot), snapshot.contents)) == {(5, key), (6, key), (7, key)}
 
 
-def test_files_that_are_not_read_are_left_out_and_damaged_ones_named(tmp_path: Path) -> None:
+def test_unsupported_files_are_left_out_and_damaged_ones_refused(tmp_path: Path) -> None:
     header = keyed_header(keyed("value", VOID_NAMESPACE), key=LONG)
     with written(tmp_path / "db", ["value"], f"{MERGE};block_based_table_factory={{format_version=6}}") as writer:
         writer.put("value", b"\5" + bytes(9), b"v")

@@ -43,8 +43,8 @@ def measured(snapshot: Snapshot) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize(("maximum", "prefix"), [(128, 1), (1000, 2)])
-def test_skewed_state_is_seen(maximum: int, prefix: int, tmp_path: Path) -> None:
-    """Some key groups have nothing, one has a lot; and what lies outside the declared range does not count."""
+def test_sizes_of_key_groups_show_skew(maximum: int, prefix: int, tmp_path: Path) -> None:
+    """Some key groups are empty, one is large; key groups outside the declared range do not count."""
 
     def rows(key_group: int) -> int:
         return 2000 if key_group == 40 else 30 * (key_group % 3)
@@ -62,7 +62,7 @@ def test_skewed_state_is_seen(maximum: int, prefix: int, tmp_path: Path) -> None
         assert size == pytest.approx(whole * rows(key_group) / rows_in_all, abs=2 * 600)
 
 
-def test_files_of_one_key_group_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_one_key_group_are_measured_without_a_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = Reads()
     with written(tmp_path / "db", ["value"], PLAIN) as writer:
         for key_group in (3, 5, 6):
@@ -84,7 +84,7 @@ def test_files_of_one_key_group_are_not_looked_into(tmp_path: Path, monkeypatch:
     ],
     ids=["too many files", "too large an index", "a format that RocksDB alone reads"],
 )
-def test_otherwise_a_file_is_spread_over_its_key_groups(
+def test_file_that_is_not_looked_into_is_spread_over_its_key_groups(
     most: int, largest: int, options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_sizes, "MOST_INDEXES", most)
@@ -97,7 +97,7 @@ def test_otherwise_a_file_is_spread_over_its_key_groups(
     assert sizes == (0,) * 20 + (size // 20,) * 20 + (0,) * 88
 
 
-def test_little_is_read_of_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measuring_many_files_reads_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = Reads()
     with written(tmp_path / "db", ["value"], PLAIN) as writer:
         for i in range(40):
@@ -114,7 +114,7 @@ def test_little_is_read_of_many_files(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-imported", "1.20-rocksdb-3to2"])
-def test_what_flink_wrote_is_measured(name: str) -> None:
+def test_databases_of_flink_are_measured(name: str) -> None:
     snapshot = with_key_group_sizes(with_tables(snapshots.opened(name)))
     databases = [database for operator in snapshot.operators for database in operator.databases]
     assert databases
@@ -124,7 +124,7 @@ def test_what_flink_wrote_is_measured(name: str) -> None:
         assert len(database.measured) == len(database.key_groups)
 
 
-def test_a_plan_tells_of_it(tmp_path: Path) -> None:
+def test_plan_holds_the_measured_sizes_of_key_groups(tmp_path: Path) -> None:
     source = snapshots.directory("2-rocksdb-2to3")
     plan, same = (plan_rescale(source, str(tmp_path / "target"), format="canonical") for _ in range(2))
     planned = [
@@ -139,7 +139,7 @@ def test_a_plan_tells_of_it(tmp_path: Path) -> None:
     assert plan.digest == same.digest
 
 
-def test_a_damaged_index_is_named(tmp_path: Path) -> None:
+def test_damaged_index_is_refused(tmp_path: Path) -> None:
     with written(tmp_path / "db", ["value"], PLAIN) as writer:
         fill(writer, lambda _: 10)
         files = writer.checkpoint(tmp_path / "checkpoint")
@@ -152,8 +152,8 @@ def test_a_damaged_index_is_named(tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.operator) == (str(table), "of mine")
 
 
-def test_so_is_one_of_blocks_without_a_byte(tmp_path: Path) -> None:
-    """Its checksum is right: nobody but who forges a file makes such."""
+def test_index_of_empty_blocks_is_refused(tmp_path: Path) -> None:
+    """The checksum is right: such a file must have been forged."""
     with written(tmp_path / "db", ["value"], PLAIN) as writer:
         fill(writer, lambda _: 10)
         files = writer.checkpoint(tmp_path / "checkpoint")

@@ -37,7 +37,7 @@ def expected(fixture: KafkaFixture) -> dict[str, Any]:
     return document
 
 
-def test_the_table_is_what_is_committed() -> None:
+def test_table_of_fixtures_lists_all_committed_ones() -> None:
     assert {path.parent.name for path in FOLDER.glob("*/expected.json")} == {fixture.name for fixture in KAFKA_FIXTURES}
     for fixture in KAFKA_FIXTURES:
         document = expected(fixture)
@@ -45,7 +45,7 @@ def test_the_table_is_what_is_committed() -> None:
 
 
 @pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
-def test_the_next_record_of_every_partition(fixture: KafkaFixture) -> None:
+def test_next_offset_of_every_partition_is_read(fixture: KafkaFixture) -> None:
     offsets = only(fixture)
     assert {str(position.partition): position.next for position in offsets.held} == expected(fixture)["next"]
     assert offsets.kind.value in fixture.about
@@ -53,13 +53,13 @@ def test_the_next_record_of_every_partition(fixture: KafkaFixture) -> None:
 
 
 @pytest.mark.parametrize("fixture", KAFKA_FIXTURES, ids=lambda fixture: fixture.name)
-def test_a_stopped_consumers_offsets_are_those_of_the_last_checkpoint(fixture: KafkaFixture) -> None:
+def test_stale_offsets_of_a_stopped_consumer_are_reported(fixture: KafkaFixture) -> None:
     stale = any("[kafka-offsets-stale]" in finding for finding in findings(opened(fixture)))
     assert stale == (fixture.kinds == ("checkpoint", "stop"))
 
 
 @pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
-def test_the_first_readers_are_those_that_the_connector_chose(fixture: KafkaFixture) -> None:
+def test_partitions_are_assigned_to_readers_as_by_the_connector(fixture: KafkaFixture) -> None:
     offsets = only(fixture)
     assert offsets.stored_by == tuple(owner(*position.partition, 2) for position in offsets.held)
     assert offsets.stored_by == offsets.holders(2)
@@ -67,7 +67,7 @@ def test_the_first_readers_are_those_that_the_connector_chose(fixture: KafkaFixt
 
 
 @pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
-def test_the_enumerator_knows_what_the_readers_hold(fixture: KafkaFixture) -> None:
+def test_enumerator_lists_the_partitions_of_the_readers(fixture: KafkaFixture) -> None:
     offsets = only(fixture)
     if offsets.kind is KafkaKind.CONSUMER:
         assert offsets.enumerator is None
@@ -77,13 +77,13 @@ def test_the_enumerator_knows_what_the_readers_hold(fixture: KafkaFixture) -> No
     assert offsets.enumerator.unassigned == ()
 
 
-def test_every_version_of_the_enumerator_but_the_oldest_is_there() -> None:
+def test_fixtures_hold_all_enumerator_versions_but_the_oldest() -> None:
     coordinators = [operator.entry.coordinator for fixture in READ for operator in opened(fixture).operators]
     versions = {int.from_bytes(coordinator.data[4:8], "big") for coordinator in coordinators if coordinator is not None}
     assert versions == {1, 2, 3}
 
 
-def test_an_old_consumer_that_was_stopped_with_a_savepoint() -> None:
+def test_missing_offsets_of_a_consumer_stopped_with_a_savepoint_are_reported() -> None:
     snapshot = opened(STOPPED)
     (label,) = missing_offsets(snapshot)
     assert only(STOPPED).held == ()

@@ -102,7 +102,7 @@ def assigned(topic: str, partitions: int) -> bytes:
     return enumerator((topic, partition, 0) for partition in range(partitions))
 
 
-def test_partitions_of_a_source_are_dealt_in_turn() -> None:
+def test_partitions_of_a_source_are_dealt_to_readers_in_order() -> None:
     offsets = only(source(placed("orders", 5, 2), assigned("orders", 5)))
     assert offsets.kind is KafkaKind.SOURCE
     assert [(position.partition.partition, position.next) for position in offsets.held] == [
@@ -114,7 +114,7 @@ def test_partitions_of_a_source_are_dealt_in_turn() -> None:
     assert list(audit([offsets])) == []
 
 
-def test_partitions_of_the_old_consumer_go_by_name() -> None:
+def test_partitions_of_the_old_consumer_are_assigned_by_name() -> None:
     offsets = only(consumer(*[[consumer_element("orders", i, 99 + i) for i in range(s, 5, 2)] for s in range(2)]))
     assert offsets.kind is KafkaKind.CONSUMER
     assert {str(position.partition): position.next for position in offsets.held}["orders-3"] == 103
@@ -144,7 +144,7 @@ def test_compressed_elements_are_read() -> None:
         ([["orders-0"], ["orders-1"]], [("orders", 0, 0), ("orders", 1, 1)], "kafka-partition-unknown"),
     ],
 )
-def test_readers_and_enumerator_disagree(
+def test_disagreement_of_readers_and_enumerator_is_found(
     readers: list[list[str]], entries: list[tuple[str, int, int]], rule: str
 ) -> None:
     elements = [[reader_element("orders", int(name[-1]), 5) for name in held] for held in readers]
@@ -153,7 +153,7 @@ def test_readers_and_enumerator_disagree(
     assert any(f"[{rule}]" in sentence for sentence in findings(of, kafka_offsets(of)))
 
 
-def test_offsets_that_contradict_each_other() -> None:
+def test_contradicting_offsets_are_found() -> None:
     of = source([[reader_element("orders", 0, 5)], [reader_element("orders", 0, 7)]], assigned("orders", 1))
     assert names(of) == ["kafka-partition-twice", "kafka-offsets-contradict"]
     (finding,) = audit(kafka_offsets(consumer([consumer_element("orders", 0, 4), consumer_element("orders", 0, 6)])))
@@ -162,21 +162,21 @@ def test_offsets_that_contradict_each_other() -> None:
     assert names(consumer([consumer_element("orders", 0, 4)], [consumer_element("orders", 0, 4)])) == []
 
 
-def test_a_partition_without_offset_in_the_old_consumers_union() -> None:
+def test_missing_partition_of_the_old_consumer_is_found() -> None:
     (finding,) = audit(kafka_offsets(consumer([consumer_element("orders", i, 4) for i in (0, 2, 3)], [])))
     assert finding.name == "kafka-partition-missing"
     assert "orders-1: these are read from their earliest record" in finding.sentence
 
 
-def test_a_damaged_number_of_a_partition_is_told_at_once() -> None:
-    """Two thousand million gaps are not listed: only the first ones are."""
+def test_damaged_partition_number_is_reported_without_listing_all_gaps() -> None:
+    """Two billion partitions are missing; only the first ones are listed."""
     elements = [consumer_element("orders", i, 4) for i in (0, 2, 2**31 - 1)] + [consumer_element("clicks", 1, 4)]
     (finding,) = audit(kafka_offsets(consumer(elements, [])))
     assert finding.name == "kafka-partition-missing"
     assert "clicks-0, orders-1, orders-3, orders-4, orders-5 and 2,147,483,641 more: these are read" in finding.sentence
 
 
-def test_an_old_consumer_without_any_offset() -> None:
+def test_old_consumer_without_offsets_is_reported() -> None:
     of = consumer([], [])
     assert missing_offsets(of) == ("orders",)
     assert any("[kafka-offsets-missing]" in sentence for sentence in findings(of))
@@ -185,7 +185,7 @@ def test_an_old_consumer_without_any_offset() -> None:
     assert missing_offsets(consumer([], [consumer_element("orders", 0, 1)])) == ()
 
 
-def test_how_the_subtasks_share_them() -> None:
+def test_idle_and_uneven_readers_are_found() -> None:
     offsets = only(source([[reader_element("orders", i, 5) for i in range(4)], []], assigned("orders", 4)))
     assert [finding.name for finding in spread(offsets, 2)] == ["kafka-readers-idle", "kafka-uneven"]
     assert "1 have no Kafka partition" in next(spread(offsets, 2)).sentence
@@ -203,7 +203,7 @@ def test_how_the_subtasks_share_them() -> None:
         ([[]], i32(1) + versioned(1, i32(0))),
     ],
 )
-def test_sources_of_other_systems_are_left_alone(readers: list[list[bytes]], coordinator: bytes | None) -> None:
+def test_sources_of_other_systems_have_no_kafka_offsets(readers: list[list[bytes]], coordinator: bytes | None) -> None:
     assert kafka_offsets(source(readers, coordinator)) == ()
 
 
@@ -216,7 +216,7 @@ def test_sources_of_other_systems_are_left_alone(readers: list[list[bytes]], coo
         ([[], [dynamic_element("east", "orders", 0, 5)]], i32(1) + versioned(3, b"of a later release")),
     ],
 )
-def test_a_source_of_several_clusters_is_said_not_to_be_read(readers: list[list[bytes]], coordinator: bytes) -> None:
+def test_dynamic_kafka_source_is_reported_as_not_read(readers: list[list[bytes]], coordinator: bytes) -> None:
     of = source(readers, coordinator)
     kafka = kafka_offsets(of)
     assert [offsets.kind for offsets in kafka] == [KafkaKind.DYNAMIC]
@@ -235,7 +235,9 @@ def test_a_source_of_several_clusters_is_said_not_to_be_read(readers: list[list[
         ([[dynamic_element("east", "no name of a topic", 0, 5)]], i32(1) + versioned(3, b"of another system")),
     ],
 )
-def test_what_looks_a_little_like_one_is_left_alone(readers: list[list[bytes]], coordinator: bytes) -> None:
+def test_state_similar_to_a_dynamic_kafka_source_has_no_kafka_offsets(
+    readers: list[list[bytes]], coordinator: bytes
+) -> None:
     assert kafka_offsets(source(readers, coordinator)) == ()
 
 
@@ -248,7 +250,7 @@ def test_what_looks_a_little_like_one_is_left_alone(readers: list[list[bytes]], 
         ([[], [hybrid_element("orders", 0, 5, version=0)]], i32(1) + versioned(0, i32(1) + versioned(2, b"unknown"))),
     ],
 )
-def test_kafka_in_a_hybrid_source_is_said_not_to_be_read(readers: list[list[bytes]], coordinator: bytes) -> None:
+def test_kafka_in_a_hybrid_source_is_reported_as_not_read(readers: list[list[bytes]], coordinator: bytes) -> None:
     of = source(readers, coordinator)
     kafka = kafka_offsets(of)
     assert [offsets.kind for offsets in kafka] == [KafkaKind.HYBRID]
@@ -264,7 +266,7 @@ def test_kafka_in_a_hybrid_source_is_said_not_to_be_read(readers: list[list[byte
         ([[hybrid_element("orders", 0, 5, version=2)]], i32(1) + versioned(3, b"of another system")),
     ],
 )
-def test_a_hybrid_source_that_does_not_read_kafka_yet_is_left_alone(
+def test_hybrid_source_that_does_not_read_kafka_yet_has_no_kafka_offsets(
     readers: list[list[bytes]], coordinator: bytes
 ) -> None:
     assert kafka_offsets(source(readers, coordinator)) == ()
@@ -277,14 +279,14 @@ def test_a_hybrid_source_that_does_not_read_kafka_yet_is_left_alone(
         (hybrid_enumerator([("orders", 0, 0)]), "HybridSource"),
     ],
 )
-def test_a_request_for_offsets_that_are_not_read_says_so(coordinator: bytes, kind: str) -> None:
+def test_request_for_offsets_that_are_not_read_is_refused(coordinator: bytes, kind: str) -> None:
     request = KafkaRequest(offsets=parse_offsets("topic,partition,offset\norders,0,5"))
     with pytest.raises(RequestError) as caught:
         with_kafka(NO_SURGERY, source([[]], coordinator), request)
     assert f"the offsets of orders ({kind}) are not read" in (caught.value.advice or "")
 
 
-def test_what_is_not_read_is_said() -> None:
+def test_unknown_damaged_or_large_offsets_are_reported_as_not_read() -> None:
     unknown_split = source([[reader_element("orders", 0, 5, version=3)]], assigned("orders", 1))
     assert "version 3 of KafkaPartitionSplitSerializer" in (only(unknown_split).unread or "")
     unknown_enumerator = source(placed("orders", 2, 2), i32(1) + versioned(4, b"new"))
@@ -299,7 +301,7 @@ def test_what_is_not_read_is_said() -> None:
     assert inspection(damaged, kafka_offsets(damaged)).kafka[0].not_read
 
 
-def test_a_source_that_starts_without_an_offset() -> None:
+def test_start_without_an_offset_is_read() -> None:
     of = source([[reader_element("orders", 0, -2), reader_element("orders", 1, -3, 90)]], assigned("orders", 2))
     assert [(p.next, p.stop) for p in only(of).held] == [(StartAt.EARLIEST, None), (StartAt.COMMITTED, 90)]
     waiting = i32(1) + versioned(
@@ -310,7 +312,7 @@ def test_a_source_that_starts_without_an_offset() -> None:
     assert NO_STOP not in msgspec.to_builtins(document).values()
 
 
-def test_what_a_person_sees() -> None:
+def test_offsets_are_shown_in_inspection_and_plan() -> None:
     of = source(placed("orders", 5, 2), assigned("orders", 5))
     kafka = kafka_offsets(of)
     document = inspection(of, kafka)
@@ -334,7 +336,7 @@ def test_what_a_person_sees() -> None:
 
 
 @pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
-def test_a_damaged_byte_is_no_error_for_the_rescale(bits: int) -> None:
+def test_damaged_offsets_do_not_fail_the_rescale(bits: int) -> None:
     element, coordinator = reader_element("orders", 0, 5), assigned("orders", 1)
     old = consumer_element("orders", 0, 5)
     for at in range(max(len(element), len(coordinator), len(old))):

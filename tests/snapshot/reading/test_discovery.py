@@ -28,12 +28,12 @@ def put(home: str, *files: str) -> None:
         somebodys_store(home).put(join(home, file), b"x")
 
 
-def test_a_snapshot_is_itself_whether_its_directory_or_its_metadata_is_named(home: str) -> None:
+def test_snapshot_is_found_by_its_directory_or_its_metadata(home: str) -> None:
     put(home, "_metadata", "chk-7/_metadata")
     assert find_metadata(home) == find_metadata(join(home, "_metadata")) == join(home, "_metadata")
 
 
-def test_of_a_job_the_newest_complete_checkpoint_is_taken(home: str) -> None:
+def test_newest_complete_checkpoint_of_a_job_is_found(home: str) -> None:
     put(
         home,
         "chk-9/_metadata",
@@ -47,8 +47,8 @@ def test_of_a_job_the_newest_complete_checkpoint_is_taken(home: str) -> None:
     assert find_metadata(home) == join(home, "chk-10/_metadata")
 
 
-def test_what_lies_beside_checkpoints_is_not_listed(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be a whole bucket."""
+def test_only_checkpoint_directories_are_listed(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place may be a whole bucket."""
     put(home, "chk-9/_metadata", "chk-9/state", "shared/a", "b")
     kind = type(open_store(home))
     listed, entries = kind.list, []

@@ -47,8 +47,8 @@ def records(first: int, size: int = 2) -> list[Record]:
 @pytest.mark.parametrize("max_parallelism", [1, 2, 128, 200])
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("size", [2, 250, 1 << 16, 1 << 17])
-def test_canonical(max_parallelism: int, first: int, size: int, tmp_path: Path) -> None:
-    """Keys of 64 KiB and more look as if their key group's number stood in front of it."""
+def test_canonical_stream_is_recognised(max_parallelism: int, first: int, size: int, tmp_path: Path) -> None:
+    """Keys of 64 KiB and more look as if the number of their key group stood in front of them."""
     groups = {group: records(first, size) for group in range(max_parallelism)[-2:]}
     groups |= {group: records(2) for group in range(max_parallelism)[:-2]}
     assert framing(tmp_path / "source", groups, max_parallelism) is Framing.CANONICAL
@@ -57,14 +57,14 @@ def test_canonical(max_parallelism: int, first: int, size: int, tmp_path: Path) 
 @pytest.mark.parametrize("max_parallelism", [1, 2, 128, 200])
 @pytest.mark.parametrize("entries", [0, 1, 2, 300])
 @pytest.mark.parametrize("order", list(permutations(range(STATES))))
-def test_heap(
+def test_heap_stream_is_recognised(
     max_parallelism: int, entries: int, order: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(written, "write_group", heap_group(entries, order))
     assert framing(tmp_path / "source", {}, max_parallelism) is Framing.HEAP
 
 
-def test_compressed_heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compressed_heap_stream_is_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(key_group: int, _: Any, __: int) -> bytes:
         blocks = [plain_stream(struct.pack(">hi", state, 0)) for state in range(STATES)]
         return struct.pack(">i", key_group) + b"".join(blocks)
@@ -73,7 +73,9 @@ def test_compressed_heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert framing(tmp_path / "source", {}, 1) is Framing.HEAP
 
 
-def test_a_large_group_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_framing_of_a_large_group_is_recognised_from_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rescale.snapshot.reading.framing._MOST_WALKED", 40)
     assert len(write_group(0, records(0), 1)) > 40
     assert framing(tmp_path / "canonical", {0: records(0)}, 1) is Framing.CANONICAL

@@ -61,7 +61,7 @@ def opened_in_changelog(folder: Path, delta: tuple[ChangelogDelta, ...]) -> tupl
     )
 
 
-def test_a_changelog_without_changes_is_what_it_stands_on(tmp_path: Path) -> None:
+def test_changelog_without_changes_is_opened_as_its_base(tmp_path: Path) -> None:
     streams = sum(len(operator.keyed) for operator in snapshots.opened(HEAP).operators)
     assert streams > 0
     assert opened_in_changelog(tmp_path / "none", ()) == (streams, 0)
@@ -77,8 +77,8 @@ def places(streams: Iterable[KeyedStream]) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize(("first", "number"), [(0, 10), (0, 64), (40, 50), (64, 64), (100, 28)])
-def test_of_what_a_changelog_stands_on_only_its_own_key_groups_count(first: int, number: int, tmp_path: Path) -> None:
-    """Which may be some of a part, all of it, or none."""
+def test_base_of_a_changelog_is_limited_to_its_key_groups(first: int, number: int, tmp_path: Path) -> None:
+    """The key groups may be some of a part of the base, all of it, or none."""
 
     def wrapped(operator: OperatorState) -> OperatorState:
         states = [subtask.state for subtask in operator.subtasks if subtask.state is not None]
@@ -105,8 +105,8 @@ def test_of_what_a_changelog_stands_on_only_its_own_key_groups_count(first: int,
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 4])
-def test_what_flink_cut_out_of_a_stream_ends_where_the_next_key_group_begins(parallelism: int, tmp_path: Path) -> None:
-    """As in a changelog's base after a restore at another parallelism, before anything is materialised anew."""
+def test_key_groups_of_a_cut_handle_end_where_the_next_key_group_begins(parallelism: int, tmp_path: Path) -> None:
+    """As in the base of a changelog restored at another parallelism and not yet materialised anew."""
 
     def cut(handle: KeyGroupsHandle, own: KeyGroupRange) -> KeyGroupsHandle:
         first = handle.first_key_group
@@ -143,8 +143,8 @@ def test_what_flink_cut_out_of_a_stream_ends_where_the_next_key_group_begins(par
         assert len({part.header for part in parts}) == 1
 
 
-def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path) -> None:
-    """Besides others that do not: what reads these must not trip over it."""
+def test_dropped_operator_may_have_a_handle_outside_the_snapshot(tmp_path: Path) -> None:
+    """Its other handles are readable, and whatever reads them must cope with the missing one."""
     directory = relocated("2-clicks", tmp_path / "taken")
     lost = next(
         operator for operator in open_snapshot(str(directory)).operators if operator.keyed and operator.operator
@@ -170,7 +170,7 @@ def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["2-clicks", "2-heap-native", "2-rocksdb-native", "2-changelog-over-heap"])
 def test_equal_headers_are_held_once(name: str) -> None:
-    """Thousands of subtasks would each hold some KB, or more if the header has a schema."""
+    """A copy for each of thousands of subtasks would take some KB each, or more with a schema."""
     operators = open_snapshot(snapshots.directory(name)).operators
     streams = [
         stream
@@ -181,8 +181,8 @@ def test_equal_headers_are_held_once(name: str) -> None:
     assert len({id(header) for header in headers}) == len(set(headers)) < len(headers)
 
 
-def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:
-    """For its header: that all are there, and in which versions, a listing tells."""
+def test_opening_sends_one_request_a_file(s3: S3Server, tmp_path: Path) -> None:
+    """One for the header. Existence and versions of all files come from a listing."""
     write_savepoint(tmp_path / "source", 100_000, value_size=100, parallelism=40)
     s3.create_bucket("opening")
     put_files(tmp_path / "source", "s3://opening/source")
@@ -191,8 +191,8 @@ def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:
     assert sent == {"ListObjectsV2": 1, "GetObject": 41, "HeadObject": 2}
 
 
-def test_who_is_interrupted_does_not_wait_for_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of headers may be, behind a store that does not answer."""
+def test_interrupt_cancels_queued_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of headers may be queued, and the store may not answer."""
     read: list[int] = []
     cancelled = threading.Event()
 

@@ -68,7 +68,9 @@ chunk_sizes = st.lists(st.integers(0, 9), max_size=60)
 
 
 @given(records, tables, chunk_sizes)
-def test_only_the_ids_change(records: list[Record], table: tuple[int, ...], sizes: list[int]) -> None:
+def test_translation_changes_only_the_state_ids(
+    records: list[Record], table: tuple[int, ...], sizes: list[int]
+) -> None:
     group = written(records)
     result = translated(group, table, sizes)
     assert len(result) == len(group)
@@ -77,14 +79,14 @@ def test_only_the_ids_change(records: list[Record], table: tuple[int, ...], size
 
 
 @given(records, st.permutations(range(5)).map(tuple))
-def test_byte_by_byte_it_is_the_same(records: list[Record], table: tuple[int, ...]) -> None:
+def test_translation_byte_by_byte_gives_the_same_group(records: list[Record], table: tuple[int, ...]) -> None:
     group = written(records)
     expected = written([(table[state], key, value) for state, key, value in records])
     assert translated(group, table, [1] * len(group)) == expected
 
 
 @given(records, st.data())
-def test_a_cut_group_is_refused(records: list[Record], data: st.DataObject) -> None:
+def test_truncated_group_is_refused(records: list[Record], data: st.DataObject) -> None:
     group = written(records)
     end = data.draw(st.integers(0, len(group) - 1))
     with pytest.raises(SnapshotError, match="inside a record"):
@@ -92,7 +94,7 @@ def test_a_cut_group_is_refused(records: list[Record], data: st.DataObject) -> N
 
 
 @given(records, chunk_sizes, st.data())
-def test_damage_is_an_error_of_ours_or_keeps_the_size(
+def test_damaged_group_is_refused_or_keeps_its_size(
     records: list[Record], sizes: list[int], data: st.DataObject
 ) -> None:
     group = bytearray(written(records))
@@ -118,13 +120,13 @@ ONE = written([(1, b"\x05k", b"v")])
     ],
 )
 @pytest.mark.parametrize("chunk", [1, 1000])
-def test_broken_framing_says_where(group: bytes, what: str, offset: int, chunk: int) -> None:
+def test_broken_framing_is_refused_with_its_offset(group: bytes, what: str, offset: int, chunk: int) -> None:
     with pytest.raises(SnapshotError, match=what) as caught:
         translated(group, (0, 1), [chunk] * len(group))
     assert caught.value.offset == offset
 
 
-def test_an_empty_stream_is_no_group() -> None:
+def test_empty_stream_is_refused_as_a_group() -> None:
     with pytest.raises(SnapshotError, match="inside a record"):
         translated(b"", (0,), [])
 
@@ -157,7 +159,7 @@ def test_groups_of_flink_are_read_and_translated(keyed: Keyed) -> None:
         assert translated(group, reversed_ids, [3] * 50) == written([(reversed_ids[s], k, v) for s, k, v in records])
 
 
-def test_flink_wrote_canonical_groups_with_and_without_compression() -> None:
+def test_fixtures_hold_compressed_and_uncompressed_canonical_groups() -> None:
     forms = {keyed.stream.parsed.compressed for keyed in CANONICAL if keyed.stream.parsed is not None}
     assert forms == {True, False}
     assert any(chain.from_iterable(keyed.groups() for keyed in CANONICAL))

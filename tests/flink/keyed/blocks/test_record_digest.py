@@ -53,12 +53,12 @@ def digests(records: Sequence[Placed], at_once: int = 1000) -> list[StateDigest]
 
 
 @given(st.lists(placed, max_size=20), st.integers(1, 20))
-def test_sums_of_murmur(records: list[Placed], at_once: int) -> None:
+def test_digests_equal_those_of_the_slow_twin(records: list[Placed], at_once: int) -> None:
     assert digests(records, at_once) == expected(records)
 
 
 @given(st.lists(placed, max_size=9), st.data())
-def test_order_does_not_matter(records: list[Placed], data: st.DataObject) -> None:
+def test_digests_are_independent_of_order(records: list[Placed], data: st.DataObject) -> None:
     assert digests(data.draw(st.permutations(records)), 3) == digests(records)
 
 
@@ -68,14 +68,14 @@ def test_digests_of_parts_add_up(first: list[Placed], other: list[Placed]) -> No
     assert [mine.plus(yours) for mine, yours in parts] == digests(first + other)
 
 
-def test_every_length_up_to_three_blocks() -> None:
-    """A block of murmur has 16 bytes; the last one may have fewer."""
+def test_digests_of_every_length_up_to_three_murmur_blocks() -> None:
+    """A block of murmur has 16 bytes; the last block may be shorter."""
     for size in range(50):
         records = [(Record(0, bytes(range(size)), b""), 0), (Record(0, b"", bytes(range(size, 0, -1))), 1)]
         assert digests(records) == expected(records)
 
 
-def test_a_large_record_among_small_ones() -> None:
+def test_digests_of_large_records_among_small_ones() -> None:
     records = [(Record(0, b"k", bytes(size)), 0) for size in (1, 5000, 3, 100_000, 0)]
     assert digests(records, 2) == expected(records)
 
@@ -98,19 +98,19 @@ def test_another_record_has_another_digest(other: Placed) -> None:
     assert [digest[:2] for digest in digests([ONE])] != [digest[:2] for digest in digests([other])]
 
 
-def test_another_place_is_told_apart_from_other_content() -> None:
+def test_record_in_another_key_group_changes_only_the_placed_digest() -> None:
     moved = (ONE[0], 5)
     (here, *_), (there, *_) = digests([ONE]), digests([moved])
     assert here[:2] == there[:2]
     assert here.placed != there.placed
 
 
-def test_two_records_that_change_places_are_noticed() -> None:
+def test_records_that_swap_key_groups_change_the_digest() -> None:
     another = Record(0, b"yek", b"eulav")
     assert digests([ONE, (another, 9)]) != digests([(ONE[0], 9), (another, ONE[1])])
 
 
-def test_a_null_of_a_map_counts_as_its_flag_alone() -> None:
+def test_bytes_behind_the_null_flag_of_a_map_value_are_ignored() -> None:
     short, long = (Record(1, b"key", b"\1"), 0), (Record(1, b"key", b"\1\0\0\7"), 0)
     assert digests([short]) == digests([long])
     assert digests([(Record(1, b"key", b"\0"), 0)]) != digests([(Record(1, b"key", b"\0\0"), 0)])
@@ -119,7 +119,7 @@ def test_a_null_of_a_map_counts_as_its_flag_alone() -> None:
 
 
 @given(st.lists(placed, max_size=20))
-def test_single_records_and_their_keys_have_digests_too(records: list[Placed]) -> None:
+def test_single_records_and_keys_have_the_digests_of_the_slow_twin(records: list[Placed]) -> None:
     batch = in_a_buffer([record for record, _ in records], [group for _, group in records])
     is_map = np.array([IS_MAP[record.state] for record, _ in records], np.bool_)
     low = 1 << 64

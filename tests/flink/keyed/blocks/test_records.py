@@ -87,7 +87,9 @@ def expected(groups: Groups) -> Found:
 
 
 @given(runs(), st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 9))
-def test_all_records_are_found(run: tuple[int, Groups], sizes: list[int], buffer: int, at_once: int) -> None:
+def test_all_records_are_read_with_any_chunks_and_buffers(
+    run: tuple[int, Groups], sizes: list[int], buffer: int, at_once: int
+) -> None:
     max_parallelism, groups = run
     data = written(max_parallelism, groups)
     with small(buffer, at_once):
@@ -99,8 +101,8 @@ def test_all_records_are_found(run: tuple[int, Groups], sizes: list[int], buffer
 
 
 @pytest.mark.parametrize("max_parallelism", [128, 129])
-def test_a_record_just_as_large_as_the_buffer(max_parallelism: int) -> None:
-    """The first of a group has an id in front, which needs room as well."""
+def test_records_about_as_large_as_the_buffer_are_read(max_parallelism: int) -> None:
+    """The first record of a group follows a state id, which needs room as well."""
     for size in range(30):
         groups = {3: [Record(0, b"", bytes(size)), Record(1, b"k", b"")], 5: [Record(2, bytes(size), b"")]}
         data = written(max_parallelism, groups)
@@ -113,8 +115,8 @@ def test_a_record_just_as_large_as_the_buffer(max_parallelism: int) -> None:
 
 
 @given(runs(), st.integers(1, 60))
-def test_starts_need_be_known_only_when_their_groups_begin(run: tuple[int, Groups], buffer: int) -> None:
-    """As with compressed key groups, whose lengths show as they are read."""
+def test_start_of_a_group_may_become_known_when_the_group_begins(run: tuple[int, Groups], buffer: int) -> None:
+    """The lengths of compressed key groups are known only once they are read."""
     max_parallelism, groups = run
     data = written(max_parallelism, groups)
     starts = np.full(len(data), np.iinfo(np.int64).max, np.int64)
@@ -129,7 +131,7 @@ def test_starts_need_be_known_only_when_their_groups_begin(run: tuple[int, Group
 
 
 @given(runs(), st.integers(1, 5))
-def test_what_is_found_makes_up_all_bytes(run: tuple[int, Groups], at_once: int) -> None:
+def test_framed_sizes_of_records_add_up_to_all_bytes(run: tuple[int, Groups], at_once: int) -> None:
     max_parallelism, groups = run
     data = written(max_parallelism, groups)
     with small(1 << 16, at_once):
@@ -141,7 +143,7 @@ def test_what_is_found_makes_up_all_bytes(run: tuple[int, Groups], at_once: int)
 
 
 @given(runs(), st.data(), st.integers(1, 60), st.integers(1, 4))
-def test_cut_anywhere_it_is_an_error_behind_all_whole_records(
+def test_truncated_groups_give_all_whole_records_and_then_an_error(
     run: tuple[int, Groups], data: st.DataObject, buffer: int, at_once: int
 ) -> None:
     max_parallelism, groups = run
@@ -169,7 +171,9 @@ def test_cut_anywhere_it_is_an_error_behind_all_whole_records(
 
 
 @given(runs(), st.data(), st.integers(1, 60))
-def test_damage_is_an_error_of_ours_or_other_records(run: tuple[int, Groups], data: st.DataObject, buffer: int) -> None:
+def test_damaged_group_is_refused_or_gives_other_records(
+    run: tuple[int, Groups], data: st.DataObject, buffer: int
+) -> None:
     max_parallelism, groups = run
     content = written(max_parallelism, groups)
     damaged = bytearray(b"".join(content))
@@ -224,21 +228,23 @@ def with_bytes(at: int, data: bytes) -> bytes:
     ],
 )
 @pytest.mark.parametrize("buffer", [1, 16, 1000])
-def test_broken_framing_says_where(data: bytes, starts: list[int], what: str, offset: int, buffer: int) -> None:
+def test_broken_framing_is_refused_with_its_offset(
+    data: bytes, starts: list[int], what: str, offset: int, buffer: int
+) -> None:
     with small(buffer, 1), pytest.raises(SnapshotError) as caught:
         records_read(RecordReader(128, 2), [3] * len(starts), np.array(starts, np.int64), cut(data, [3]))
     assert caught.value.what.endswith(what)
     assert caught.value.offset == offset
 
 
-def test_a_key_has_its_whole_key_group_in_front() -> None:
+def test_key_shorter_than_its_key_group_prefix_is_refused() -> None:
     data = struct.pack(">Hi", 0, 1) + b"\x80" + struct.pack(">iH", 0, 0xFFFF)
     assert records_read(RecordReader(128, 1), [0], np.zeros(1, np.int64), iter([data])) == [(0, Record(0, b"", b""))]
     with pytest.raises(SnapshotError, match="an impossible length"):
         records_read(RecordReader(129, 1), [0], np.zeros(1, np.int64), iter([data]))
 
 
-def test_only_the_last_group_may_be_read_in_part() -> None:
+def test_beginning_of_a_group_gives_its_whole_records() -> None:
     reader = RecordReader(128, 2)
     for size in range(len(GROUP_3) + 1):
         batches = reader.read(np.array([3], np.int64), np.zeros(1, np.int64), [GROUP_3[:size]], whole=False)
@@ -246,7 +252,7 @@ def test_only_the_last_group_may_be_read_in_part() -> None:
         assert count == (size >= SECOND) + (size >= len(GROUP_3))
 
 
-def test_a_length_that_is_damaged_costs_no_memory() -> None:
+def test_damaged_length_does_not_grow_the_buffer() -> None:
     data = with_bytes(8, b"\x7f\xff\xff\xff") + bytes(1000)
     with small(64, 4):
         reader = RecordReader(128, 2)
@@ -255,7 +261,7 @@ def test_a_length_that_is_damaged_costs_no_memory() -> None:
     assert len(reader._buffer) <= 2048
 
 
-def test_a_record_that_is_too_large_is_refused_with_the_way_round() -> None:
+def test_too_large_record_is_refused_with_advice() -> None:
     group = write_group(3, [A, Record(0, b"k", bytes(2000))], 128)
     with small(64, 4), patch.object(module, "LARGEST_RECORD", 1000), pytest.raises(UnsupportedError) as caught:
         records_read(RecordReader(128, 2), [3], np.zeros(1, np.int64), cut(group, [50]))
@@ -267,14 +273,14 @@ def test_a_record_that_is_too_large_is_refused_with_the_way_round() -> None:
 
 
 @pytest.mark.parametrize(("max_parallelism", "size"), [(1, 1), (128, 1), (129, 2), (32768, 2)])
-def test_the_key_group_in_front_of_a_key(max_parallelism: int, size: int) -> None:
+def test_prefix_size_matches_the_bytes_of_a_key_group(max_parallelism: int, size: int) -> None:
     assert prefix_size(max_parallelism) == size == len(prefix(max_parallelism - 1, max_parallelism))
 
 
 @pytest.mark.parametrize(
     "keyed", [k for k in keyed_streams() if k.stream.framing is Framing.CANONICAL and k.stream.parsed]
 )
-def test_records_that_flink_wrote(keyed: Keyed) -> None:
+def test_records_of_flink_are_read_as_by_the_slow_twin(keyed: Keyed) -> None:
     header, groups = keyed.stream.parsed, dict(keyed.groups())
     assert header is not None
     operators = keyed.snapshot.operators
@@ -289,7 +295,7 @@ def test_records_that_flink_wrote(keyed: Keyed) -> None:
     assert {group for group, _ in seen} == set(groups)
 
 
-def test_a_header_tells_whether_it_is_of_compressed_groups() -> None:
+def test_compression_flag_is_read_without_the_rest_of_the_header() -> None:
     for compressed in (False, True):
         data = keyed_header(keyed_state("total"), compressed=compressed)
         assert is_compressed(data) is read_keyed_header(data, "").compressed is compressed

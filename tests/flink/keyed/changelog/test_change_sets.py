@@ -30,7 +30,7 @@ def in_chunks(data: bytes, size: int) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 10_000])
 @pytest.mark.parametrize("is_compressed", [False, True])
-def test_a_set_among_others(size: int, is_compressed: bool) -> None:
+def test_change_set_is_read_from_its_offset(size: int, is_compressed: bool) -> None:
     other, own = change_set({9: [b"x" * 30]}), change_set(GROUPS)
     content = other + own + other
     data = b"\1" + b"".join(compressed([content])) if is_compressed else b"\0" + content
@@ -38,7 +38,7 @@ def test_a_set_among_others(size: int, is_compressed: bool) -> None:
     assert list(read_change_set(in_chunks(data, size), 0)) == [(9, b"x" * 30)]
 
 
-def test_no_more_is_read_than_a_set_needs() -> None:
+def test_reading_stops_at_the_end_of_the_change_set() -> None:
     data = b"\0" + change_set(GROUPS)
 
     def chunks() -> Iterator[bytes]:
@@ -49,7 +49,7 @@ def test_no_more_is_read_than_a_set_needs() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 10_000])
-def test_a_list(size: int) -> None:
+def test_list_of_changes_is_read(size: int) -> None:
     data = b"".join(struct.pack(">ii", key_group, len(change)) + change for key_group, change in CHANGES)
     assert list(read_listed(in_chunks(data, size))) == CHANGES
     assert list(read_listed([])) == []
@@ -65,11 +65,11 @@ def test_a_list(size: int) -> None:
         (b"\0" + struct.pack(">iiii", 1, 1, 0, -5), "a negative number of bytes of a change"),
     ],
 )
-def test_what_is_damaged(data: bytes, what: str) -> None:
+def test_damaged_change_set_is_refused(data: bytes, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         list(read_change_set([data], 0))
 
 
-def test_a_set_behind_the_end() -> None:
+def test_change_set_beyond_the_end_of_the_stream_is_refused() -> None:
     with pytest.raises(SnapshotError, match="ends inside a change"):
         list(read_change_set([b"\0abc"], 10))

@@ -201,10 +201,10 @@ def laid_over(overlay: Overlay, records: Sequence[tuple[int, Record]], size: int
 
 @given(st.data(), st.sampled_from([TEXT, LONG]), st.sampled_from([TEXT, LONG]), st.integers(1, 5))
 @settings(max_examples=examples(80))
-def test_changes_make_of_records_what_they_make_of_state(
+def test_changes_laid_over_records_give_the_state_of_the_twin(
     data: st.DataObject, key: JavaType, namespace: JavaType, size: int
 ) -> None:
-    """Whatever was there before, in batches of any size."""
+    """For any previous records, in batches of any size."""
     drawn = Drawn(data, key, namespace)
     drawn.changes(12)
     before = data.draw(st.permutations(drawn.twin.records()))
@@ -232,7 +232,7 @@ def sums(*values: int) -> list[tuple[int, Record]]:
     return [(group, Record(SUM, text("k") + struct.pack(">q", value), text(f"{value}"))) for value in values]
 
 
-def test_what_only_the_job_can_merge_is_refused() -> None:
+def test_merge_of_values_by_the_jobs_own_function_is_refused() -> None:
     header = header_of(TEXT, LONG)
     with pytest.raises(UnsupportedError, match="the job's own function") as caught:
         laid_over(Overlay([merged(1, 2)], header, MAXIMUM), sums(1, 2))
@@ -240,14 +240,14 @@ def test_what_only_the_job_can_merge_is_refused() -> None:
     assert "MERGE_NS of 2 values" in str(caught.value.found)
 
 
-def test_what_the_job_set_after_it_merged_counts() -> None:
+def test_value_set_after_a_merge_replaces_the_merge() -> None:
     header = header_of(TEXT, LONG)
     changes = [merged(1, 2, 3), change(SUM, Operation.SET_INTERNAL, text("all"), 1)]
     ((_, record),) = laid_over(Overlay(changes, header, MAXIMUM), sums(1, 2, 3))
     assert record == Record(SUM, text("k") + struct.pack(">q", 1), text("all"))
 
 
-def test_a_value_that_is_merged_with_nothing_stays() -> None:
+def test_value_merged_with_nothing_is_kept() -> None:
     ((_, record),) = laid_over(Overlay([merged(1, 2)], header_of(TEXT, LONG), MAXIMUM), sums(2))
     assert record == Record(SUM, text("k") + struct.pack(">q", 1), text("2"))
 
@@ -261,7 +261,7 @@ def test_a_value_that_is_merged_with_nothing_stays() -> None:
         (LIST, 9, "operation 9"),
     ],
 )
-def test_what_is_not_understood_is_refused_by_name(state: int, code: int, actual: str) -> None:
+def test_unknown_operation_is_refused_with_its_state(state: int, code: int, actual: str) -> None:
     header = header_of(TEXT, LONG)
     odd = of_key(state, bytes((code, 0, state)) + text("k") + bytes(8))
     with pytest.raises(UnsupportedError, match="unknown operation") as caught:
@@ -281,13 +281,13 @@ def test_what_is_not_understood_is_refused_by_name(state: int, code: int, actual
         (change(VALUE, Operation.CLEAR, b"")._replace(key_group=5), "the key group of its key"),
     ],
 )
-def test_what_is_damaged(odd: ParsedChange, what: str) -> None:
+def test_damaged_change_is_refused(odd: ParsedChange, what: str) -> None:
     with pytest.raises(SnapshotError, match=what):
         laid_over(Overlay([odd], header_of(TEXT, LONG), MAXIMUM), [])
 
 
-def test_the_types_of_values_need_not_be_known() -> None:
-    """As long as there is one at a time."""
+def test_single_values_of_unknown_types_are_replayed() -> None:
+    """Several values in one change cannot be told apart and are refused."""
     avro = snapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.Own") + utf("{}"))
     value, elements = keyed_state("own", avro), keyed_state("owns", list_of(avro), "LIST")
     header = read_keyed_header(keyed_header(value, elements), "")
@@ -304,7 +304,7 @@ def test_the_types_of_values_need_not_be_known() -> None:
         Overlay([several], header, MAXIMUM)
 
 
-def test_the_types_of_a_map_s_keys_must_be_known() -> None:
+def test_map_state_with_unknown_key_type_is_refused() -> None:
     avro = snapshot("org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.Own") + utf("{}"))
     of_map = keyed_state("owns", composite(BASE + "MapSerializerSnapshot", avro, STRING), "MAP")
     header = read_keyed_header(keyed_header(of_map), "")
@@ -313,7 +313,7 @@ def test_the_types_of_a_map_s_keys_must_be_known() -> None:
     assert caught.value.state == "owns"
 
 
-def test_what_has_not_changed_is_given_as_it_is() -> None:
+def test_batch_without_changed_records_is_passed_through() -> None:
     (batch,) = batches(sums(1, 2), 2)
     (result,) = Overlay([change(VALUE, Operation.CLEAR, b"")], header_of(TEXT, LONG), MAXIMUM).over(batch)
     assert result is batch

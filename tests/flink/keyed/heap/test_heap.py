@@ -26,8 +26,8 @@ def states_of(block: bytes, header: KeyedHeader) -> list[bytes]:
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_empty_groups_are_those_of_flink(compressed: bool) -> None:
-    """Byte for byte, but for the order of the states: Flink takes that of a hash map, and reads any."""
+def test_empty_heap_groups_equal_those_of_flink(compressed: bool) -> None:
+    """Except for the order of states: Flink takes the order of a hash map, and reads any order."""
     compared = 0
     for keyed, header in HEAP:
         for key_group, block in keyed.groups() if header.compressed is compressed else ():
@@ -39,6 +39,6 @@ def test_empty_groups_are_those_of_flink(compressed: bool) -> None:
     assert compared > 10
 
 
-def test_without_states_only_the_number_is_left() -> None:
+def test_empty_heap_group_without_states_is_its_number() -> None:
     key_serializer = HEAP[0][1].key_serializer
     assert empty_group(258, KeyedHeader(False, key_serializer, ())) == b"\x00\x00\x01\x02"

@@ -31,8 +31,10 @@ def header_of(key: JavaType, *infos: bytes, compressed: bool = False) -> KeyedHe
 
 @given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), st.integers(1, 400), st.booleans())
 @settings(max_examples=examples(80))
-def test_entries_are_records(data: st.DataObject, key: JavaType, namespace: JavaType, chunk: int, snappy: bool) -> None:
-    """In any chunks, and in batches that are too small for more than some; states are listed in any order."""
+def test_heap_entries_are_read_as_canonical_records(
+    data: st.DataObject, key: JavaType, namespace: JavaType, chunk: int, snappy: bool
+) -> None:
+    """In any chunks, in batches too small for all records, with the states in any order."""
     states = states_with(namespace)
     ambiguous = namespace is TEXT and key is not LONG
     groups, expected = {}, []
@@ -49,7 +51,7 @@ def test_entries_are_records(data: st.DataObject, key: JavaType, namespace: Java
         assert read(reader, groups, chunk) == expected
 
 
-def test_timers_are_records() -> None:
+def test_timers_in_a_heap_group_are_read_as_records() -> None:
     header = header_of(TEXT, timers("_timer_state/event_a", STRING, VOID_NAMESPACE))
     elements = [timer(time, TEXT.write((65 + i,)), b"\0") for i, time in enumerate((-5, 7))]
     block = i32(3) + b"\0\0" + i32(2) + b"".join(elements)
@@ -79,14 +81,14 @@ def test_a_key_group_without_entries_has_no_records() -> None:
         (BLOCK[:4], "ends too early"),
     ],
 )
-def test_a_damaged_key_group(block: bytes, wrong: str) -> None:
+def test_damaged_heap_group_is_refused_with_its_key_group(block: bytes, wrong: str) -> None:
     with pytest.raises(SnapshotError, match=f"{wrong}.*") as caught:
         read(HeapReader(VALUE, 128), {9: block}, 3)
     assert "key group 9" in caught.value.what
     assert 0 <= (caught.value.offset or 0) <= len(block)
 
 
-def test_a_beginning_tells_what_it_can() -> None:
+def test_beginning_of_a_heap_group_gives_its_whole_records() -> None:
     blocks = {9: (BLOCK[:6] + i32(3) + 3 * ENTRY)[:-1]}
     assert [record.key for _, record in read(HeapReader(VALUE, 128), blocks, whole=False)] == 2 * [ENTRY[1:4] + b"\0"]
 
@@ -103,7 +105,7 @@ UNKNOWN = pojo({"amount": STRING}, {}, {"com.example.Money": None})
         (keyed_state("total", STRING, "MAP"), "the format of a map state of String is unknown"),
     ],
 )
-def test_what_cannot_be_told_apart_is_refused_by_name(info: bytes, named: str) -> None:
+def test_entries_that_cannot_be_delimited_are_refused_with_their_state(info: bytes, named: str) -> None:
     header = header_of(TEXT, keyed_state("known"), info)
     assert not tells_entries(header)
     with pytest.raises(UnsupportedError, match=named) as caught:
@@ -112,7 +114,7 @@ def test_what_cannot_be_told_apart_is_refused_by_name(info: bytes, named: str) -
     assert "canonical savepoint" in str(caught.value.advice)
 
 
-def test_an_object_of_a_subclass_is_refused() -> None:
+def test_pojo_of_a_subclass_is_refused() -> None:
     header = header_of(TEXT, keyed_state("order", ORDER.snapshot))
     block = i32(9) + b"\0\0" + i32(1) + b"\0" + TEXT.write((65,)) + b"\4"
     with pytest.raises(UnsupportedError, match="subclass") as caught:
@@ -126,8 +128,8 @@ def test_an_object_of_a_subclass_is_refused() -> None:
 NO_FIELDS = Tuple([])
 
 
-def test_entries_without_bytes_are_not_counted_to_the_end() -> None:
-    """A count is four bytes, and a forged one would be worked off for minutes: there is one key without bytes."""
+def test_impossible_count_of_entries_without_bytes_is_refused() -> None:
+    """Only one key has no bytes. Looping up to a forged count would take minutes."""
     header = header_of(NO_FIELDS, keyed_state_of(NO_FIELDS.snapshot, NO_FIELDS.snapshot))
     single, many = (i32(3) + b"\0\0" + i32(count) for count in (1, (1 << 31) - 1))
     assert read(HeapReader(header, 128), {3: single}) == [(3, Record(0, b"", b""))]

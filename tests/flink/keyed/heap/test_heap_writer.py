@@ -47,10 +47,10 @@ def rewritten(header: bytes, block: bytes, old: int, new: int, cuts: list[int]) 
 
 @given(st.data(), st.sampled_from(KEYS), st.sampled_from([LONG, TEXT]), MAXIMA, MAXIMA, st.lists(st.integers(1, 3)))
 @settings(max_examples=examples(60))
-def test_entries_come_back_as_they_were(
+def test_heap_group_is_rewritten_byte_for_byte(
     data: st.DataObject, key: JavaType, namespace: JavaType, old: int, new: int, cuts: list[int]
 ) -> None:
-    """With empty lists and maps, and with namespaces behind whose keys stand lengths."""
+    """Includes empty lists and maps, and namespaces that make keys carry lengths."""
     states, snappy = states_with(namespace), data.draw(st.booleans())
     entries = {i: data.draw(drawn(of, key)) for i, of in enumerate(states)}
     header = keyed_header(*(of.info for of in states), key=key.snapshot, compressed=snappy)
@@ -59,8 +59,8 @@ def test_entries_come_back_as_they_were(
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 65535, 65536, 70000])
-def test_lengths_of_any_size(size: int) -> None:
-    """They stand behind key and namespace, each in as many bytes as it needs."""
+def test_keys_and_namespaces_of_any_length_are_rewritten(size: int) -> None:
+    """Each length follows key and namespace, in as many bytes as it needs."""
     states = states_with(TEXT)[:1]
     header = keyed_header(states[0].info)
     text = TEXT.write((65,) * size)
@@ -70,13 +70,13 @@ def test_lengths_of_any_size(size: int) -> None:
     assert rewritten(header, block, 1000, 128, []) == block
 
 
-def test_timers_come_back() -> None:
+def test_timers_of_a_heap_group_are_rewritten() -> None:
     header = keyed_header(timers("_timer_state/event_a", STRING, VOID_NAMESPACE))
     elements = [timer(time, TEXT.write((65 + i,)), b"\0") for i, time in enumerate((-5, 7))]
     block = i32(7) + b"\0\0" + i32(2) + b"".join(elements)
     assert rewritten(header, block, 128, 1000, []) == block
 
 
-def test_an_empty_key_group() -> None:
+def test_writer_gives_the_empty_heap_group() -> None:
     header = read_keyed_header(keyed_header(states_with(LONG)[0].info), "")
     assert HeapWriter(header, 128).empty(9) == empty_group(9, header)

@@ -70,8 +70,8 @@ def read(reader: TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20) ->
 
 @given(st.lists(st.sets(st.sampled_from(list(NAMESPACES))), max_size=4), st.integers(1, 400), st.data())
 @settings(max_examples=examples(60))
-def test_timers_are_records(named: list[set[str]], chunk: int, data: st.DataObject) -> None:
-    """In any chunks, and in batches that are too small for more than some; a service need not be in every group."""
+def test_raw_timers_are_read_as_records(named: list[set[str]], chunk: int, data: st.DataObject) -> None:
+    """In any chunks and in small batches; some key groups lack some of the timer services."""
     blocks = [[data.draw(services(name)) for name in sorted(names)] for names in named]
     expected = [
         (group, Record(2 * number + is_event, timer(time, key, namespace), b""))
@@ -111,13 +111,13 @@ def rewritten(
 
 @given(st.sampled_from([128, 129]), st.sampled_from([100, 1000]), st.lists(st.integers(1, 5), max_size=3), st.data())
 @settings(max_examples=examples(60))
-def test_timers_come_back_as_they_were(old: int, new: int, cuts: list[int], data: st.DataObject) -> None:
+def test_raw_timers_are_rewritten_byte_for_byte(old: int, new: int, cuts: list[int], data: st.DataObject) -> None:
     block = write_block(*(data.draw(services(name)) for name in NAMESPACES))
     assert rewritten(block, WRITTEN, old, new, cuts) == block
 
 
 @pytest.mark.parametrize("name", FIXTURES)
-def test_they_are_written_as_flink_wrote_them(name: str) -> None:
+def test_raw_timers_of_flink_are_rewritten_byte_for_byte(name: str) -> None:
     snapshot = snapshots.opened(name)
     streams = [stream for operator in snapshot.operators for stream in operator.raw_timers]
     blocks = [block for stream in streams for _, block in contents(snapshot, stream)]
@@ -131,7 +131,7 @@ def test_a_key_group_without_timers_lists_the_services() -> None:
 
 
 @pytest.mark.parametrize("name", FIXTURES)
-def test_the_states_are_those_of_the_canonical_savepoint_that_flink_took(name: str) -> None:
+def test_states_of_raw_timers_equal_those_of_flinks_canonical_savepoint(name: str) -> None:
     twin = open_snapshot(str(snapshots.FIXTURES / name / "canonical"))
     canonical = {stream.parsed for operator in twin.operators for stream in operator.keyed}
     streams = [stream for operator in snapshots.opened(name).operators for stream in operator.raw_keyed]
@@ -143,7 +143,7 @@ def test_the_states_are_those_of_the_canonical_savepoint_that_flink_took(name: s
         assert [stream.parsed.states == header.states[-2:] for header in canonical if header] == [True]
 
 
-def test_no_service_is_no_timer() -> None:
+def test_block_without_timer_services_is_read_as_empty() -> None:
     assert read_services(write_block()) == ()
 
 
@@ -162,11 +162,11 @@ def test_no_service_is_no_timer() -> None:
         *(write_block(EXAMPLE)[:end] for end in range(8, len(write_block(EXAMPLE)), 7)),
     ],
 )
-def test_anything_else_is_the_users_own(block: bytes) -> None:
+def test_raw_state_other_than_timers_is_not_read(block: bytes) -> None:
     assert read_services(block) is None
 
 
-def test_a_service_that_is_not_in_the_header() -> None:
+def test_timer_service_missing_in_the_header_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="key group 9 has timers of a service") as caught:
         read(reader_of(write_block(EXAMPLE)), {3: write_block(EXAMPLE), 9: write_block(SERVICES[2])})
     assert caught.value.found == "'named'"
@@ -187,7 +187,7 @@ def test_a_service_that_is_not_in_the_header() -> None:
         (write_block(EXAMPLE)[:-4] + i32(-1), "a negative count"),
     ],
 )
-def test_a_key_group_that_is_not_as_the_others(block: bytes, wrong: str) -> None:
+def test_damaged_timer_block_is_refused_with_its_key_group(block: bytes, wrong: str) -> None:
     with pytest.raises(SnapshotError, match=f"{wrong}.*: key group 9") as caught:
         read(reader_of(write_block(EXAMPLE)), {3: write_block(EXAMPLE), 9: block}, 11)
     assert 0 <= (caught.value.offset or 0) <= len(block)

@@ -204,7 +204,7 @@ def histories(rng: Random) -> Iterator[Tree]:
 
 @pytest.mark.parametrize("read_at_once", [1, 1 << 20])
 @pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 4, range(20)))
-def test_a_key_whose_value_differs_is_always_found(
+def test_keys_with_differing_values_are_always_found(
     monkeypatch: pytest.MonkeyPatch, read_at_once: int, seed: int
 ) -> None:
     monkeypatch.setattr(module, "_READ_AT_ONCE", read_at_once)
@@ -228,7 +228,7 @@ def compacted_to_the_end(tree: Tree) -> Tree:
     return compacted
 
 
-def test_rows_that_were_only_moved_are_not_looked_up() -> None:
+def test_keys_of_rows_that_compaction_only_moved_are_no_candidates() -> None:
     tree = Tree()
     tree.write([(key, VALUE, b"x" + key) for key in KEYS])
     moved = compacted_to_the_end(tree)
@@ -239,8 +239,8 @@ def test_rows_that_were_only_moved_are_not_looked_up() -> None:
     assert candidates(tree, compacted_to_the_end(moved)) == [KEYS[3], KEYS[5]]
 
 
-def test_a_sequence_number_of_0_says_nothing_below_a_file_that_both_have() -> None:
-    """The job goes back to a state before `newer`, and sets the value again that it had set after it."""
+def test_key_with_sequence_number_0_below_a_shared_file_is_a_candidate() -> None:
+    """The job returns to a state before `newer` and writes again the value that it had written after `newer`."""
     key = KEYS[0]
     bottom, newer = File((Entry(key, 0, VALUE, b"x"),)), File((Entry(key, 7, VALUE, b"newer"),))
     newest = File((Entry(key, 9, VALUE, b"x"),))
@@ -285,8 +285,10 @@ Written = tuple[tuple[int, int, bytes], ...]
         ([((7, VALUE, b"x"),), ((9, VALUE, b"y"),)], [((9, VALUE, b"y"),)], False),
     ],
 )
-def test_what_entries_show_of_a_key(earlier: list[Written], later: list[Written], is_found: bool) -> None:
-    """Each list has the entries of one file."""
+def test_entries_decide_whether_a_key_is_a_candidate(
+    earlier: list[Written], later: list[Written], is_found: bool
+) -> None:
+    """Each inner list holds the entries of one file."""
     sides = [
         [
             OwnTable(live_file(0, file), cast(SstTable, Blocks(file.entries, 1)))
@@ -297,14 +299,14 @@ def test_what_entries_show_of_a_key(earlier: list[Written], later: list[Written]
     assert [key for keys in changed_keys(*sides, [], BEGIN, END) for key in keys] == [KEYS[0]] * is_found
 
 
-def test_an_ingested_file_counts_with_its_own_sequence_number() -> None:
+def test_rows_of_an_ingested_file_have_the_sequence_number_of_the_file() -> None:
     row = File((Entry(KEYS[0], 0, VALUE, b"x"),))
     tables = [OwnTable(live_file(1, row), cast(SstTable, Blocks(row.entries, 1, sequence))) for sequence in (4, 5)]
     assert [key for keys in changed_keys(tables[:1], tables[1:], [], BEGIN, END) for key in keys] == [KEYS[0]]
     assert not list(changed_keys(tables[:1], tables[:1], [], BEGIN, END))
 
 
-def test_only_keys_in_the_range_are_told() -> None:
+def test_changed_keys_are_limited_to_the_range() -> None:
     tree = Tree()
     tree.write([(key, VALUE, b"x") for key in KEYS])
     files = [OwnTable(live_file(0, file), cast(SstTable, Blocks(file.entries, 1))) for file in tree.levels[0]]
@@ -313,14 +315,14 @@ def test_only_keys_in_the_range_are_told() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_rows_in_no_order_are_refused(at_once: int) -> None:
+def test_unsorted_rows_are_refused(at_once: int) -> None:
     file = File((Entry(KEYS[1], 1, VALUE, b""), Entry(KEYS[0], 2, VALUE, b"")))
     own = OwnTable(live_file(0, file), cast(Any, Blocks(file.entries, at_once)))
     with pytest.raises(SnapshotError, match="not sorted"):
         list(changed_keys([], [own], [], BEGIN, END))
 
 
-def test_keys_are_parted_and_joined() -> None:
+def test_key_columns_are_split_and_joined() -> None:
     keys = [b"", b"a", b"bc", b"def"]
     parts = [keys_of(keys).part(0, 1), keys_of(keys).part(1, 3), keys_of(keys).part(3, 4)]
     assert [list(part) for part in parts] == [[b""], [b"a", b"bc"], [b"def"]]
