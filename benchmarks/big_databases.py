@@ -13,8 +13,8 @@ from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, 
 from rescale.flink.metadata.handles import IncrementalHandle, LocalFile, RelativeFileStream
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
-from rescale.snapshot.model import KeyedStream
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from support.rocksdb_writer import Writer, written
 

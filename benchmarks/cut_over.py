@@ -42,12 +42,12 @@ import httpx
 from tabulate import tabulate
 
 import tests_path  # noqa: F401
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint, take_checkpoint
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.verify_task import _verify
 from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.flink.start import Start
-from rescale.flink_rest.client import SavepointFormat, Taking
+from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.following.follower import Follower
 from rescale.following.round_plan import RoundPlan
 from rescale.storage.locations import is_s3, join, normalise
@@ -345,7 +345,7 @@ def savepoint(bulk: Bulk, name: str) -> float:
     trigger, target, begun = uuid4().hex, join(bulk.home, name), time.monotonic()
     with bulk.cluster.open() as flink:
         directory = as_uri(join(bulk.home, "savepoints"))
-        flink.trigger_savepoint(bulk.job_id, trigger, directory, Taking.STOP, SavepointFormat.NATIVE)
+        flink.trigger_savepoint(bulk.job_id, trigger, directory, StopMode.STOP, SavepointFormat.NATIVE)
         while (taken := flink.savepoint(bulk.job_id, trigger)) is None or taken.location is None:
             time.sleep(0.1)
     parallelism, maximum = bulk.other

@@ -32,8 +32,8 @@ from rescale.planning.request.result_files import Format
 from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.engine.open_database import opened_database
 from rescale.runstate.claim import claim
-from rescale.snapshot.databases.listed_files import listed_files
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.databases.live_tables import listed_files
+from rescale.snapshot.reading.opening import open_snapshot
 
 PROCESSES = 2
 PARALLELISM = 6

@@ -31,7 +31,7 @@ from tabulate import tabulate
 
 import tests_path  # noqa: F401
 from oracle.harness import Flink, Job
-from rescale.snapshot.discovery import complete_checkpoints
+from rescale.snapshot.reading.discovery import complete_checkpoints
 from restores import JVM, KEY_BYTES, MAXIMUM, OTHER_MAXIMUM, OWN_MEMORY, restore_seconds
 
 RESCALE = str(Path(sys.executable).with_name("rescale"))

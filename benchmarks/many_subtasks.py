@@ -39,7 +39,7 @@ from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
 from rescale.runstate.claim import claim
 from rescale.runstate.publication import publish
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.side_by_side import side_by_side

@@ -29,7 +29,7 @@ from rescale.execution.tasks.spark_or_in_process import step_tasks
 from rescale.planning.planner import make_plan
 from rescale.planning.request.request import make_request
 from rescale.runstate.claim import claim
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import is_s3, join, name, split_s3
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.side_by_side import side_by_side

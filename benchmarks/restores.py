@@ -26,7 +26,7 @@ from tabulate import tabulate
 import tests_path  # noqa: F401
 from oracle.harness import Flink, Job
 from processes import cost
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 
 KEY_BYTES = 20
 MAXIMUM, OTHER_MAXIMUM = 128, 1000

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from airflow.sdk import dag
 
-from rescale.airflow.dag_arguments import dag_arguments
-from rescale.airflow.form import discard_form
+from rescale.airflow.forms.dag_arguments import dag_arguments
+from rescale.airflow.forms.form import discard_form
 from rescale.airflow.savepoint_tasks import discard_left
 
 

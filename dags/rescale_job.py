@@ -40,9 +40,9 @@ from __future__ import annotations
 
 from airflow.sdk import dag
 
-from rescale.airflow.dag_arguments import dag_arguments
+from rescale.airflow.forms.dag_arguments import dag_arguments
+from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.job.job_flow import running_job_graph
-from rescale.airflow.job_form import job_form
 
 
 @dag(

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from airflow.sdk import dag
 
-from rescale.airflow.dag_arguments import dag_arguments
-from rescale.airflow.form import look_form
+from rescale.airflow.forms.dag_arguments import dag_arguments
+from rescale.airflow.forms.form import look_form
 from rescale.airflow.graph import look_graph
 
 

@@ -31,8 +31,8 @@ from __future__ import annotations
 
 from airflow.sdk import dag
 
-from rescale.airflow.dag_arguments import dag_arguments
-from rescale.airflow.form import rescale_form
+from rescale.airflow.forms.dag_arguments import dag_arguments
+from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.graph import savepoint_graph
 
 

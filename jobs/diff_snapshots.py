@@ -12,7 +12,7 @@ from rescale.options.command_line import add_options, values_of
 from rescale.planning.request.surgery import resolve_surgery
 from rescale.report.differences import DiffDocument
 from rescale.snapshot.moves import parse_moves
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import normalise
 
 

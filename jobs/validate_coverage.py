@@ -12,8 +12,8 @@ from rescale.options.command_line import add_options, values_of
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.documents import load_plan
 from rescale.runstate.states import refuse_unpublished
-from rescale.snapshot.discovery import find_metadata
 from rescale.snapshot.moves import parse_moves
+from rescale.snapshot.reading.discovery import find_metadata
 from rescale.storage.locations import normalise
 
 

@@ -31,9 +31,9 @@ def uv(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("extra", "module", "missing"),
     [
-        ("", "rescale.snapshot.opening", "pyspark"),
+        ("", "rescale.snapshot.reading.opening", "pyspark"),
         ("[spark]", "rescale.execution.tasks.spark.session", "airflow"),
-        ("[airflow]", "rescale.airflow.form", "pyspark"),
+        ("[airflow]", "rescale.airflow.forms.form", "pyspark"),
         ("[tracing]", "opentelemetry.sdk", "pyspark"),
         ("[airflow,demo,spark]", "rescale.demo.airflow_home", "pytest"),
     ],

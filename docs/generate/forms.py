@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from rescale.airflow.form import Form, rescale_form
-from rescale.airflow.job_form import job_form
+from rescale.airflow.forms.form import Form, rescale_form
+from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.settings import Settings
 from rescale.options.option import FormSection
 from tables import table

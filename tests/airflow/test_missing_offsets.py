@@ -10,11 +10,11 @@ import pytest
 from airflow.sdk.definitions.param import ParamsDict
 
 from fixtures.table import KAFKA_FIXTURES
-from rescale.airflow.form import rescale_form
+from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.savepoint_tasks import inspect
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.snapshot.kafka.offsets import missing_offsets
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, UnsupportedError
 
 _FOLDER = Path(__file__).parent.parent / "fixtures" / "kafka"

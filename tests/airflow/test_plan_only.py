@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.airflow.form import look_form
+from rescale.airflow.forms.form import look_form
 from rescale.airflow.reports.report_link import REPORT, ReportPage
 from rescale.airflow.savepoint_tasks import look
 from rescale.plan.plan import Plan

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rescale.airflow import required_approval
-from rescale.airflow.filled_form import refuse_unapproved_drops
+from rescale.airflow.forms.filled_form import refuse_unapproved_drops
 from rescale.airflow.required_approval import approval_reason, drops_need_approval, plan_to_execute
 from rescale.airflow.settings import ApprovalRules, Required, Settings
 from rescale.plan.plan import Plan

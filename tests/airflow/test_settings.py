@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rescale.airflow.dag_arguments import dag_arguments
-from rescale.airflow.form import discard_form, rescale_form
+from rescale.airflow.forms.dag_arguments import dag_arguments
+from rescale.airflow.forms.form import discard_form, rescale_form
 from rescale.airflow.settings import VARIABLE, Required, SparkSettings, read_settings, settings
 from rescale.demo.airflow_home import dag_folder
 from rescale.text.errors import RequestError

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rescale.airflow.form import rescale_form
-from rescale.airflow.job_form import job_form
+from rescale.airflow.forms.form import rescale_form
+from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.settings import Settings
 from rescale.airflow.windows.window import read_entry
 from rescale.cli.main import parser

@@ -13,7 +13,7 @@ from rescale.report.report_page import html_report
 from rescale.report.stored import run_document
 from rescale.runstate.documents import store_report
 from rescale.runstate.places import places_of
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import StoreError
 from support.commands import Captured, answer
 from support.pipeline import execute_without_spark, plan_rescale

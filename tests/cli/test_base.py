@@ -22,7 +22,7 @@ from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import Loop
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import Certificate
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import edited
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale

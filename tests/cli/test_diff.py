@@ -16,7 +16,7 @@ from rescale.cli.main import main
 from rescale.planning.request.surgery import resolve_surgery
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.runstate.step import Step
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.diffing import diff
 from support.needs import need
 from support.readme import fields

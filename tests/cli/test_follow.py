@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
-from rescale.runstate.pins import Pins
-from rescale.snapshot.opening import open_snapshot
+from rescale.runstate.follower.pins import Pins
+from rescale.snapshot.reading.opening import open_snapshot
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.commands import Captured, answer
 from support.diffing import diff

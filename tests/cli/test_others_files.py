@@ -14,7 +14,7 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.runstate.claim import claim
-from rescale.storage.files import owned
+from rescale.storage.files import document_folders, owned
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.scratch import ScratchKind
 from rescale.text.errors import RequestError
@@ -228,7 +228,7 @@ def test_what_is_not_ours_beside_a_target_is_refused_and_left_alone(
 
 @pytest.mark.parametrize("command", ["run", "discard"])
 @pytest.mark.parametrize("is_mount", [True, False])
-@pytest.mark.parametrize("folder", owned.FOLDERS)
+@pytest.mark.parametrize("folder", document_folders.FOLDERS)
 def test_a_directory_among_the_documents_is_neither_a_link_nor_a_mount(
     ground: Ground, capsys: Captured, folder: str, *, is_mount: bool, command: str
 ) -> None:
@@ -248,7 +248,7 @@ def test_a_directory_among_the_documents_is_neither_a_link_nor_a_mount(
     assert (code, document["error"], document["path"]) == (2, "RequestError", str(place))
 
 
-@pytest.mark.parametrize("folder", [owned.PINS, owned.ROUNDS, owned.ORDERS])
+@pytest.mark.parametrize("folder", [document_folders.PINS, document_folders.ROUNDS, document_folders.ORDERS])
 def test_without_a_follower_its_directories_are_somebodys(ground: Ground, capsys: Captured, folder: str) -> None:
     interrupted(ground, ground.target)
     notes = ground.folder(f"target.rescale/{folder}", "chk-1/notes.txt") / "chk-1" / "notes.txt"
@@ -260,7 +260,7 @@ def test_without_a_follower_its_directories_are_somebodys(ground: Ground, capsys
 def test_no_link_below_the_documents_is_followed(ground: Ground) -> None:
     """A follower writes there, and removes what it needs no longer."""
     interrupted(ground, ground.target)
-    others, pins = ground.savepoint("mine"), ground.documents / owned.PINS
+    others, pins = ground.savepoint("mine"), ground.documents / document_folders.PINS
     pins.mkdir()
     (pins / "chk-1").symlink_to(others)
     before, store = tree(others), LocalStore()
@@ -436,7 +436,7 @@ def test_documents_of_an_earlier_version_are_known_by_what_lies_there(ground: Gr
     for marker in ground.documents.glob(".rescale*"):
         marker.unlink()
     assert ground.run() == 0
-    assert owned.is_marked(ground.documents)
+    assert document_folders.is_marked(ground.documents)
 
 
 def test_files_of_others_around_a_run_are_as_they_were(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from rescale.flink.metadata.handles import (
 )
 from rescale.flink.state_meta_info import StateKind
 from rescale.rocksdb.manifest.log_framing import read_log
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support import edited, snapshots
 from support.databases import databases
 from support.heap import without_longs
@@ -242,7 +242,7 @@ STRING, DOUBLE, LONG, DATE = (
 )
 
 REFUSED: dict[str, tuple[Change, str, str]] = {
-    "blob files": (with_written(f"enable_blob_files=1;min_blob_size=0;{MERGE}"), "blobs", CANONICAL),
+    "blob files": (with_written(f"enable_blob_files=1;min_blob_size=0;{MERGE}"), "blob files", CANONICAL),
     "another comparator": (
         with_written(f"comparator=rocksdb.ReverseBytewiseComparator;{MERGE}"),
         "a comparator other than Flink's",
@@ -261,12 +261,19 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     ),
     "timestamps": (with_edit(text(8198, b"\1")), "keys with timestamps", CANONICAL),
     "timestamps that are not kept": (with_edit(text(8201, b"\0")), "keys with timestamps", CANONICAL),
-    "blob files in the history": (with_edit(number(400, 1)), "blobs", CANONICAL),
-    **{f"tag {tag}": (with_edit(number(tag, 1)), "not known", CANONICAL) for tag in (7, 11, 8196, 8197, 8202, 9000)},
-    "tag 66 of a file": (with_edit(new_file(40, custom=text(66, b"x")) + number(200, 1)), "not known", CANONICAL),
+    "blob files in the history": (with_edit(number(400, 1)), "blob files", CANONICAL),
+    **{
+        f"tag {tag}": (with_edit(number(tag, 1)), "an unknown field", CANONICAL)
+        for tag in (7, 11, 8196, 8197, 8202, 9000)
+    },
+    "tag 66 of a file": (
+        with_edit(new_file(40, custom=text(66, b"x")) + number(200, 1)),
+        "an unknown field",
+        CANONICAL,
+    ),
     "a write-ahead log": (with_file("000099.log"), "write-ahead log", CANONICAL),
-    "a file of blobs": (with_file("000099.blob"), "blobs", CANONICAL),
-    "a file that is not known": (with_file("LOG"), "a file that is not known", CANONICAL),
+    "a file of blobs": (with_file("000099.blob"), "blob files", CANONICAL),
+    "a file that is not known": (with_file("LOG"), "a file of an unknown kind", CANONICAL),
     "a torn history": (with_content("MANIFEST", lambda data: data[:-3]), "ends inside a record", "another snapshot"),
     "a damaged history": (with_content("MANIFEST", flipped), "checksum", "another snapshot"),
     "two histories": (with_file("MANIFEST-000099"), "one CURRENT and one MANIFEST", "another snapshot"),
@@ -277,9 +284,13 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
         "names another MANIFEST",
         "another snapshot",
     ),
-    "an SST file is missing": (without_file("000020.sst"), "not name the same SST files", "another snapshot"),
-    "an SST file too many": (with_file("000099.sst"), "not name the same SST files", "another snapshot"),
-    "an SST file was cut": (with_content("000020.sst", lambda data: data[:-1]), "has not the size", "another snapshot"),
+    "an SST file is missing": (without_file("000020.sst"), "list different SST files", "another snapshot"),
+    "an SST file too many": (with_file("000099.sst"), "list different SST files", "another snapshot"),
+    "an SST file was cut": (
+        with_content("000020.sst", lambda data: data[:-1]),
+        "another size than",
+        "another snapshot",
+    ),
     "kinds are mixed": (with_a_stream, "keyed state of different kinds", "another snapshot"),
     "finished subtasks": (with_a_finished_subtask, "some subtasks of this operator have finished", "before subtasks"),
     "parallelism": (with_more_subtasks_than_key_groups, "an impossible parallelism", ""),

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 import rescale.airflow
-from rescale.airflow.form import rescale_form
-from rescale.airflow.job_form import job_form
+from rescale.airflow.forms.form import rescale_form
+from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.settings import Settings
 from rescale.cli.main import parser
 from rescale.options.rows import OPTIONS

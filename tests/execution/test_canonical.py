@@ -16,7 +16,7 @@ from rescale.execution.tasks.in_process import Loop
 from rescale.flink.keyed.record_name import name_record
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.snapshot.model import Operator
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 from support import snapshots

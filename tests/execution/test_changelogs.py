@@ -19,10 +19,11 @@ from rescale.flink.key_groups import KeyGroupRange, key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.header import read_keyed_header
+from rescale.snapshot.keyed_state import ChangeSet
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import ChangeSet, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.model import Snapshot
 from rescale.snapshot.places import ChangelogPlace
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 from support import edited, snapshots

@@ -9,7 +9,7 @@ import pytest
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.runstate.places import places_of
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError
 from support import snapshots

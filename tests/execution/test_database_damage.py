@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rescale.plan.plan import Plan
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RescaleError
 from support import warm
 from support.edited import edit, edit_files, relocated

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.store import open_store
 from support import warm
 from support.edited import edit, relocated

@@ -17,7 +17,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import contains, join
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 
 from rescale.execution.progress import Progress
+from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.rekeying.totals import Receipt, packed
-from rescale.execution.rekeying.write_side import WriteSide
 from rescale.execution.tasks.protocol import Weighed
 from rescale.execution.tasks.spark.carried_work import CarriedWork
 from rescale.execution.tasks.spark.dispatch import slices_of
-from rescale.execution.writers import receipts as of_parts
+from rescale.execution.writers import files
 from rescale.execution.writers.canonical import canonical_writer
 from rescale.execution.writers.canonical.range_parts import WrittenParts
-from rescale.execution.writers.parts import number_of_parts
+from rescale.execution.writers.files import number_of_parts
 from rescale.execution.writers.planned_streams import write_planned_streams
 from rescale.execution.writers.stream_units import StreamUnit, UnitResult
 from rescale.flink.slot import Slot
@@ -71,7 +71,7 @@ class SaidTasks:
     def receipts(self, number: int) -> bytes:
         """Return packed receipts of so many parts, each an MD5 in hexadecimal digits, as of Amazon's S3."""
         digests = os.urandom(16 * number)
-        return of_parts.packed([f'"{digests[i : i + 16].hex()}"' for i in range(0, len(digests), 16)])
+        return files.packed([f'"{digests[i : i + 16].hex()}"' for i in range(0, len(digests), 16)])
 
     def heard(self, result: Any) -> Any:
         self.received += len(pickle.dumps(result))
@@ -91,7 +91,7 @@ class SaidTasks:
         assert len(slices) <= 2 * MOST_SLICES
         assert partitions <= 2 * MOST_PARTITIONS
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
-        self.sent["sort side"] = len(CarriedWork.of(make_sender).packed)
+        self.sent["map task"] = len(CarriedWork.of(make_sender).packed)
         return SaidShuffle(self)
 
 
@@ -108,8 +108,8 @@ class SaidShuffle:
 
         return self.tasks.heard(work(map(read_unit, range(len(self.tasks.plan.operators)))))
 
-    def write(self, sizes: Mapping[int, int], work: WriteSide[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
-        self.tasks.sent["write side"] = len(CarriedWork.of(work).packed)
+    def write(self, sizes: Mapping[int, int], work: ReduceTask[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
+        self.tasks.sent["reduce task"] = len(CarriedWork.of(work).packed)
         return [self._written(load) for partition in sizes for load in pickle.loads(work.works[partition])]
 
     def _written(self, work: Any) -> WrittenParts:
@@ -131,7 +131,7 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonsParts:
     for module in ("rescale.execution.writers.canonical.canonical_writer", "rescale.execution.writers.planned_streams"):
         monkeypatch.setattr(f"{module}.begun_in_parts", begun)
         monkeypatch.setattr(f"{module}.open_store", lambda uri: store)  # noqa: ARG005
-    monkeypatch.setattr("rescale.execution.writers.parts.open_store", lambda uri: store)  # noqa: ARG005
+    monkeypatch.setattr("rescale.execution.writers.files.open_store", lambda uri: store)  # noqa: ARG005
     monkeypatch.setattr("rescale.execution.rekeying.rekeying_run.number_of_states", lambda *_: 1)
     assert canonical_writer.open_store("s3://bucket/any") is store
     return store

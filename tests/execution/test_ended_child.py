@@ -33,7 +33,7 @@ library.Library.call = lambda self, name, *rest: crash() if name == "iter_seek" 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [{"format": "canonical"}, {"max_parallelism": ["40"]}], ids=["in order", "sorted"])
 def test_a_forged_file_in_a_task_of_sparks(shape: dict[str, object], tmp_path: Path) -> None:
-    """The one that RocksDB does not survive; Spark's worker does."""
+    """A database that crashes RocksDB, but not the worker of Spark that reads it."""
     source = relocated("2-rocksdb-native", tmp_path / "source")
     (path, *_) = edit_files(source, "000020.sst", lambda data: with_index(data, BlockHandle(0, (1 << 63) - 1)))
     plan = plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def test_a_crash_that_nothing_tells_of_on_the_command_line(tmp_path: Path) -> No
         check=False,
     )
     assert run.returncode == SnapshotError.exit_code, run.stderr
-    assert "RocksDB does not survive reading a file of the database" in run.stderr
+    assert "RocksDB crashed while reading a file of the database" in run.stderr
     assert "SIGSEGV" in run.stderr
     assert ".sst" in run.stderr
     assert f"path: {source}" in run.stderr

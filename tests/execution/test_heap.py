@@ -12,7 +12,7 @@ from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
 from rescale.planning.request.result_files import Format
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.diffing import unlike

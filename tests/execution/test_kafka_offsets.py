@@ -13,8 +13,8 @@ from rescale.execution.compare.validation.declared_offsets import check_offsets
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.flink.encoding.snappy import plain_chunk
+from rescale.flink.kafka.edited_source import reader_state_header
 from rescale.flink.kafka.position import StartAt
-from rescale.flink.kafka.reader_state import reader_state_header
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.plan import plan_from_json, plan_to_json
 from rescale.planning.request.kafka_changes import with_kafka
@@ -29,7 +29,7 @@ from rescale.planning.request.surgery_request import parse_surgery
 from rescale.report.pages.declared import declared_lines
 from rescale.runstate.certificate import read_certificate
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
 from support.kafka_state import (

@@ -16,8 +16,8 @@ import pytest
 import rescale
 from big_savepoint import write_savepoint
 from rescale.execution.compare.validation.check_units import list_checks
+from rescale.execution.compare.validation.coverage import check_raw_timers
 from rescale.execution.compare.validation.directories import WholeFiles
-from rescale.execution.compare.validation.timer_coverage import check_raw_timers
 from rescale.execution.tasks.in_process import Loop
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
@@ -26,8 +26,8 @@ from rescale.planning.request.request import make_request
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.runstate.removal import discard
-from rescale.snapshot.model import KeyedStream
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.reading.opening import open_snapshot
 from support.pipeline import execute_without_spark, move
 from support.s3 import S3Server, put_files, requests_of
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
@@ -62,7 +62,7 @@ def written(folder: Path, parallelism: int) -> str:
 def test_a_run_from_the_first_look_to_the_last(folders: Callable[[], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     # Headers that are the same are read once, or by several threads; the search for a better maximum ends the sooner
     # the more subtasks there are.
-    monkeypatch.setattr("rescale.snapshot.opening._AT_ONCE", 1)
+    monkeypatch.setattr("rescale.snapshot.reading.opening._AT_ONCE", 1)
     monkeypatch.setattr("rescale.insight.shapes.good_max_parallelism", lambda parallelism, maximum: maximum)  # noqa: ARG005
 
     def prepared(parallelism: int) -> Callable[[], object]:

@@ -26,7 +26,7 @@ from rescale.runstate.places import places_of
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.dropped_states import state_names
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Renamed, Surgery, apply_surgery, as_dropped
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError
 from support import snapshots

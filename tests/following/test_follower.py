@@ -21,12 +21,9 @@ from rescale.following.follower import Follower, Limits
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
-from rescale.runstate.follower_removal import remove_follower
-from rescale.runstate.pins import Pins
-from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
-from rescale.runstate.publication import publish
-from rescale.runstate.removal import discard
-from rescale.runstate.rounds import (
+from rescale.runstate.follower.pins import Pins
+from rescale.runstate.follower.removal import remove_follower
+from rescale.runstate.follower.rounds import (
     FollowedJob,
     Round,
     RoundKind,
@@ -35,8 +32,11 @@ from rescale.runstate.rounds import (
     round_target,
     rounds_there,
 )
-from rescale.snapshot.discovery import complete_checkpoints
-from rescale.snapshot.opening import open_snapshot
+from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
+from rescale.runstate.publication import publish
+from rescale.runstate.removal import discard
+from rescale.snapshot.reading.discovery import complete_checkpoints
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError

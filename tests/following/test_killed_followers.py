@@ -15,7 +15,7 @@ import pytest
 
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
-from rescale.runstate.rounds import rounds_there
+from rescale.runstate.follower.rounds import rounds_there
 from support import warm
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.faults import Faults, Kind

@@ -12,7 +12,7 @@ from rescale.insight.flink_restore import OperatorRestore, best_base, flink_rest
 from rescale.insight.key_group_sizes import key_group_sizes
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.version_edit import LiveFile
-from rescale.snapshot.model import Database, KeyedStream, LiveTable
+from rescale.snapshot.keyed_state import Database, KeyedStream, LiveTable
 from support.snapshots import names, opened
 from support.synthetic import GROUP_SIZE, database, operator, own_stream
 

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink.deployment import Wanted, is_redeployed, read_deployment, redeploy
-from rescale.airflow.flink.hand_overs import PatchDeployment
 from rescale.airflow.flink.operators import GoBack, HandOverJob
 from rescale.airflow.flink.starting import check_hand_over
 from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.hand_overs import PatchDeployment
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RequestError, RescaleError
 from support.deferring import run_operator
 from support.flink_operator import FlinkNamespace, flink_namespace
@@ -58,7 +58,7 @@ def before_of(where: PatchDeployment) -> JobBefore:
     deployment = read_deployment(where)
     # Nobody listens there: a JobManager that is being replaced cannot be asked.
     flink = "http://127.0.0.1:9"
-    return JobBefore(flink, "0" * 32, "job", Taking.STOP, "/save", 2, where, deployment.fields, deployment.nonce)
+    return JobBefore(flink, "0" * 32, "job", StopMode.STOP, "/save", 2, where, deployment.fields, deployment.nonce)
 
 
 def going_back(before: JobBefore) -> GoBack:

@@ -20,8 +20,8 @@ from rescale.execution.tasks.in_process import Loop
 from rescale.following.follower import Follower, Limits
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
+from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind
 from rescale.runstate.publication import publish
-from rescale.runstate.rounds import FollowedJob, Round, RoundKind
 from rescale.text.errors import StoreError
 from support.checkpoints import checkpoints_in
 from support.cluster import Namespace, wait_for

@@ -13,7 +13,7 @@ import pytest
 from oracle.cases import graph
 from oracle.harness import Flink, Job
 from oracle.test_canonical import ON_HEAP
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.diffing import diff
 from support.pipeline import execute_without_spark, plan_rescale
 

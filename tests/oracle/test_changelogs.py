@@ -9,7 +9,7 @@ import pytest
 
 from oracle.cases import ROCKSDB, everything
 from oracle.harness import Flink, Job
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import gate, slow
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.rocksdb import rows_writer
-from rescale.execution.writers.rocksdb.rows_of_blocks import changes_of_blocks
+from rescale.execution.writers.rocksdb.rows_writer import changes_of_blocks
 from rescale.flink.arrays import Longs
+from rescale.insight.file_changes import file_changes
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -32,8 +34,8 @@ from rescale.rocksdb.engine.table_writer import Rows
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.publication import publish
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support.diffing import diff
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
@@ -84,10 +86,12 @@ def test_rounds_give_what_a_full_run_gives(retaining: Callable[[str], Flink], tm
     first, *later = flink.snapshots(case.job, tmp_path / "source", *kinds)
     shape = [str(case.parallelism)]
     execute_without_spark(plan_rescale(str(first), str(tmp_path / "0"), shape, max_parallelism=[str(case.maximum)]))
-    for number, source in enumerate(later, 1):
+    for number, (before, source) in enumerate(pairwise([first, *later]), 1):
         target, base = tmp_path / str(number), tmp_path / str(number - 1)
         plan = plan_continued(str(source), str(target), str(base), shape, [str(case.maximum)])
         assert [operator.is_continued for operator in plan.operators if operator.rekeying] == [True]
+        changes = file_changes(open_snapshot(str(before)), open_snapshot(str(source)))
+        assert changes.total("read") == plan.bytes_compared, "diff --by-file says what a round reads"
         certificate = execute_with(plan, Proof.CHANGES)
         assert states_of(certificate) == states_of(validate_published(str(source), str(target), Loop(2, None)))
         difference = diff(open_snapshot(str(source)), open_snapshot(str(target)))

@@ -8,7 +8,7 @@ import pytest
 
 from oracle.cases import COMPRESSED, ROCKSDB, everything, graph
 from oracle.harness import Flink, Job
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.diffing import diff
 from support.pipeline import rescale_snapshot
 from support.slow import slow_but

@@ -21,8 +21,8 @@ from oracle.harness import Flink
 from oracle.test_continuing import CHURN, Case
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
-from rescale.snapshot.discovery import complete_checkpoints
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.discovery import complete_checkpoints
+from rescale.snapshot.reading.opening import open_snapshot
 from support.diffing import diff
 from support.pipeline import execute_without_spark, plan_rescale
 

@@ -12,7 +12,7 @@ import pytest
 from oracle.cases import everything, graph
 from oracle.harness import Flink, FlinkError
 from rescale.report.pages.inspection import inspection
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import UnsupportedError
 from support.pipeline import execute_without_spark, plan_rescale
 

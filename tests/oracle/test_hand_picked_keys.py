@@ -11,7 +11,7 @@ from rescale.flink.keys.smallest_keys import virtual_keys
 from rescale.insight.hand_picked_keys import hand_picked_keys
 from rescale.insight.insight import with_measured_databases
 from rescale.planning.request.operator_shapes import Shape
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.slow import slow
 
 PICKED = Job("picked", 5, {"seed": 3}, max_parallelism=128)

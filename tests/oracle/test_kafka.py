@@ -21,8 +21,8 @@ from rescale.flink.serializers.release_rules import Restores
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
-from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.prospects import prospects
+from rescale.snapshot.reading.opening import open_snapshot
 from support.kafka_broker import late_partition, records, running_broker, totals
 from support.pipeline import execute_without_spark, plan_rescale, rescale_snapshot
 from support.slow import gate, slow

@@ -17,7 +17,7 @@ from oracle.harness import Flink, Job
 from oracle.key_types import UNKNOWN_KEYS, keyed
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.operator_id import operator_id_of_uid
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
 from support.pipeline import rescale_snapshot
 from support.slow import slow

@@ -10,7 +10,7 @@ import pytest
 from oracle.harness import Flink, FlinkError, Job
 from oracle.test_copies import INCREMENTAL
 from rescale.snapshot.findings import findings
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 
 JOB = Job("churn", 2, {"seed": 3, "keys": 40}, max_parallelism=128, backend="rocksdb", configuration=INCREMENTAL)
 

@@ -11,7 +11,7 @@ import pytest
 from oracle.harness import Flink, Job
 from rescale.insight.flink_restore import SubtaskRestore, flink_restore
 from rescale.insight.insight import with_measured_databases
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.slow import slow
 
 CHURN = Job("churn", 4, {"seed": 3, "keys": 300}, max_parallelism=128, backend="rocksdb")

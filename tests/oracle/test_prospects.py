@@ -14,8 +14,8 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.flink.serializers.registry import FLINK
 from rescale.flink.serializers.release_rules import Restores, class_reasons
-from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.prospects import prospects
+from rescale.snapshot.reading.opening import open_snapshot
 from support.slow import slow
 from support.snapshots import FIXTURES
 

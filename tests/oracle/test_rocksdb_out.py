@@ -148,7 +148,7 @@ def test_flink_holds_what_was_sorted_in_parts(
     flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
     """Slots that do not fit into memory: runs of their records are sorted, and merged a window at a time."""
-    for place, name, size in ((windows, "SLOT_MEMORY", 3 * window), (windows, "WINDOW", window)):
+    for place, name, size in ((windows, "CELL_MEMORY", 3 * window), (windows, "WINDOW", window)):
         monkeypatch.setattr(place, name, size)
     monkeypatch.setattr(key_order, "WINDOW", window)
     merged = Mock(wraps=key_order._merged)

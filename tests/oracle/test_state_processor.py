@@ -10,7 +10,7 @@ import pytest
 from oracle.distribution import LINES, STATE_PROCESSORS
 from oracle.harness import Flink
 from rescale.flink.metadata.properties import SnapshotType
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.bootstrapping import bootstrapped, expected_lines, read_savepoint, write_savepoint
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import gate, slow

@@ -12,7 +12,7 @@ from oracle.harness import Flink, Job
 from rescale.flink.job_graph import read_job_graph
 from rescale.planning.matching import match, of_graph, of_snapshot
 from rescale.runstate.certificate import read_certificate
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow
 

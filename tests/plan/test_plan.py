@@ -21,7 +21,7 @@ from rescale.plan.plan import FORMAT, Plan, plan_from_json, plan_to_json
 from rescale.planning.planner import make_plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.snapshot_bytes import keyed_header, keyed_state
 from support.snapshots import directory, names, opened, with_databases

@@ -78,13 +78,13 @@ def test_a_damaged_length_does_not_end_the_process(which: str, number: int, tmp_
     handles[which] = handles[which]._replace(size=number)
     stated = b"".join(map(write_handle, handles.values())).ljust(40, b"\0")
     damaged = with_damage(stored, table.name, data[:-52] + stated + data[-12:])
-    with pytest.raises(SnapshotError, match="outside its file") as caught:
+    with pytest.raises(SnapshotError, match="outside of its file") as caught:
         rows_of(stored, damaged, tmp_path)
     assert caught.value.path == f"s3://bucket/{table.name}"
     manifest = checked_manifest(damaged, read_file, stored.states)
     source = StoredDatabase(SourceDatabase("", manifest, stored.key_groups), {file.name: file for file in damaged})
     with (
-        pytest.raises(SnapshotError, match="outside its file"),
+        pytest.raises(SnapshotError, match="outside of its file"),
         compacted_database([source], KeyGroupRange(5, 9), 128, tmp_path, "place"),
     ):
         pass
@@ -96,7 +96,7 @@ def test_a_forged_index_ends_rocksdbs_process_alone(number: int, tmp_path: Path)
     stored = databases("1.20-rocksdb-changing")[0]
     table = next(file for file in stored.files if file.name.endswith(".sst"))
     damaged = with_damage(stored, table.name, with_index(read_file(table), BlockHandle(0, number)))
-    with pytest.raises(SnapshotError, match="outside its file") as caught:
+    with pytest.raises(SnapshotError, match="outside of its file") as caught:
         rows_of(stored, damaged, tmp_path)
     assert caught.value.path == f"s3://bucket/{table.name}"
     assert rows_of(stored, list(stored.files), tmp_path), "the next one reads what is right"
@@ -133,7 +133,7 @@ def test_a_manifest_that_has_a_file_begin_behind_its_first_row(name: str, tmp_pa
     families = tuple(replace(family, files=tuple(map(late, family.files))) for family in manifest.column_families)
     data = write_manifest(replace(manifest, column_families=families), listed.name)
     assert rows_of(stored, with_damage(stored, listed.name, write_manifest(manifest, listed.name)), tmp_path)
-    with pytest.raises(SnapshotError, match="begin behind its first row, which a job would not find") as caught:
+    with pytest.raises(SnapshotError, match="begins after its first row, so a job would not find this row") as caught:
         rows_of(stored, with_damage(stored, listed.name, data), tmp_path)
     assert caught.value.path == f"s3://bucket/{listed.name}"
     assert caught.value.state in stored.states

@@ -26,9 +26,9 @@ def test_an_empty_log_is_not() -> None:
     ("name", "said"),
     [
         ("000012.log", "write-ahead log"),
-        ("000012.blob", "blobs"),
+        ("000012.blob", "blob files"),
         *(
-            (name, "not known")
+            (name, "unknown kind")
             for name in ("../000010.sst", "/etc/passwd", "a/CURRENT", "CURRENT\n", "LOG", "", "x.sst")
         ),
     ],

@@ -58,7 +58,7 @@ def installed() -> Iterator[None]:
         patch("rescale.storage.store._s3", lambda: _Now.store),
         patch("rescale.storage.s3.pinned_objects.time.sleep", lambda _: None),
         patch("rescale.storage.side_by_side.ThreadPoolExecutor", OneByOne),
-        patch("rescale.snapshot.opening.ThreadPoolExecutor", OneByOne),
+        patch("rescale.snapshot.reading.opening.ThreadPoolExecutor", OneByOne),
         patch("rescale.rocksdb.engine.directory.ThreadPoolExecutor", OneByOne),
         patch.object(Progress, "say", lambda *_: None),
         *(

@@ -14,9 +14,9 @@ from typing import Any
 from unittest.mock import patch
 
 _READERS = (
-    ("rescale.snapshot.opening", "read_metadata"),
-    ("rescale.snapshot.stream_reader", "read_keyed_header"),
-    ("rescale.snapshot.stream_reader", "read_operator_state_header"),
+    ("rescale.snapshot.reading.opening", "read_metadata"),
+    ("rescale.snapshot.reading.stream_reader", "read_keyed_header"),
+    ("rescale.snapshot.reading.stream_reader", "read_operator_state_header"),
     ("rescale.execution.sources.planned_records", "read_keyed_header"),
     ("rescale.runstate.candidate", "read_keyed_handle"),
     ("rescale.runstate.candidate", "read_operator_handle"),
@@ -26,9 +26,9 @@ _READERS = (
 """Where each is called, by modules: with bytes, and with a path that only errors tell."""
 
 _OTHERS = (
-    ("rescale.snapshot.opening", "snapshot_type"),
-    ("rescale.snapshot.stream_reader", "element_extents"),
-    ("rescale.snapshot.stream_reader", "group_extents"),
+    ("rescale.snapshot.reading.opening", "snapshot_type"),
+    ("rescale.snapshot.reading.stream_reader", "element_extents"),
+    ("rescale.snapshot.reading.stream_reader", "group_extents"),
     ("rescale.snapshot.kafka.offsets", "stopped_the_job"),
     ("rescale.planning.planner", "stopped_the_job"),
     ("rescale.runstate.documents", "plan_from_json"),

@@ -13,9 +13,10 @@ from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot import snapshot_files
 from rescale.snapshot.key_sample import SAMPLE_SIZE, KeySample, sample_keys
+from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import KeyedStream, Operator, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.store import Pin
 from rescale.text.errors import SnapshotError

@@ -11,7 +11,7 @@ import pytest
 from rescale.flink.metadata.handles import FileStream, RelativeFileStream
 from rescale.snapshot.findings import findings
 from rescale.snapshot.moves import Move, parse_moves
-from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
 from support import snapshots
 from support.edited import edit_operators, relocated, with_streams

@@ -17,8 +17,8 @@ from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.state_meta_info import StateKind, StateMetaInfo
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.prospects import Prospects, prospects
+from rescale.snapshot.reading.opening import open_snapshot
 from support.snapshots import FIXTURES, names, opened
 from support.synthetic import element_stream, operator, own_stream, snapshot
 

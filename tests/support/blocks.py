@@ -26,12 +26,12 @@ def block(records: Iterable[Moving], max_parallelism: int) -> bytes:
     return b"".join(out)
 
 
-def by_slot(records: Iterable[Moving], number_of_states: int) -> dict[int, list[Moving]]:
-    """The records of every slot, ascending, in the order given."""
-    slots: dict[int, list[Moving]] = defaultdict(list)
+def by_cell(records: Iterable[Moving], number_of_states: int) -> dict[int, list[Moving]]:
+    """The records of every cell, ascending, in the order given."""
+    cells: dict[int, list[Moving]] = defaultdict(list)
     for moving in records:
-        slots[moving.key_group * number_of_states + moving.record.state].append(moving)
-    return dict(sorted(slots.items()))
+        cells[moving.key_group * number_of_states + moving.record.state].append(moving)
+    return dict(sorted(cells.items()))
 
 
 def regrouped(records: Iterable[Moving], max_parallelism: int) -> dict[int, bytes]:

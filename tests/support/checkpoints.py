@@ -10,7 +10,7 @@ from pathlib import Path
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
-from rescale.snapshot.discovery import METADATA, checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints
 from rescale.storage.locations import join, name
 from support import edited
 from support.s3 import somebodys_store

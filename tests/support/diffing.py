@@ -9,7 +9,8 @@ from rescale.execution.compare.diff.differences import SnapshotDiff, StateDiff
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.tasks.in_process import Loop
 from rescale.flink.slot import Slot
-from rescale.snapshot.model import KeyedStream, Snapshot
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from support import snapshots
 from support.canonical import Record, read_group, write_group

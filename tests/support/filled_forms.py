@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.sdk.definitions.param import ParamsDict
 
-from rescale.airflow.form import rescale_form
+from rescale.airflow.forms.form import rescale_form
 
 PLACES = {"source": "s3://bucket/save", "target": "/mnt/rescaled"}
 

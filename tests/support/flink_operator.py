@@ -20,7 +20,7 @@ from kubernetes import client
 from kubernetes.config import kube_config
 
 from oracle.distribution import maven_jar
-from rescale.airflow.flink.hand_overs import PatchDeployment
+from rescale.airflow.hand_overs import PatchDeployment
 
 _VERSION = "1.10.0"
 _DEFINITION = "META-INF/fabric8/flinkdeployments.flink.apache.org-v1.yml"

@@ -12,11 +12,11 @@ from unittest.mock import patch
 import msgspec
 from airflow.sdk.definitions.param import ParamsDict
 
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.stopping import look_at_job
-from rescale.airflow.job_form import job_form
+from rescale.airflow.forms.job_form import job_form
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 from support.deferring import TaskState
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
@@ -34,14 +34,14 @@ class LiveStory:
             flink=cluster.address,
             job=job_id,
             target=target,
-            taking=Taking.CHECKPOINT.value,
+            taking=StopMode.CHECKPOINT.value,
             while_it_runs=True,
             parallelism=parallelism,
             jar=jar.jar,
             **form,
         )
         self.form = dict(params.validate())
-        self.before = look_at_job(cluster.address, job_id, Taking.CHECKPOINT, None, jar)
+        self.before = look_at_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
 
     def follow(self) -> dict[str, Any]:
         """Try the task once, and return its summary."""

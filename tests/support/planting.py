@@ -20,9 +20,10 @@ from rescale.flink.metadata.handles import KeyGroupsHandle, OperatorHandle, Oper
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.slot import Slot
 from rescale.runstate.certificate import CertifiedOperator
+from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
-from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 
 _FIELDS = {
     Slot.KEYED: "managed_keyed",

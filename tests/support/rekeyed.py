@@ -10,8 +10,9 @@ from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
 from rescale.flink.keyed.header import merge_keyed_headers
 from rescale.flink.state_meta_info import StateKind
-from rescale.snapshot.model import KeyedStream, Operator, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.store import open_store
 from support.blocks import Moving, regrouped
 from support.canonical import Record, read_group

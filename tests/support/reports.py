@@ -18,7 +18,8 @@ from rescale.report.pages.inspection import inspection
 from rescale.report.pages.planned import plan_document
 from rescale.runstate.certificate import Certificate, CertifiedOperator
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
-from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.storage.store import Pin
 from support import synthetic
 from support.synthetic import header_of

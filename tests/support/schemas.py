@@ -25,6 +25,8 @@ def answered_by(*arguments: str) -> str:
     command = arguments[0]
     if command == "inspect" and any(argument.startswith("--kafka-offsets") for argument in arguments):
         return "kafka-offsets"
+    if command == "diff" and "--by-file" in arguments:
+        return "file-changes"
     if command == "follow" and "--finish" in arguments:
         return "run"
     if command == "run" and "--prepare" in arguments:

@@ -21,8 +21,9 @@ from rescale.rocksdb.manifest.version_edit import LARGEST_SEQUENCE, RANGE_DELETI
 from rescale.rocksdb.sst.tombstone import write_tombstone
 from rescale.rocksdb.stored_files import CURRENT
 from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.keyed_state import Database, DatabaseFile
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.store import Pin, open_store
 from rescale.text.errors import IntegrityError
 from support.snapshot_bytes import keyed_header, keyed_state

@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 

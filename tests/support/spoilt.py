@@ -19,8 +19,8 @@ from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.manifest.version_edit import RANGE_DELETION, LiveFile
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.publication import publish
-from rescale.snapshot.model import Database
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.reading.opening import open_snapshot
 from support.edited import edit, edit_operators, relocated, with_streams
 from support.pipeline import move, plan_rescale
 

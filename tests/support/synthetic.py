@@ -10,16 +10,9 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.operator_state import OperatorStateHeader, write_operator_state_header
+from rescale.snapshot.keyed_state import Database, DatabaseFile, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import (
-    Database,
-    DatabaseFile,
-    ElementState,
-    ElementStream,
-    KeyedStream,
-    Operator,
-    Snapshot,
-)
+from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
 from rescale.storage.store import Pin
 from support.snapshot_bytes import keyed_header, keyed_state
 

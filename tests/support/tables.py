@@ -10,8 +10,9 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.rocksdb.stored_files import StoredFile
 from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.keyed_state import Database, DatabaseFile
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, Snapshot
+from rescale.snapshot.model import Snapshot
 from rescale.storage.store import Pin, open_store
 from support import synthetic
 

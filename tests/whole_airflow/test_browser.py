@@ -16,7 +16,7 @@ from rescale.report.pages.inspection import inspection
 from rescale.runstate.step import Step
 from rescale.snapshot.dropped_states import state_names
 from rescale.snapshot.kafka.offsets import KafkaKind, kafka_offsets
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.store import open_store
 from support.airflow_server import PATIENCE_SECONDS, AirflowServer, Run, request, wait_for
 from support.browser import Pages, browser

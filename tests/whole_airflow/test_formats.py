@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rescale.runstate.certificate import read_certificate
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.airflow_server import AirflowServer, request
 from support.snapshots import directory
 

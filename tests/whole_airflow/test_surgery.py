@@ -16,7 +16,7 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.runstate.certificate import Certificate, read_certificate
 from rescale.snapshot.kafka.audit import audit
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.airflow_server import AirflowServer, Run, request
 from support.snapshots import FIXTURES, directory
 

@@ -19,7 +19,7 @@ from airflow.sdk import BaseNotifier, Context
 from airflow.sdk.execution_time.hitl import HITLUser
 
 from rescale.airflow.connections.access import storage_access
-from rescale.airflow.filled_form import stripped
+from rescale.airflow.forms.filled_form import stripped
 from rescale.airflow.reports.report_link import report_url
 from rescale.airflow.required_approval import approval_reason
 from rescale.airflow.settings import settings

@@ -8,7 +8,7 @@ from typing import Any
 
 from rescale.airflow.connections.access import DRIVER_POD
 from rescale.airflow.connections.spark import platform_spark
-from rescale.airflow.form_advice import in_form
+from rescale.airflow.forms.form_advice import in_form
 from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.task_log import log_text
 from rescale.doctor.checks import CheckOutcome

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import TriggerRule
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
-from rescale.airflow.filled_form import proof_of
+from rescale.airflow.forms.filled_form import proof_of
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.required_approval import plan_to_execute
 from rescale.airflow.steps.earlier_tasks import (
@@ -52,7 +52,7 @@ def _inspect(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = 
 
 def _inspect_given(params: Any = None) -> Summary:
     """Reads metadata and headers of the source, and checks that it is complete."""
-    from rescale.airflow.given_values import check_values
+    from rescale.airflow.forms.given_values import check_values
     from rescale.airflow.savepoint_work import inspect_source
 
     check_values(params)
@@ -75,7 +75,7 @@ def _check(params: Any = None) -> Summary:
 
 def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Removes what a run left in and beside its target, unless the run is still running or has published."""
-    from rescale.airflow.filled_form import refuse_unknown_fields
+    from rescale.airflow.forms.filled_form import refuse_unknown_fields
     from rescale.airflow.savepoint_work import discard_unpublished
 
     refuse_unknown_fields(params, dag.params)

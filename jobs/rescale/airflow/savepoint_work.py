@@ -17,7 +17,7 @@ from airflow.sdk import Asset
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.claims import refuse_live_claim, refuse_pending_approval, this_run
-from rescale.airflow.filled_form import (
+from rescale.airflow.forms.filled_form import (
     describe_request,
     lines_of,
     proof_of,
@@ -27,7 +27,7 @@ from rescale.airflow.filled_form import (
     request_of,
     request_sentence,
 )
-from rescale.airflow.form_advice import word_for_form
+from rescale.airflow.forms.form_advice import word_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
 from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
 from rescale.airflow.required_approval import drops_need_approval, plan_to_execute
@@ -58,7 +58,7 @@ from rescale.runstate.runs import note_run
 from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, UnsupportedError
 from rescale.text.units import counted, human_bytes

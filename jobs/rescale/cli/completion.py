@@ -8,7 +8,7 @@ from functools import partial
 from rescale.flink.metadata.reader import read_metadata
 from rescale.options.text_files import read_text
 from rescale.planning.request.request import parse_uids
-from rescale.snapshot.discovery import find_metadata
+from rescale.snapshot.reading.discovery import find_metadata
 from rescale.storage.locations import is_s3, normalise
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError

@@ -6,7 +6,8 @@ from collections import Counter
 
 from tabulate import tabulate
 
-from rescale.snapshot.model import ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.text.units import counted, human_bytes
 
 

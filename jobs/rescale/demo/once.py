@@ -15,7 +15,7 @@ from rescale.demo.processes import demo_folder, failure, interrupted_once, runni
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.places import certificate_place
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.text.units import counted, human_bytes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rescale.doctor.checks import CheckList
-from rescale.snapshot.opening import open_readable
+from rescale.snapshot.reading.opening import open_readable
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3
 from rescale.storage.store import open_store

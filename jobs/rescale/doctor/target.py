@@ -15,7 +15,7 @@ from rescale.runstate.places import beside, claim_place, probe_place
 from rescale.runstate.territory import check_documents, refuse_overlap
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import owned
-from rescale.storage.files.owned import STAGING
+from rescale.storage.files.document_folders import STAGING
 from rescale.storage.locations import is_s3, join
 from rescale.storage.store import Store, open_store
 from rescale.text.advice import Advice, command, mention
@@ -203,17 +203,17 @@ class _Probes:
         probes = (self._put, self._conditional, self._copy, self._parts)
         tried = f"delete the probes in {beside(self._target)}"
         with self._checks.failing(_SUBJECT, tried, "discard, and a run that resumes, delete what a run has put"):
-            there = [uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None]
+            existing = [uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None]
             try:
-                self._store.delete(there)
+                self._store.delete(existing)
             except LockedError as error:
                 meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
                 self._checks.warn(_SUBJECT, tried, result_of(error), meaning, None)
                 return
-            left = [uri for uri, pin in zip(there, self._store.stats(there), strict=True) if pin is not None]
+            left = [uri for uri, pin in zip(existing, self._store.stats(existing), strict=True) if pin is not None]
             if left:
                 meaning = "the store does not delete"
                 self._checks.fail(_SUBJECT, tried, f"still there: {', '.join(left)}", meaning, "delete them yourself")
-            elif there:
-                result = f"{counted(len(there), 'probe')} deleted"
+            elif existing:
+                result = f"{counted(len(existing), 'probe')} deleted"
                 self._checks.ok(_SUBJECT, tried, result, "discard can remove what a run leaves")

@@ -45,7 +45,7 @@ from rescale.runstate.written_handles import WrittenHandles, begin_moving, write
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.moves import Move
-from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join, name
 from rescale.storage.second_look import EITHER, looked_at_again
@@ -174,14 +174,14 @@ def _certified_hashes(certified: Certificate, source: Snapshot, asked: Mapping[s
     if "" in asked:
         return {}
     named = by_operator(source.operators, asked)
-    there = {operator.operator_id for operator in source.operators}
+    operator_ids = {operator.operator_id for operator in source.operators}
     return {
         operator.operator_id: operator.records.key_hash
         for operator in certified.operators
         if operator.records is not None
         and operator.records.key_hash not in (None, KNOWN)
         and not names_function(operator.records.key_hash)
-        and operator.operator_id in there - named.keys()
+        and operator.operator_id in operator_ids - named.keys()
     }
 
 

@@ -57,7 +57,7 @@ ADDRESS_WITHOUT_LOGIN = (
 """Advice for callers that cannot send a login."""
 
 
-class Taking(StrEnum):
+class StopMode(StrEnum):
     """Fate of the job when its savepoint is taken."""
 
     RUN_ON = "run on"
@@ -200,16 +200,16 @@ class Flink:
         self._request("PATCH", f"/jobs/{job_id}?mode=cancel", _JsonObject, allowed=(404, 409))
 
     def trigger_savepoint(
-        self, job_id: str, trigger_id: str, directory: str, taking: Taking, savepoint_format: SavepointFormat
+        self, job_id: str, trigger_id: str, directory: str, taking: StopMode, savepoint_format: SavepointFormat
     ) -> None:
         """Begin a savepoint below `directory`, unless one was begun with this trigger id.
 
         `SavepointTriggerHandler` and `StopWithSavepointHandler` take the id from the request.
         """
-        if taking is Taking.STOP:
+        if taking is StopMode.STOP:
             path, body = "stop", {"targetDirectory": directory, "drain": False}
         else:
-            path, body = "savepoints", {"target-directory": directory, "cancel-job": taking is Taking.CANCEL}
+            path, body = "savepoints", {"target-directory": directory, "cancel-job": taking is StopMode.CANCEL}
         body |= {"formatType": savepoint_format.name, "triggerId": trigger_id}
         self._require("POST", f"/jobs/{job_id}/{path}", _JsonObject, body)
 

@@ -25,12 +25,9 @@ from rescale.planning.request.request import Request
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import load_plan
-from rescale.runstate.follower_removal import remove_follower
-from rescale.runstate.pins import PinnedCheckpoint, Pins
-from rescale.runstate.places import Places
-from rescale.runstate.publication import publish, was_published
-from rescale.runstate.removal import discard
-from rescale.runstate.rounds import (
+from rescale.runstate.follower.pins import PinnedCheckpoint, Pins
+from rescale.runstate.follower.removal import remove_follower
+from rescale.runstate.follower.rounds import (
     FollowedJob,
     Round,
     RoundKind,
@@ -43,10 +40,13 @@ from rescale.runstate.rounds import (
     rounds_there,
     write_round,
 )
+from rescale.runstate.places import Places
+from rescale.runstate.publication import publish, was_published
+from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
 from rescale.runstate.territory import take_documents
-from rescale.snapshot.discovery import checkpoint_directory, complete_checkpoints
 from rescale.snapshot.model import Snapshot
+from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
 from rescale.storage.locations import contains
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store

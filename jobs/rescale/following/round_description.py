@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import Certificate
-from rescale.runstate.rounds import Round, RoundKind
-from rescale.snapshot.discovery import METADATA
+from rescale.runstate.follower.rounds import Round, RoundKind
+from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
 

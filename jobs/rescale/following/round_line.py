@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rescale.runstate.rounds import Round, RoundKind
+from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.units import counted, duration, human_bytes
 
 

@@ -12,8 +12,8 @@ from rescale.planning.continuing import continued_plan, rounds_left
 from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.request.request import Request
 from rescale.runstate.base_result import open_base
+from rescale.runstate.follower.rounds import RoundKind
 from rescale.runstate.preparation import prepared_sizes
-from rescale.runstate.rounds import RoundKind
 from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 

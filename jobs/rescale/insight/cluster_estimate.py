@@ -55,7 +55,7 @@ class Need(StrEnum):
     OBJECT = "object"
 
 
-class Misfit(NamedTuple):
+class Shortage(NamedTuple):
     """A resource that is too small: bytes needed, and bytes available."""
 
     need: Need
@@ -80,20 +80,20 @@ class ClusterEstimate:
     requests: EstimatedRequests
     dollars: float
     driver_memory: int
-    misfits: tuple[Misfit, ...]
+    misfits: tuple[Shortage, ...]
 
 
 @dataclass(frozen=True)
-class OnPaper:
+class ClusterReport:
     """A cluster, and the estimate of a plan's run on it."""
 
     cluster: Cluster
     asked: ClusterEstimate
 
 
-def on_paper(plan: Plan, cluster: Cluster) -> OnPaper:
+def cluster_report(plan: Plan, cluster: Cluster) -> ClusterReport:
     """Return the estimate of the plan's run on the cluster."""
-    return OnPaper(cluster, estimate(workload_of(plan), cluster))
+    return ClusterReport(cluster, estimate(workload_of(plan), cluster))
 
 
 def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
@@ -131,7 +131,7 @@ def _driver_memory(work: Workload, run: tuple[EstimatedStage, ...]) -> int:
     return DRIVER_BASE + files + EACH_RANGE * ranges + EACH_UNIT * copied + EACH_PART * parts + EACH_TASK * tasks
 
 
-def _misfits(work: Workload, cluster: Cluster, scratch: int, driver: int) -> Iterator[Misfit]:
+def _misfits(work: Workload, cluster: Cluster, scratch: int, driver: int) -> Iterator[Shortage]:
     held = PARTS_IN_MEMORY * part_size(work)
     for need, needed, has in (
         (Need.SCRATCH, scratch, cluster.scratch),
@@ -140,4 +140,4 @@ def _misfits(work: Workload, cluster: Cluster, scratch: int, driver: int) -> Ite
         (Need.WORKER_MEMORY, held, WORKER_MEMORY),
     ):
         if has is not None and needed > has:
-            yield Misfit(need, needed, has)
+            yield Shortage(need, needed, has)

@@ -28,7 +28,8 @@ from typing import TypeVar
 
 from rescale.flink.key_groups import KeyGroupRange, key_group_range, prefix_size, subtask_of_key_group
 from rescale.insight.key_group_sizes import key_group_sizes
-from rescale.snapshot.model import Changelog, Database, KeyedStream, Operator
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedStream
+from rescale.snapshot.model import Operator
 
 Holder = TypeVar("Holder", KeyedStream, Database, Changelog)
 

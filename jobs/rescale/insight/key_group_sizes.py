@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
 
-from rescale.snapshot.model import Changelog, Database, Operator
+from rescale.snapshot.keyed_state import Changelog, Database
+from rescale.snapshot.model import Operator
 
 
 class KeyGroupSizes(NamedTuple):

@@ -18,8 +18,9 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.value_words import in_words
 from rescale.flink.state_meta_info import StateKind
+from rescale.snapshot.keyed_state import Database, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 MOST_SUBTASKS = 256

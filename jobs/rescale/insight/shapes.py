@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from rescale.flink.key_groups import key_group_range
 from rescale.insight.key_group_sizes import KeyGroupSizes, evenness
-from rescale.planning.request.good_maximum import good_max_parallelism
+from rescale.planning.request.operator_shapes import good_max_parallelism
 
 _HOT_SHARE = 0.5
 """A hot key group holds at least this share of the mean of a subtask …"""

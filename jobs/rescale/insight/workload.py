@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rescale.flink.slot import Slot
 from rescale.insight.durations import Rates, rates_of
-from rescale.plan.new_streams import RekeyedKeyGroups, RekeyedRows
+from rescale.plan.new_streams import RekeyedDirectory, RekeyedKeyGroups
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.snapshot.places import StreamPlace
@@ -83,4 +83,4 @@ def _readable(rekeying: Rekeying) -> list[int]:
 def _is_cut(rekeying: Rekeying) -> bool:
     """Whether a new stream is written by several tasks."""
     made = rekeying.stream_type
-    return made is RekeyedRows or (made is RekeyedKeyGroups and not rekeying.compressed)
+    return made is RekeyedDirectory or (made is RekeyedKeyGroups and not rekeying.compressed)

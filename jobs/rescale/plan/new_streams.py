@@ -186,7 +186,7 @@ class _Directory(_KeyGroupStream, frozen=True, kw_only=True):
     is_canonical: ClassVar[bool] = False
 
 
-class RekeyedRows(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
+class RekeyedDirectory(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
     """A RocksDB directory of new files, with records from anywhere in the source.
 
     `created` is the creation time of the files (seconds since 1970): RocksDB compacts files again when they are old.
@@ -220,7 +220,7 @@ class RekeyedTimers(_KeyGroupStream, frozen=True, kw_only=True, tag="rekeyed tim
     """Bytes that the plan knows."""
 
 
-class CompactedRows(_Directory, frozen=True, kw_only=True, tag="compacted rows"):
+class CompactedDirectory(_Directory, frozen=True, kw_only=True, tag="compacted rows"):
     """A RocksDB directory made of the files of `sources`, about `size` bytes.
 
     RocksDB rewrites the files with rows of other key groups.
@@ -234,10 +234,10 @@ class CompactedRows(_Directory, frozen=True, kw_only=True, tag="compacted rows")
 PlannedStream = CopiedKeyGroups | TranslatedKeyGroups | CopiedElements | CheckedElements | CopiedFile
 """Streams whose bytes the plan locates in the source."""
 
-RekeyedStream = RekeyedKeyGroups | RekeyedRows | RekeyedTimers | RekeyedHeapGroups
+RekeyedStream = RekeyedKeyGroups | RekeyedDirectory | RekeyedTimers | RekeyedHeapGroups
 """Streams for which the plan knows only which records of the source they may contain."""
 
-NewStream = PlannedStream | RekeyedStream | CompactedRows
+NewStream = PlannedStream | RekeyedStream | CompactedDirectory
 
 
 class NewDatabase(NamedTuple):

@@ -9,11 +9,11 @@ from rescale.flink.key_groups import subtask_of_key_group
 from rescale.flink.keyed.header import LEFT_OUT
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import (
-    CompactedRows,
+    CompactedDirectory,
     NewDatabase,
     NewStream,
     PlannedStream,
-    RekeyedRows,
+    RekeyedDirectory,
     RekeyedStream,
 )
 from rescale.plan.rekeying import Rekeying
@@ -42,7 +42,7 @@ class OperatorPlan:
     rekeying: Rekeying | None = None
     heap_timers: Rekeying | None = None
     databases: tuple[NewDatabase, ...] = ()
-    compacted: tuple[CompactedRows, ...] = ()
+    compacted: tuple[CompactedDirectory, ...] = ()
 
     @property
     def rekeyings(self) -> tuple[Rekeying, ...]:
@@ -85,7 +85,7 @@ class OperatorPlan:
     @property
     def in_rocksdb(self) -> bool:
         """Whether the new keyed state consists of RocksDB directories."""
-        made = any(isinstance(stream, RekeyedRows) for stream in self.rekeyed)
+        made = any(isinstance(stream, RekeyedDirectory) for stream in self.rekeyed)
         return made or bool(self.databases or self.compacted)
 
     @property

@@ -15,7 +15,7 @@ from rescale.flink.keyed.header import LEFT_OUT, understood
 from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.flink.serializers.subclasses import all_put_together
 from rescale.plan.continuation import BaseDatabase
-from rescale.plan.new_streams import RekeyedRows
+from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Piece, piece_of
 from rescale.plan.plan import Plan
@@ -27,8 +27,9 @@ from rescale.rocksdb.assembly.continued_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables, refuse_few_levels_of, tables_in_between
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile, database_place
 from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
@@ -362,7 +363,7 @@ class _Sides:
 
 
 def _makes_rows(rekeying: Rekeying) -> bool:
-    return rekeying.stream_type is RekeyedRows
+    return rekeying.stream_type is RekeyedDirectory
 
 
 def _of(snapshot: Snapshot, operator_id: str) -> Operator:

@@ -13,17 +13,14 @@ from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.user_serializer import user_serializers
 from rescale.flink.slot import Slot
-from rescale.plan.new_streams import CompactedRows, NewDatabase, PlannedStream
+from rescale.plan.new_streams import CompactedDirectory, NewDatabase, PlannedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Literals
 from rescale.plan.plan import FORMAT, Plan
 from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import Rekeying
 from rescale.plan.work_class import work_class
-from rescale.planning.refusals.changelogs import refuse_changelog
-from rescale.planning.refusals.databases import refuse_names
-from rescale.planning.refusals.heap import refuse_heap
-from rescale.planning.refusals.states import refuse_unread
+from rescale.planning.refusals import refuse_changelog, refuse_heap, refuse_names, refuse_unread
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.operator_shapes import Shape, new_shapes
 from rescale.planning.request.request import Request
@@ -129,7 +126,7 @@ class _PlannedKeyed(NamedTuple):
     rekeying: Rekeying | None = None
     heap_timers: Rekeying | None = None
     databases: tuple[NewDatabase, ...] = ()
-    compacted: tuple[CompactedRows, ...] = ()
+    compacted: tuple[CompactedDirectory, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,7 +213,7 @@ class _OperatorPlanner:
 def _keyed_states(operator: Operator) -> tuple[str, ...]:
     """Return the name and type of every state that stays, each once."""
     known = [state for header in operator.keyed_headers if header is not None for state in header.states]
-    staying = [state for state in known if state.name not in operator.left_out]
+    staying = [state for state in known if state.name not in operator.dropped_states]
     return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying))
 
 

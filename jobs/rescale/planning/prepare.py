@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.refusals.changelogs import refuse_changelog
+from rescale.planning.refusals import refuse_changelog
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import resolve_request
@@ -18,7 +18,7 @@ from rescale.runstate.preparation import is_prepared
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import with_stored_sizes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Detail(NamedTuple):
+class DetailLevel(NamedTuple):
     """Limits of a page.
 
     `drawn` operators get all figures, and `strips` more get their key groups. `parts` and `ribbons` limit the shapes of
@@ -20,11 +20,11 @@ class Detail(NamedTuple):
     listed: int
 
 
-DETAILS = (
-    Detail(drawn=12, strips=60, parts=64, ribbons=200, rows=24, listed=64),
-    Detail(drawn=5, strips=60, parts=64, ribbons=200, rows=16, listed=32),
-    Detail(drawn=2, strips=60, parts=32, ribbons=130, rows=12, listed=16),
-    Detail(drawn=1, strips=49, parts=16, ribbons=130, rows=8, listed=8),
-    Detail(drawn=1, strips=19, parts=16, ribbons=40, rows=8, listed=8),
+DETAIL_LEVELS = (
+    DetailLevel(drawn=12, strips=60, parts=64, ribbons=200, rows=24, listed=64),
+    DetailLevel(drawn=5, strips=60, parts=64, ribbons=200, rows=16, listed=32),
+    DetailLevel(drawn=2, strips=60, parts=32, ribbons=130, rows=12, listed=16),
+    DetailLevel(drawn=1, strips=49, parts=16, ribbons=130, rows=8, listed=8),
+    DetailLevel(drawn=1, strips=19, parts=16, ribbons=40, rows=8, listed=8),
 )
 """Levels from the most detail to the least."""

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from rescale.insight.cluster_estimate import OnPaper
+from rescale.insight.cluster_estimate import ClusterReport
 from rescale.insight.insight import Insight
 from rescale.runstate.certificate import Certificate
-from rescale.runstate.rounds import Round
+from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.surgery import Surgery
 from rescale.text.error_document import ErrorDocument
 
@@ -206,7 +206,7 @@ class PlanDocument(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     start: str | None
     insight: Insight
-    cluster: OnPaper | None
+    cluster: ClusterReport | None
     refused: ErrorDocument | UnsetType | None = UNSET
     rounds: tuple[Round, ...] = ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.report.detail import DETAILS, Detail
+from rescale.report.detail import DETAIL_LEVELS, DetailLevel
 from rescale.report.documents import Inspection, PlanDocument, ReportDocument
 from rescale.report.page import Block, Page, Section, paragraph
 from rescale.report.pages.cluster_costs import cluster_blocks
@@ -39,14 +39,14 @@ def html_report(document: ReportDocument) -> bytes:
     from rescale.report.html.document import html_of  # takes a third of a second to load, and few commands need it
 
     page = b""
-    for detail in DETAILS:
+    for detail in DETAIL_LEVELS:
         page = html_of(report_page(document, detail), shortened(document.to_json(), detail.listed)).encode()
         if len(page) < LIMIT:
             break
     return page
 
 
-def report_page(document: ReportDocument, detail: Detail) -> Page:
+def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
     """Return the page with as much of it as `detail` says."""
     plan, snapshot = document.plan, document.snapshot
     shown = plan or snapshot
@@ -87,7 +87,7 @@ def _title(document: ReportDocument) -> str:
     return f"Snapshot {name(document.snapshot.snapshot)}" if document.snapshot is not None else ""
 
 
-def _keyed_state(operators: Sequence[KeyedOperator], detail: Detail) -> list[Block]:
+def _keyed_state(operators: Sequence[KeyedOperator], detail: DetailLevel) -> list[Block]:
     """Return all figures of the largest operators, the key groups of some more, and a note about the rest."""
     drawn = operators[: detail.drawn]
     strips = operators[detail.drawn : detail.drawn + detail.strips]
@@ -101,7 +101,7 @@ def _keyed_state(operators: Sequence[KeyedOperator], detail: Detail) -> list[Blo
     return [Section("Keyed state", tuple(blocks))] if blocks else []
 
 
-def _figures(operator: KeyedOperator, detail: Detail) -> list[Block]:
+def _figures(operator: KeyedOperator, detail: DetailLevel) -> list[Block]:
     figures: list[Block] = [key_group_map(operator, detail)]
     old, new = operator.old, operator.new
     if new is not None and old.shape != new.shape and needs_matrix(old, new, detail):

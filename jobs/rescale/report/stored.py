@@ -20,13 +20,13 @@ from rescale.report.pages.planned import plan_document
 from rescale.report.report_page import html_report
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.documents import load_plan, read_document, store_report, store_report_data
+from rescale.runstate.follower.rounds import Round
 from rescale.runstate.places import Places, places_of
-from rescale.runstate.rounds import Round
 from rescale.runstate.states import State, claimed_by, state_of
 from rescale.runstate.step import STEPS_OF_A_RUN, Step
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.moves import Move
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import apply_surgery
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, SnapshotError, unexpected

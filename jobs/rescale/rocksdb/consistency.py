@@ -1,6 +1,6 @@
-"""Whether the parts of a database agree: the files of the handle, CURRENT, MANIFEST, OPTIONS, and the states.
+"""Check that the parts of a database agree: the handle's files, CURRENT, MANIFEST, OPTIONS, and the state names.
 
-It needs only the small files, so that a plan can say what a task would find.
+Only the small files are read, so planning can make this check before any task does.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from rescale.text.errors import SnapshotError
 def checked_manifest(
     files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
 ) -> Manifest:
-    """The MANIFEST, after all that can be said without looking at rows was found right.
+    """Return the MANIFEST after all checks that need no rows.
 
-    `files` are those that are needed, `content` reads one of them, `states` are the names in the meta stream. Raises
-    `SnapshotError` where the parts contradict each other, and `UnsupportedError` for what is not read.
+    `files` are the result of `needed_files`, `content` reads one of them, `states` are the state names in the meta
+    stream. Raises `SnapshotError` if the parts contradict each other, and `UnsupportedError` for unsupported features.
     """
     try:
         return _inventory(files, content, states)
@@ -66,7 +66,7 @@ def _check_files(listed: dict[str, StoredFile], live: dict[str, LiveFile], manif
     if tables != live.keys():
         missing, surplus = sorted(live.keys() - tables), sorted(tables - live.keys())
         raise SnapshotError(
-            "the handle and the MANIFEST do not name the same SST files",
+            "the handle and the MANIFEST list different SST files",
             path=manifest.uri,
             expected=f"{len(live)} files" + (f", {missing[0]} among them" if missing else ""),
             found=f"{len(tables)} files" + (f", {surplus[0]} among them" if surplus else ""),
@@ -74,7 +74,7 @@ def _check_files(listed: dict[str, StoredFile], live: dict[str, LiveFile], manif
     for name, file in live.items():
         if listed[name].length != file.size:
             raise SnapshotError(
-                f"the SST file {name} has not the size that the MANIFEST tells",
+                f"the SST file {name} has another size than in the MANIFEST",
                 path=listed[name].uri,
                 expected=f"{file.size} bytes",
                 found=f"{listed[name].length} bytes",
@@ -84,10 +84,12 @@ def _check_files(listed: dict[str, StoredFile], live: dict[str, LiveFile], manif
 def _check_states(manifest: Manifest, states: Collection[str], file: StoredFile) -> None:
     families = {family.name: family for family in manifest.column_families}
     if families.pop(DEFAULT_COLUMN_FAMILY).files:
-        raise SnapshotError("there are rows that belong to no state", path=file.uri, found=DEFAULT_COLUMN_FAMILY)
+        raise SnapshotError(
+            "the database has rows in a column family of no state", path=file.uri, found=DEFAULT_COLUMN_FAMILY
+        )
     if families.keys() != set(states):
         raise SnapshotError(
-            "the database and its description have not the same states",
+            "the database and its meta stream have different states",
             path=file.uri,
             expected=", ".join(sorted(states)),
             found=", ".join(sorted(families)),

@@ -1,7 +1,7 @@
-"""Key groups as RocksDB sees them: a range of user keys, in which a file lies, or not, or in part.
+"""Key groups as a range of RocksDB's user keys, and how the key range of a file overlaps it.
 
-A key begins with its key group, and keys are ordered by their bytes, so the rows of some key groups are a range. At
-most 128 key groups take one byte and at most 32768 two: the end of the last one can always be written.
+A key begins with its key group, in one byte up to max parallelism 128, else in two. Keys are ordered by their bytes, so
+consecutive key groups are one range of keys. Its end always fits: max parallelism is at most 32768.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class KeyRange:
         return not self._ends_before(file, self.end)
 
     def holds(self, files: Iterable[LiveFile]) -> bool:
-        """Whether no file reaches out."""
+        """Return whether all files lie inside the range."""
         return all(self.overlap(file) == Overlap.INSIDE for file in files)
 
     @staticmethod
@@ -51,6 +51,6 @@ class KeyRange:
 
 
 def key_range(key_groups: KeyGroupRange, max_parallelism: int) -> KeyRange:
-    """The keys of these key groups, with whatever follows the key group."""
+    """Return the range of all keys in these key groups."""
     size = prefix_size(max_parallelism)
     return KeyRange(key_groups.first.to_bytes(size, "big"), (key_groups.last + 1).to_bytes(size, "big"))

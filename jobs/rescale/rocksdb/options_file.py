@@ -1,8 +1,8 @@
 """Check of the settings in OPTIONS that decide what rows mean (`RocksDBOptionsParser`).
 
-The file holds hundreds of settings of the machine where Flink ran, absolute paths among them, which a reader must not
-adopt. But the comparator, the merge operator and the table format of each column family must be Flink's: with another
-merge operator, or none, lists would be read wrongly or not at all.
+Most of its hundreds of settings are about the machine where Flink ran, and a reader must not adopt them. But the
+comparator, the merge operator and the table format of each column family must be Flink's: with another merge operator,
+or none, lists would be read wrongly or not at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rescale.rocksdb.manifest.version_edit import BYTEWISE
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 MERGE_OPERATOR = "{id=StringAppendTESTOperator;delimiter=,}"
-"""Flink's `RocksDBKeyedStateBackend.MERGE_OPERATOR_NAME`, in the words of RocksDB 7 and later."""
+"""Flink's `RocksDBKeyedStateBackend.MERGE_OPERATOR_NAME`, as RocksDB 7 and later write it."""
 
 _WANTED = {
     "comparator": (re.compile(re.escape(BYTEWISE)), "a comparator other than Flink's"),
@@ -35,7 +35,7 @@ _NONE = "nullptr"
 
 
 def check_options(data: bytes, path: str) -> None:
-    """`UnsupportedError` if a column family is not as Flink makes them."""
+    """Raise `UnsupportedError` for a column family with settings that Flink never uses."""
     for family, option, value in _column_family_settings(data, path):
         if option in _WANTED:
             wanted, otherwise = _WANTED[option]
@@ -58,15 +58,15 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
 
 
 def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
-    """`UnsupportedError` if RocksDB opens a column family with fewer than `levels` levels.
+    """Raise `UnsupportedError` if RocksDB opens a column family with fewer than `levels` levels.
 
-    Rows that are written anew lie in the last of them. FIFO compaction has a single one (`SanitizeOptions`).
+    Rewritten rows lie in the last level. FIFO compaction has a single level (`SanitizeOptions`).
     """
     for family, option, value in _column_family_settings(data, path):
         is_fifo = (option, value) == ("compaction_style", "kCompactionStyleFIFO")
         if is_fifo or (option == "num_levels" and int(value) < levels):
             raise UnsupportedError(
-                "the job's RocksDB has too few levels for rows in the last one, and changes above it",
+                "the job's RocksDB has too few levels: rewritten rows lie in the last level, and changes above it",
                 path=path,
                 state=family,
                 expected=f"{levels} levels, and no FIFO compaction",

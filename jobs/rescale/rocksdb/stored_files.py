@@ -1,7 +1,7 @@
-"""The files of a database as a handle of Flink lists them (`IncrementalRemoteKeyedStateHandle`).
+"""The files of a database as Flink's handle lists them (`IncrementalRemoteKeyedStateHandle`).
 
-A checkpoint of RocksDB is a directory of SST files, the MANIFEST that says which of them count, CURRENT, and OPTIONS.
-Flink stores each file under a name of its own; the name in the directory stands in the handle. It is not trusted.
+A checkpoint of RocksDB is a directory of SST files, CURRENT, OPTIONS, and the MANIFEST, which lists the live SST files.
+Flink stores each file under another name; the handle holds its name in the directory, which is checked here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLOBS = re.compile(r"\d+\.blob")
 class StoredFile:
     """The file `name` of the directory: `length` bytes of `uri` from `start` on, in the version `pin`.
 
-    Where a handle holds the bytes itself they are `data`, and `uri` is what holds the handle.
+    If the handle holds the bytes itself, they are `data`, and `uri` is the file with the handle.
     """
 
     name: str
@@ -38,10 +38,10 @@ class StoredFile:
 
 
 def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
-    """All but logs without a byte. `UnsupportedError` for files that Flink's databases do not have."""
+    """Return all files but empty write-ahead logs; `UnsupportedError` for files that Flink's databases never have."""
     for file in files:
         if _BLOBS.fullmatch(file.name):
-            raise UnsupportedError("the database has files of blobs", path=file.uri, found=file.name, advice=CANONICAL)
+            raise UnsupportedError("the database has blob files", path=file.uri, found=file.name, advice=CANONICAL)
         if _WRITE_AHEAD_LOG.fullmatch(file.name):
             if file.length:
                 raise UnsupportedError(
@@ -49,7 +49,7 @@ def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
                 )
         elif not _KNOWN.fullmatch(file.name):
             raise UnsupportedError(
-                "the database has a file that is not known", path=file.uri, found=file.name, advice=CANONICAL
+                "the database has a file of an unknown kind", path=file.uri, found=file.name, advice=CANONICAL
             )
     needed = [file for file in files if not _WRITE_AHEAD_LOG.fullmatch(file.name)]
     for name, count in Counter(file.name for file in needed).items():

@@ -13,7 +13,7 @@ from rescale.runstate.documents import load_plan
 from rescale.runstate.places import Places
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_candidate, open_snapshot
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.storage.locations import normalise
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 

@@ -102,11 +102,11 @@ def _changed(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[Cert
     A listing may be outdated, so each file that differs in it is looked up again. Files of the source are not listed:
     the right to read them does not include the right to list, and there may be many others.
     """
-    there = stats_of([file.name for file in files if file.is_elsewhere])
-    there |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
+    existing = stats_of([file.name for file in files if file.is_elsewhere])
+    existing |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
     for file in files:
         uri = file.uri(target)
-        if not file.pin.is_of(there.get(uri)):
+        if not file.pin.is_of(existing.get(uri)):
             now = open_store(uri).stat(uri)
             if not file.pin.is_of(now):
                 yield file, now

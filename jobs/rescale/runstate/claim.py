@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from rescale.plan.new_streams import CompactedRows, RekeyedRows
+from rescale.plan.new_streams import CompactedDirectory, RekeyedDirectory
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import certificate_beside
 from rescale.runstate.documents import read_document, store_plan
@@ -111,7 +111,9 @@ def planned_names(plan: Plan) -> PlannedNames:
     named = [
         (plan.file_name(operator, stream), stream) for operator in plan.operators for stream in operator.new_streams
     ]
-    directories = tuple(f"{file}-" for file, stream in named if isinstance(stream, RekeyedRows | CompactedRows))
+    directories = tuple(
+        f"{file}-" for file, stream in named if isinstance(stream, RekeyedDirectory | CompactedDirectory)
+    )
     return PlannedNames(frozenset(file for file, _ in named), directories, plan.prepared)
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from rescale.plan.plan import Plan, plan_from_json, plan_to_json
 from rescale.runstate.places import places_of
-from rescale.storage.files.owned import BESIDE
+from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join, name, parent
 from rescale.storage.second_look import DOCUMENTS, looked_at_again
 from rescale.storage.store import open_store

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rescale.plan.prepared_name import PREPARED
-from rescale.storage.files.owned import BESIDE, ORDERS, PINS, ROUNDS
+from rescale.storage.files.document_folders import BESIDE, ORDERS, PINS, ROUNDS
 from rescale.storage.locations import contains, join, real
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rescale.runstate.claim import planned_names
 from rescale.runstate.documents import load_plan, read_document
-from rescale.runstate.follower_removal import remove_follower
+from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.leftovers import clear_leftovers
 from rescale.runstate.places import (
     Places,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rescale.plan.plan import Plan
 from rescale.runstate.places import beside, is_document, is_staged, lies_with_follower
-from rescale.storage.files import owned
+from rescale.storage.files import document_folders, owned
 from rescale.storage.files.local_errors import translated
 from rescale.storage.files.mounts import location_of
 from rescale.storage.locations import contains, is_s3, real
@@ -72,19 +72,19 @@ def check_documents(target: str) -> None:
 
 
 def _check_documents(target: str, documents: Path) -> None:
-    owned.refuse_other_place(documents)
+    document_folders.refuse_other_place(documents)
     if not documents.is_dir():
         return
-    if not owned.is_marked(documents):
+    if not document_folders.is_marked(documents):
         names = _foreign(documents, lambda name: is_document(target, f"{beside(target)}/{name}"))
         left = [path.name for path in documents.iterdir()]
         if names or (left and not any(map(_DISTINCTIVE.fullmatch, left))):
-            raise owned.not_ours(documents, f"other files, such as {min(names or left)}")
-    for name in owned.FOLDERS:
-        owned.refuse_other_place(documents / name)
-    staging = documents / owned.STAGING
+            raise document_folders.not_ours(documents, f"other files, such as {min(names or left)}")
+    for name in document_folders.FOLDERS:
+        document_folders.refuse_other_place(documents / name)
+    staging = documents / document_folders.STAGING
     if names := _foreign(staging, is_staged):
-        raise owned.not_ours(staging, f"other files ({len(names)}), such as {min(names)}")
+        raise document_folders.not_ours(staging, f"other files ({len(names)}), such as {min(names)}")
 
 
 def take_documents(target: str) -> None:
@@ -93,7 +93,7 @@ def take_documents(target: str) -> None:
     if is_s3(target):
         return
     documents = Path(beside(target))
-    if documents.is_dir() and not owned.is_marked(documents):
+    if documents.is_dir() and not document_folders.is_marked(documents):
         with translated(str(documents)):
             owned.mark(documents)
 
@@ -103,7 +103,7 @@ def _foreign(folder: Path, is_ours: Callable[[str], bool]) -> list[str]:
     names = []
     try:
         for path in folder.iterdir():
-            if path.name == owned.STAGING or path.name in owned.HIDDEN:
+            if path.name == document_folders.STAGING or path.name in document_folders.HIDDEN:
                 continue
             if not is_ours(path.name) or not stat.S_ISREG(path.lstat().st_mode):
                 names.append(path.name)

@@ -59,14 +59,14 @@ class WrittenHandles:
         }
 
 
-def begin_moving(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHandles | None:
-    """Return the handles of an earlier try of a moving step if all their files are `there` (sizes by name), or None.
+def begin_moving(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenHandles | None:
+    """Return the handles of an earlier try of a moving step if all their files are `existing` (sizes by name), or None.
 
     Raises `RequestError` if the target is not the plan's, and `IntegrityError` if a published result is incomplete.
     """
     state = permit(plan, Transition.MOVE)
     handles = read_handles(plan, step)
-    gone = _gone(plan, handles.files, there) if handles is not None else []
+    gone = _gone(plan, handles.files, existing) if handles is not None else []
     if handles is not None and not gone:
         return handles
     if state in (State.PUBLISHED, State.PUBLISHING):
@@ -81,9 +81,9 @@ def begin_moving(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHand
     return None
 
 
-def _gone(plan: Plan, files: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
+def _gone(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
     """Return the names of files that do not exist with their sizes; files not in the listing are looked up again."""
-    missed = [file for file, size in files.items() if there.get(file) != size]
+    missed = [file for file, size in files.items() if existing.get(file) != size]
     pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
     return [file for file, pin in zip(missed, pins, strict=True) if pin is None or pin.size != files[file]]
 

@@ -12,6 +12,7 @@ import msgspec
 
 from rescale.doctor.checks import Diagnosis
 from rescale.following.round_line import RoundLine
+from rescale.insight.file_changes import FileChanges
 from rescale.plan.plan import FORMAT, Plan
 from rescale.planning.request.kafka_offsets import PrintedOffset
 from rescale.report.answers import DiscardAnswer, SmallestKeys, WrittenReport
@@ -71,6 +72,7 @@ DOCUMENTS = (
         "certificate", 1, "rescale validate, and <target>.rescale/certificate.json", (CertificateDocument,)
     ),
     PublishedDocument("diff", 1, "rescale diff", (DiffDocument,)),
+    PublishedDocument("file-changes", 1, "rescale diff --by-file", (FileChanges,)),
     PublishedDocument("report", 1, "rescale report", (WrittenReport,)),
     PublishedDocument("discard", 1, "rescale discard", (DiscardAnswer,)),
     PublishedDocument("virtual-keys", 1, "rescale virtual-keys", (SmallestKeys,)),

@@ -1,7 +1,7 @@
 """Dropping single states of an operator, which keeps its other states.
 
 The elements of operator state are separate for each state, so dropping one removes its elements from the stream. The
-records of keyed states are mixed: their readers skip those of the states that `Operator.left_out` names.
+records of keyed states are mixed: their readers skip those of the states that `Operator.dropped_states` names.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
     """Return the operator as if it had never had states of these names."""
     if not names:
         return operator
-    entry, left_out = operator.entry, frozenset(names) & _keyed_types(operator).keys()
+    entry, dropped_states = operator.entry, frozenset(names) & _keyed_types(operator).keys()
     streams = tuple(filter(None, (_without(stream, names) for stream in operator.operator)))
-    operator = replace(operator, operator=streams, left_out=left_out)
-    if not left_out or left_out != _keyed_types(operator).keys():
+    operator = replace(operator, operator=streams, dropped_states=dropped_states)
+    if not dropped_states or dropped_states != _keyed_types(operator).keys():
         return operator
     subtasks = tuple(
         replace(subtask, state=replace(subtask.state, managed_keyed=None)) if subtask.state is not None else subtask
         for subtask in entry.subtasks
     )
     entry = replace(entry, subtasks=subtasks)
-    return replace(operator, entry=entry, keyed=(), databases=(), changelogs=(), left_out=frozenset())
+    return replace(operator, entry=entry, keyed=(), databases=(), changelogs=(), dropped_states=frozenset())
 
 
 def with_stored_bytes(lost: DroppedState, operator: Operator) -> DroppedState:

@@ -17,8 +17,9 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap_reader import NUMBER_SIZE, HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.snapshot.databases.sample import database_keys
+from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import KeyedStream, Operator
+from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError
 

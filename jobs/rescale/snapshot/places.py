@@ -14,8 +14,8 @@ import msgspec
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import is_compressed
 from rescale.flink.keyed.key_group_table import Framing
+from rescale.snapshot.keyed_state import Changelog, ChangeSet, Database, DatabaseFile, KeyedHolder, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Changelog, ChangeSet, Database, DatabaseFile, KeyedHolder, KeyedStream
 
 H = TypeVar("H")
 G = TypeVar("G")

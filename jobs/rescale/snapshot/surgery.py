@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.snapshot.dropped_states import DroppedState, with_stored_bytes, without_states
-from rescale.snapshot.handle_streams import bytes_of
 from rescale.snapshot.kafka.changed import with_kafka_changes
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.locate import WRITTEN
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.handle_streams import bytes_of
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     dropped = {operator.operator_id for operator in surgery.dropped}
     renamed = {operator.operator_id: operator for operator in surgery.renamed}
     named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
-    left_out: dict[str, set[str]] = defaultdict(set)
+    dropped_names: dict[str, set[str]] = defaultdict(set)
     for state in surgery.dropped_states:
-        left_out[state.operator_id].add(state.name)
+        dropped_names[state.operator_id].add(state.name)
     operators = tuple(
-        _renamed(without_states(operator, left_out[operator.operator_id]), renamed, named=named)
+        _renamed(without_states(operator, dropped_names[operator.operator_id]), renamed, named=named)
         for operator in snapshot.operators
         if operator.operator_id not in dropped
     )

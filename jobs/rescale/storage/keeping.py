@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rescale.storage.contract import CopyRefused, Span
-from rescale.storage.files import owned
+from rescale.storage.files import mounts
 from rescale.storage.locations import is_s3
 from rescale.storage.store import open_store, read_in_chunks
 
@@ -56,5 +56,5 @@ def is_one_file(uri: str, other: str) -> bool:
     """Tell whether both are names of one local file, as `keep` makes them where the file system can."""
     if is_s3(uri) or is_s3(other):
         return False
-    identity = owned.identity_of(Path(uri))
-    return identity is not None and identity == owned.identity_of(Path(other))
+    identity = mounts.identity_of(Path(uri))
+    return identity is not None and identity == mounts.identity_of(Path(other))

@@ -23,7 +23,7 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from rescale.storage.files import owned
+from rescale.storage.files import mounts, owned
 from rescale.text.errors import RequestError, StoreError
 
 MARKER = ".rescale-scratch"
@@ -110,7 +110,7 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
     owned.make_folder(place)
     remove_left(place)
     path = owned.new_folder(place, kind)
-    identity = owned.identity_of(path)
+    identity = mounts.identity_of(path)
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     marker = owned.new_file(path / MARKER)
     try:
@@ -148,7 +148,7 @@ def remove_if_left(path: Path) -> None:
             return
         fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_left(os.read(marker, _LARGEST_MARKER), path, status.st_ino):
-            owned.remove_tree(path, owned.Identity(status.st_dev, status.st_ino), MARKER)
+            owned.remove_tree(path, mounts.Identity(status.st_dev, status.st_ino), MARKER)
 
 
 def remove_all_left() -> None:

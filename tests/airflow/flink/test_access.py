@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import PatchDeployment, Print, RunJar, hand_over_of
+from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar, hand_over_of
 from rescale.text.errors import RequestError, StoreError
 
 

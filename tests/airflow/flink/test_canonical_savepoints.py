@@ -10,19 +10,19 @@ import msgspec
 import pytest
 
 from oracle.distribution import LINES
-from rescale.airflow.flink.hand_overs import Print
 from rescale.airflow.flink.operators import TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job, take_savepoint
+from rescale.airflow.hand_overs import Print
 from rescale.airflow.job.canonical_savepoint import refuse_canonical
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
-from rescale.flink_rest.client import Flink, SavepointFormat, Taking
-from rescale.snapshot.opening import open_snapshot
+from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError
 from support.deferring import run_operator
 from support.session_cluster import SessionCluster, session_cluster, wait_until
 
-BEFORE = JobBefore("http://flink", "1" * 32, "clicks", Taking.RUN_ON, "/save", 2, Print())
+BEFORE = JobBefore("http://flink", "1" * 32, "clicks", StopMode.RUN_ON, "/save", 2, Print())
 NATIVE = msgspec.structs.replace(BEFORE, savepoint_format=SavepointFormat.NATIVE)
 
 FAILED = "org.apache.flink.runtime.checkpoint.CheckpointException: Checkpoint Coordinator is suspending."
@@ -85,9 +85,9 @@ def flink_2() -> Iterator[SessionCluster]:
         yield cluster
 
 
-def look(cluster: SessionCluster, job_id: str, taking: Taking, wanted: str) -> dict[str, Any]:
+def look(cluster: SessionCluster, job_id: str, taking: StopMode, wanted: str) -> dict[str, Any]:
     directory = str(cluster.folder / "savepoints")
-    before = look_at_job(cluster.address, job_id, Taking.RUN_ON, directory, Print(), SavepointFormat(wanted))
+    before = look_at_job(cluster.address, job_id, StopMode.RUN_ON, directory, Print(), SavepointFormat(wanted))
     document: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(before, taking=taking))
     return document
 
@@ -99,10 +99,10 @@ def has_failed(cluster: SessionCluster, job_id: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("backend", "taking"), [("hashmap", Taking.STOP), ("rocksdb", Taking.RUN_ON), ("forst", Taking.STOP)]
+    ("backend", "taking"), [("hashmap", StopMode.STOP), ("rocksdb", StopMode.RUN_ON), ("forst", StopMode.STOP)]
 )
 @pytest.mark.slow
-def test_flink_takes_a_native_savepoint_alone(flink_2: SessionCluster, backend: str, taking: Taking) -> None:
+def test_flink_takes_a_native_savepoint_alone(flink_2: SessionCluster, backend: str, taking: StopMode) -> None:
     place = (flink_2.folder / "checkpoints").as_uri()
     options = {"state.backend.type": backend, "execution.checkpointing.dir": place}
     again = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "100ms"}

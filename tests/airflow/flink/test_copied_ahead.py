@@ -10,16 +10,16 @@ import msgspec
 import pytest
 from airflow.sdk.definitions.param import ParamsDict
 
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.last_checkpoint import take_checkpoint
 from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.forms.job_form import job_form
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.airflow.job.prepare_task import _prepare
-from rescale.airflow.job_form import job_form
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 from rescale.following.follower import Follower
 from rescale.following.round_plan import RoundPlan
 from rescale.planning.request.request import make_request
@@ -47,12 +47,12 @@ class Story:
             take_checkpoint(flink, self.job_id)
         wait_until(lambda: has_checkpoint(cluster, self.job_id), "Flink to tell of the checkpoint")
         self.jar = RunJar(cluster.address, "counts.jar", MAIN, (KEYS, VALUE_SIZE, RATE), options)
-        self.before: JobBefore = look_at_job(cluster.address, self.job_id, Taking.CHECKPOINT, None, self.jar)
+        self.before: JobBefore = look_at_job(cluster.address, self.job_id, StopMode.CHECKPOINT, None, self.jar)
 
     def prepare(self, **form: Any) -> Any:
         params = ParamsDict(job_form())
         params.update(flink=self.cluster.address, job=self.job_id, jar="counts.jar", target=str(self.target))
-        params.update(taking=Taking.CHECKPOINT.value, **{"parallelism": 3, **form})
+        params.update(taking=StopMode.CHECKPOINT.value, **{"parallelism": 3, **form})
         instance = SimpleNamespace(dag_id="a-dag", run_id="a-run")
         looked = {"before": msgspec.to_builtins(self.before)}
         return _prepare(None, looked, dict(params.validate()), instance)

@@ -12,10 +12,10 @@ from kubernetes.client import ApiException
 
 from rescale.airflow.flink import deployment, stopping
 from rescale.airflow.flink.deployment import Wanted, redeploy
-from rescale.airflow.flink.hand_overs import PatchDeployment, RunJar
 from rescale.airflow.flink.starting import check_hand_over, start_job
+from rescale.airflow.hand_overs import PatchDeployment, RunJar
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 from rescale.flink_rest.running_job import JobLine
 from rescale.text.errors import RequestError, StoreError
 
@@ -118,7 +118,7 @@ def test_a_session_job_of_the_operator_is_not_started_by_a_jar(
     monkeypatch.setattr(stopping, "check_hand_over", lambda _: None)
     expected = (RequestError, "manages the job as a FlinkSessionJob") if is_refused else (StoreError, "is not running")
     with pytest.raises(expected[0], match=expected[1]):
-        stopping.look_at_job("flink", "clicks", Taking.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))
+        stopping.look_at_job("flink", "clicks", StopMode.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))
 
 
 @pytest.mark.parametrize("refers", [True, False])

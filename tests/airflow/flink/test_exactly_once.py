@@ -17,7 +17,7 @@ import pytest
 from oracle.distribution import KAFKA_CONNECTORS, LINES, flink_home, kafka_connector
 from rescale.airflow.flink.last_checkpoint import take_checkpoint
 from rescale.airflow.live import cut_over
-from rescale.flink_rest.client import SavepointFormat, Taking
+from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.text.errors import RescaleError, StoreError
 from support.kafka_broker import running_broker
 from support.live_story import LiveStory, begin
@@ -81,7 +81,7 @@ def end_of(topic: Topic, job_id: str) -> list[tuple[int, int]]:
     trigger = uuid4().hex
     with topic.cluster.open() as flink:
         directory = (topic.cluster.folder / "stopped").as_uri()
-        flink.trigger_savepoint(job_id, trigger, directory, Taking.STOP, SavepointFormat.CANONICAL)
+        flink.trigger_savepoint(job_id, trigger, directory, StopMode.STOP, SavepointFormat.CANONICAL)
         wait_until(
             lambda: (taken := flink.savepoint(job_id, trigger)) is not None and taken.location is not None, "the end"
         )

@@ -12,21 +12,21 @@ import pytest
 
 from rescale.airflow.flink import stopping
 from rescale.airflow.flink.checkpoint_stop import restart_of
-from rescale.airflow.flink.hand_overs import Print, RunJar
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import GoBack
 from rescale.airflow.flink.questions import JobRuns, SavepointTaken
 from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over, take_savepoint
+from rescale.airflow.hand_overs import Print, RunJar
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Flink, Taking
+from rescale.flink_rest.client import Flink, StopMode
 from rescale.text.errors import RequestError, StoreError
 
 RUN = "rescale_job/manual"
 BEFORE = JobBefore(
-    "http://flink", "1" * 32, "clicks", Taking.STOP, "s3://b/savepoints", 2, RunJar("http://flink", "clicks.jar")
+    "http://flink", "1" * 32, "clicks", StopMode.STOP, "s3://b/savepoints", 2, RunJar("http://flink", "clicks.jar")
 )
-RUNS_ON = msgspec.structs.replace(BEFORE, taking=Taking.RUN_ON, hand_over=Print())
+RUNS_ON = msgspec.structs.replace(BEFORE, taking=StopMode.RUN_ON, hand_over=Print())
 START = Start("s3://b/result", 4, None)
 
 _FAILED = {"operation": {"failure-cause": {"stack-trace": "timeout"}}}
@@ -114,7 +114,7 @@ def test_no_two_jobs_when_the_one_before_the_one_that_runs_was_forgotten(cluster
 
 def test_a_savepoint_that_flink_forgot_of_a_job_that_runs_on_is_found_in_its_statistics(cluster: Cluster) -> None:
     cluster.jobs[BEFORE.job_id] = "RUNNING"
-    question = SavepointTaken("http://flink", BEFORE.job_id, "2" * 32, RUNS_ON.own_directory(RUN), Taking.RUN_ON)
+    question = SavepointTaken("http://flink", BEFORE.job_id, "2" * 32, RUNS_ON.own_directory(RUN), StopMode.RUN_ON)
     with pytest.raises(StoreError, match="no longer knows the savepoint"):
         question.ask()
     cluster.latest = f"{RUNS_ON.own_directory(RUN)}/savepoint-1"
@@ -138,7 +138,7 @@ def test_the_way_back_from_a_deployment_needs_no_flink(monkeypatch: pytest.Monke
     (tmp_path / "chk-8").mkdir()
     (tmp_path / "chk-8" / "_metadata").touch()
     monkeypatch.setattr(JobBefore, "is_replaced", True)
-    before = msgspec.structs.replace(BEFORE, taking=Taking.CHECKPOINT, directory=str(tmp_path))
+    before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT, directory=str(tmp_path))
     assert restart_of(before, 8) == f"{tmp_path}/chk-8"
 
 

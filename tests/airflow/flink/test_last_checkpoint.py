@@ -14,14 +14,14 @@ import pytest
 from rescale.airflow.flink import last_checkpoint
 from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.metadata.properties import SnapshotType
-from rescale.flink_rest.client import Flink, SavepointFormat, Taking
-from rescale.snapshot.opening import open_snapshot
+from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, SnapshotError
 from support.deferring import TaskState, run_operator
 from support.pipeline import execute_without_spark, plan_rescale
@@ -46,7 +46,7 @@ def run(cluster: SessionCluster, options: dict[str, str]) -> str:
 
 def look(cluster: SessionCluster, job_id: str, options: dict[str, str]) -> JobBefore:
     jar = RunJar(cluster.address, "counts.jar", "Counts", configuration=options)
-    return look_at_job(cluster.address, job_id, Taking.CHECKPOINT, None, jar)
+    return look_at_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
 
 
 def take(before: JobBefore, run_id: str, state: TaskState | None = None) -> Any:
@@ -151,7 +151,7 @@ def test_a_job_that_somebody_else_stops_is_not_started_again(cluster: SessionClu
 
     def cancel(flink: Flink, job_id: str) -> None:
         folder = (cluster.folder / "savepoints").as_uri()
-        flink.trigger_savepoint(job_id, "5" * 32, folder, Taking.STOP, SavepointFormat.NATIVE)
+        flink.trigger_savepoint(job_id, "5" * 32, folder, StopMode.STOP, SavepointFormat.NATIVE)
         wait_until(lambda: not cluster.alive(), "the job to finish")
         real_cancel(flink, job_id)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from airflow.sdk.definitions.param import ParamsDict
 
+from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.job.job_tasks import look
-from rescale.airflow.job_form import job_form
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.text.errors import RequestError

@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.airflow.flink.hand_overs import RunJar
 from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.latest_checkpoint import latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
 from rescale.flink.metadata.properties import SnapshotType
 from rescale.flink.start import Start
-from rescale.flink_rest.client import SavepointFormat, Taking
+from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Format
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError
 from support.deferring import run_operator
 from support.pipeline import execute_without_spark, plan_rescale
@@ -54,7 +54,7 @@ def why(cluster: SessionCluster, job_id: str, *maximum: str, name: str = "keep")
 def look(cluster: SessionCluster, options: dict[str, str]) -> JobBefore:
     jar = RunJar(cluster.address, "counts.jar", "Alarms", configuration=options)
     folder = str(cluster.folder / "savepoints")
-    return look_at_job(cluster.address, "alarms", Taking.STOP, folder, jar, SavepointFormat.NATIVE)
+    return look_at_job(cluster.address, "alarms", StopMode.STOP, folder, jar, SavepointFormat.NATIVE)
 
 
 def take(before: JobBefore, run_id: str) -> Any:

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from rescale.airflow.flink.hand_overs import Print, RunJar
 from rescale.airflow.flink.operators import GoBack, HandOverJob, TakeSavepoint
 from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.hand_overs import Print, RunJar
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Flink, Taking
+from rescale.flink_rest.client import Flink, StopMode
 from rescale.flink_rest.running_job import JobLine
 from rescale.text.errors import RequestError, StoreError
 from support.deferring import run_operator
@@ -26,7 +26,7 @@ def jar_of(cluster: SessionCluster, *arguments: str) -> RunJar:
     return RunJar(cluster.address, "counts.jar", "Counts", arguments)
 
 
-def look(cluster: SessionCluster, taking: Taking, *arguments: str, savepoints: str | None = None) -> JobBefore:
+def look(cluster: SessionCluster, taking: StopMode, *arguments: str, savepoints: str | None = None) -> JobBefore:
     directory = savepoints or str(cluster.folder / "savepoints")
     return look_at_job(cluster.address, "counts", taking, directory, jar_of(cluster, *arguments))
 
@@ -61,21 +61,21 @@ def savepoints(cluster: SessionCluster) -> int:
 @pytest.mark.slow
 def test_a_savepoint_of_a_job_that_runs_on_is_taken_once(cluster: SessionCluster) -> None:
     job_id, before = cluster.run(2), savepoints(cluster)
-    taken = take(look(cluster, Taking.RUN_ON), "run-on")
+    taken = take(look(cluster, StopMode.RUN_ON), "run-on")
     assert taken["state"] == "RUNNING"
     assert (Path(taken["savepoint"]) / "_metadata").is_file()
-    assert take(look(cluster, Taking.RUN_ON), "run-on") == taken, "a retry finds it"
+    assert take(look(cluster, StopMode.RUN_ON), "run-on") == taken, "a retry finds it"
     assert savepoints(cluster) == before + 1
-    assert take(look(cluster, Taking.RUN_ON), "another run")["savepoint"] != taken["savepoint"]
+    assert take(look(cluster, StopMode.RUN_ON), "another run")["savepoint"] != taken["savepoint"]
     assert cluster.alive() == {job_id}
     with pytest.raises(TaskEnded, match="the job still runs, so a second one would do the same work twice"):
-        hand_over(look(cluster, Taking.RUN_ON), Start(taken["savepoint"], 3, None), "run-on")
-    assert back(look(cluster, Taking.RUN_ON), taken, "run-on")["went_back"] is False
+        hand_over(look(cluster, StopMode.RUN_ON), Start(taken["savepoint"], 3, None), "run-on")
+    assert back(look(cluster, StopMode.RUN_ON), taken, "run-on")["went_back"] is False
 
 
 def test_a_stopped_job_runs_at_its_new_shape_from_the_result(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
-    before = look(cluster, Taking.STOP)
+    before = look(cluster, StopMode.STOP)
     assert (before.name, before.parallelism) == ("counts", 2)
     taken = take(before, "story")
     assert cluster.job(before.job_id).state == "FINISHED"
@@ -91,7 +91,7 @@ def test_a_stopped_job_runs_at_its_new_shape_from_the_result(cluster: SessionClu
 def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster, s3: S3Server) -> None:
     cluster.run(1)
     bucket = s3.new_bucket("jobs")
-    before = look(cluster, Taking.STOP, savepoints=f"s3a://{bucket}/savepoints")
+    before = look(cluster, StopMode.STOP, savepoints=f"s3a://{bucket}/savepoints")
     taken = take(before, "s3")
     assert taken["savepoint"].startswith(f"s3://{bucket}/savepoints/rescale-")
     start = rescaled(taken["savepoint"], f"s3://{bucket}/result")
@@ -106,7 +106,7 @@ def test_a_job_is_stopped_into_s3_and_runs_from_s3_again(cluster: SessionCluster
 @pytest.mark.slow
 def test_of_two_runs_that_would_stop_a_job_one_has_it(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
-    before = look(cluster, Taking.STOP)
+    before = look(cluster, StopMode.STOP)
     taken = take(before, "first")
     with pytest.raises(TaskEnded, match=r"(?s)the job has ended without a savepoint of this run.*another run"):
         take(before, "second")
@@ -120,7 +120,7 @@ def test_of_two_runs_that_would_stop_a_job_one_has_it(cluster: SessionCluster, t
 @pytest.mark.slow
 def test_a_hand_over_that_fails_goes_back_to_the_source(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
-    before = look(cluster, Taking.CANCEL, "128")  # a maximum in the code, which no configuration overrides
+    before = look(cluster, StopMode.CANCEL, "128")  # a maximum in the code, which no configuration overrides
     taken = take(before, "fails")
     assert cluster.job(before.job_id).state == "CANCELED"
     with pytest.raises(TaskEnded, match=r"(?s)the job did not start from the snapshot.*FAILED.*max parallelism"):
@@ -140,7 +140,7 @@ def test_the_way_back_ends_what_was_started_and_finds_the_savepoint_itself(
     cluster: SessionCluster, tmp_path: Path
 ) -> None:
     cluster.run(2)
-    before = look(cluster, Taking.STOP)
+    before = look(cluster, StopMode.STOP)
     taken = take(before, "lost")
     new = hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "lost")
     old = back(before, None, "lost")
@@ -156,7 +156,7 @@ def test_a_savepoint_that_cannot_be_written_leaves_the_job_and_the_next_try_take
     job_id = cluster.run(2)
     blocked = cluster.folder / "blocked"
     blocked.write_text("a file where the directory should be")
-    before = look_at_job(cluster.address, job_id, Taking.STOP, str(blocked), jar_of(cluster))
+    before = look_at_job(cluster.address, job_id, StopMode.STOP, str(blocked), jar_of(cluster))
     with pytest.raises(TaskEnded, match="Flink could not take the savepoint") as ended:
         take(before, "blocked")
     assert not ended.value.error.final
@@ -173,10 +173,10 @@ def test_a_job_that_restarts_is_worth_another_look_and_one_that_has_ended_is_not
     with monkeypatch.context() as patched:
         patched.setattr(Flink, "jobs", lambda *_: [JobLine(job_id, "counts", "RESTARTING")])
         with pytest.raises(StoreError, match="the job is not running at the moment"):
-            look(cluster, Taking.STOP)
+            look(cluster, StopMode.STOP)
     cluster.clear()
     with pytest.raises(RequestError, match=r"(?s)the job has ended.*CANCELED.*the name of the job"):
-        look_at_job(cluster.address, job_id, Taking.STOP, str(cluster.folder), jar_of(cluster))
+        look_at_job(cluster.address, job_id, StopMode.STOP, str(cluster.folder), jar_of(cluster))
 
 
 @pytest.mark.slow
@@ -184,18 +184,18 @@ def test_what_would_fail_later_is_refused_before_anything_is_stopped(cluster: Se
     job_id = cluster.run(1)
     folder = str(cluster.folder)
     with pytest.raises(RequestError, match="could not start it again"):
-        look_at_job(cluster.address, job_id, Taking.STOP, folder, Print())
+        look_at_job(cluster.address, job_id, StopMode.STOP, folder, Print())
     with pytest.raises(RequestError, match="the jar is not uploaded") as caught:
-        look_at_job(cluster.address, job_id, Taking.STOP, folder, RunJar(cluster.address, "other.jar"))
+        look_at_job(cluster.address, job_id, StopMode.STOP, folder, RunJar(cluster.address, "other.jar"))
     assert "counts.jar" in str(caught.value)
     twice = RunJar(cluster.address, "counts.jar", configuration={"pipeline.max-parallelism": "256"})
     with pytest.raises(RequestError, match="set the max parallelism, which the plan sets"):
-        look_at_job(cluster.address, job_id, Taking.STOP, folder, twice)
+        look_at_job(cluster.address, job_id, StopMode.STOP, folder, twice)
     with pytest.raises(RequestError, match="there is no such job") as caught:
-        look_at_job(cluster.address, "nobody", Taking.STOP, folder, jar_of(cluster))
+        look_at_job(cluster.address, "nobody", StopMode.STOP, folder, jar_of(cluster))
     assert f"counts ({job_id})" in str(caught.value)
-    assert look_at_job(cluster.address, job_id, Taking.RUN_ON, folder, Print()).job_id == job_id
+    assert look_at_job(cluster.address, job_id, StopMode.RUN_ON, folder, Print()).job_id == job_id
     cluster.run(1)
     with pytest.raises(RequestError, match="several jobs have this name"):
-        look(cluster, Taking.STOP)
+        look(cluster, StopMode.STOP)
     assert len(cluster.alive()) == 2

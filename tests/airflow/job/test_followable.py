@@ -14,7 +14,7 @@ from rescale.flink_rest.running_job import Job, Vertex
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Files
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError
 from support.snapshots import directory
 

@@ -26,7 +26,7 @@ from rescale.planning.request.request import Request, make_request, parse_uids
 from rescale.planning.request.result_files import Format
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
 from support import synthetic
 from support.canonical import Record
@@ -253,7 +253,7 @@ def test_keys_may_go_with_states_that_are_left_to_the_plan(tmp_path: Path, monke
     checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
     dropped = asked([], ["1000"], surgery=parse_surgery(state_drops=[f"{UID}:total"]))
     assert look_ahead(job_of(checkpoint), dropped, checkpoint) is False
-    monkeypatch.setattr("rescale.airflow.job.stable_surgery._is_settled", lambda _: False)
+    monkeypatch.setattr("rescale.airflow.job.look_ahead._is_settled", lambda _: False)
     assert look_ahead(job_of(checkpoint), dropped, checkpoint) is False
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from rescale.airflow.job.latest_checkpoint import latest_checkpoint
 from rescale.airflow.job.native_savepoint import check_native_savepoint
-from rescale.flink_rest.client import Flink, SavepointFormat, Taking
+from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.flink_rest.running_job import Job, Vertex
 from rescale.planning.request.request import Request, make_request
 from rescale.planning.request.result_files import Format
 from rescale.planning.request.surgery_request import parse_surgery
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, StoreError
 from support.heap import without_longs
 from support.snapshots import directory
@@ -84,13 +84,13 @@ def test_timers_of_what_is_dropped_are_nobodys() -> None:
 
 
 def test_raw_keyed_state_that_is_not_known_may_be_timers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.snapshot.stream_reader.read_services", lambda _: None)
+    monkeypatch.setattr("rescale.snapshot.reading.stream_reader.read_services", lambda _: None)
     with pytest.raises(RequestError, match="which keeps them on the heap, outside RocksDB"):
         why(flink(ROCKSDB, directory("2-rocksdb-heap-timers")))
 
 
 def test_an_operator_that_asked_for_no_timers_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.snapshot.stream_reader.read_services", lambda _: ())
+    monkeypatch.setattr("rescale.snapshot.reading.stream_reader.read_services", lambda _: ())
     assert "no operator has any" in why(flink(ROCKSDB, directory("2-rocksdb-heap-timers")))
 
 
@@ -220,5 +220,5 @@ def test_flink_is_asked_for_the_format(wanted: str, said: str, taking: str) -> N
         return httpx.Response(202, json={"request-id": "2" * 32})
 
     cluster = Flink("http://flink", transport=httpx.MockTransport(answer))
-    cluster.trigger_savepoint(JOB.job_id, "2" * 32, "/save", Taking(taking), SavepointFormat(wanted))
+    cluster.trigger_savepoint(JOB.job_id, "2" * 32, "/save", StopMode(taking), SavepointFormat(wanted))
     assert [body["formatType"] for body in seen] == [said]

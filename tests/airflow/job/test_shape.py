@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rescale.airflow.form_advice import DISCARD, word_for_form
+from rescale.airflow.forms.form_advice import DISCARD, word_for_form
 from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.flink.operator_id import operator_id_of_uid

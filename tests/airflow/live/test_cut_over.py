@@ -12,7 +12,7 @@ from rescale.airflow.flink import last_checkpoint
 from rescale.airflow.live import cut_over
 from rescale.airflow.live.cut_over import CutOver
 from rescale.following.round_plan import LIGHT_BYTES
-from rescale.runstate.rounds import RoundKind
+from rescale.runstate.follower.rounds import RoundKind
 from rescale.text.errors import SnapshotError
 
 ROUND: Any = SimpleNamespace(bytes_read=10)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.watch import Watch
-from rescale.airflow.live_form import CutOverRule, LiveRequest
 from rescale.runstate.approval import decide_cut_over
-from rescale.runstate.rounds import Round, RoundKind
+from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.errors import RequestError
 from support.deferring import TaskState
 

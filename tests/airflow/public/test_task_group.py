@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rescale.airflow import RescaleOperator, rescale_task_group
-from rescale.airflow.form import rescale_form
+from rescale.airflow.forms.form import rescale_form
 from support.dag_runner import DagRunner
 from support.needs import need
 from support.snapshots import directory

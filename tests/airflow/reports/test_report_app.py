@@ -54,7 +54,7 @@ def plan(tmp_path: Path) -> Plan:
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), ["3"])
     claim(plan)
     from rescale.snapshot.kafka.offsets import kafka_offsets
-    from rescale.snapshot.opening import open_snapshot
+    from rescale.snapshot.reading.opening import open_snapshot
 
     snapshot = open_snapshot(plan.source)
     put_report(plan, plan_document(plan, snapshot, kafka_offsets(snapshot)))

@@ -196,7 +196,7 @@ def test_the_driver_s_lines_arrive_from_a_node_whose_clock_is_ahead(caplog: pyte
 
 
 def test_what_the_form_says_of_a_step_arrives_in_its_pod(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from rescale.airflow.filled_form import proof_of
+    from rescale.airflow.forms.filled_form import proof_of
     from rescale.airflow.steps import step_task
 
     monkeypatch.setenv(step_task.DRIVER_POD, "/driver.yaml")

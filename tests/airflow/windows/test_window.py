@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rescale.airflow.filled_form import request_of
-from rescale.airflow.form import rescale_form
+from rescale.airflow.forms.filled_form import request_of
+from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.settings import VARIABLE, settings
 from rescale.airflow.windows.targets import target_of
 from rescale.airflow.windows.window import OUTSIDE_HOURS, RESERVED, Window, read_entry

@@ -10,7 +10,7 @@ import pytest
 
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.plan.plan import Plan
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RescaleError
 from support import snapshots
 from support.pipeline import execute_without_spark, plan_rescale

@@ -15,7 +15,7 @@ from rescale.execution.tasks.in_process import Loop
 from rescale.flink.key_groups import key_group_of_hash, key_group_range
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle, RelativeFileStream
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import UnsupportedError
 from support.canonical import Record, read_group
 from support.composite import timer

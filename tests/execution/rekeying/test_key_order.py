@@ -17,7 +17,7 @@ from rescale.execution.rekeying.key_order import in_key_order
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks, take_in
 from rescale.execution.writers import windows
 from rescale.execution.writers.protocol import WriteRange
-from rescale.execution.writers.rocksdb.rows_of_blocks import rows_of_blocks
+from rescale.execution.writers.rocksdb.rows_writer import rows_of_blocks
 from support.blocks import Moving
 from support.canonical import Record, prefix
 from support.composite import in_a_buffer
@@ -91,7 +91,7 @@ def test_every_state_is_in_the_order_of_its_keys(
             (prefix(moving.key_group, GROUPS) + moving.record.key, moving.record.value)
         )
     with (
-        patch.object(windows, "SLOT_MEMORY", memory),
+        patch.object(windows, "CELL_MEMORY", memory),
         patch.object(windows, "WINDOW", window),
         patch.object(key_order, "WINDOW", window),
         patch.object(block_rows, "ROW_SIZE", 60),
@@ -111,7 +111,7 @@ def test_what_is_loaded_of_a_run_may_end_with_a_record(window: int) -> None:
     runs = [[b"", b"\0", b"\0\0", b"\1", b"\2", b"\3", b"\4"], [b"\5"]]
     batches = [[Moving(0, Record(0, key, bytes(4) if key == b"\0\0" else b"")) for key in run] for run in runs]
     with (
-        patch.object(windows, "SLOT_MEMORY", 1),
+        patch.object(windows, "CELL_MEMORY", 1),
         patch.object(windows, "WINDOW", window),
         patch.object(key_order, "WINDOW", window),
         BlockBuffer() as buffer,

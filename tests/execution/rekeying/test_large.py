@@ -18,8 +18,8 @@ from rescale.flink.key_groups import key_group_of_hash
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
-from rescale.snapshot.opening import open_snapshot
 from rescale.snapshot.places import StreamPlace
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage import store as stores
 from rescale.storage.locations import join
 from rescale.storage.store import open_store

@@ -18,7 +18,7 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.plan import Plan
 from rescale.runstate.places import places_of
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError, RequestError, RescaleError, UnsupportedError
 from support import snapshots
 from support.canonical import Record, read_group, write_group

@@ -16,7 +16,7 @@ from big_savepoint import write_savepoint
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.plan.plan import Plan
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support import snapshots
 from support.examples import examples
 from support.pipeline import execute, execute_without_spark, plan_rescale
@@ -31,7 +31,7 @@ KNOBS = {
     "UNIT_SIZE": "rescale.execution.rekeying.read_units.UNIT_SIZE",
     "BUFFER_SIZE": "rescale.flink.keyed.blocks.records.BUFFER_SIZE",
     "RECORDS_AT_ONCE": "rescale.flink.keyed.blocks.records.RECORDS_AT_ONCE",
-    "BATCHES": "rescale.execution.rekeying.sort_side.BATCHES",
+    "BATCHES": "rescale.execution.rekeying.map_task.BATCHES",
     "ROW_SIZE": "rescale.execution.rekeying.block_rows.ROW_SIZE",
     "WINDOW": "rescale.execution.writers.canonical.block_framing.WINDOW",
     "MEMORY": "rescale.execution.rekeying.block_buffer.MEMORY",

@@ -18,8 +18,8 @@ import pytest
 from big_savepoint import write_savepoint
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.rekeying import rekeying_run
-from rescale.execution.rekeying.sort_side import SortSide
-from rescale.execution.rekeying.write_side import WriteSide
+from rescale.execution.rekeying.map_task import MapTask
+from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.steps import reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tasks.spark import file_shuffle
@@ -74,13 +74,13 @@ def failing(tries: Path, times: int) -> Callable[[], None]:
 
 
 def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`SortSide` that fails when some of its rows are on their way."""
+    """`MapTask` that fails when some of its rows are on their way."""
 
     def make(*arguments: Any) -> Any:
-        sort_side = SortSide(*arguments)
+        map_task = MapTask(*arguments)
 
         def rows(units: Iterable[Sequence[Any]]) -> Iterator[Any]:
-            all_rows = sort_side(units)
+            all_rows = map_task(units)
             yield next(all_rows)
             fail()
             yield from all_rows
@@ -91,13 +91,13 @@ def fail_while_reading(fail: Callable[[], None]) -> Callable[..., Any]:
 
 
 def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
-    """`WriteSide` that fails when all is written, and its answer is still to come."""
+    """`ReduceTask` that fails when all is written, and its answer is still to come."""
 
     def make(*arguments: Any) -> Any:
-        write_side = WriteSide(*arguments)
+        reduce_task = ReduceTask(*arguments)
 
         def written(partition: int, rows: Iterable[bytes]) -> Iterator[Any]:
-            answer = list(write_side(partition, rows))
+            answer = list(reduce_task(partition, rows))
             fail()
             yield from answer
 
@@ -106,16 +106,16 @@ def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
     return make
 
 
-FAILURES = {"SortSide": fail_while_reading, "WriteSide": fail_while_writing}
+FAILURES = {"MapTask": fail_while_reading, "ReduceTask": fail_while_writing}
 
 
 @pytest.mark.parametrize(
     ("side", "times", "through"),
     [
-        ("SortSide", 1, shared_spark),
-        slow("WriteSide", 3, shared_spark),
-        slow("SortSide", 1, spark_with_its_own_shuffle),
-        ("WriteSide", 3, spark_with_its_own_shuffle),
+        ("MapTask", 1, shared_spark),
+        slow("ReduceTask", 3, shared_spark),
+        slow("MapTask", 1, spark_with_its_own_shuffle),
+        ("ReduceTask", 3, spark_with_its_own_shuffle),
     ],
 )
 def test_a_lost_task_is_done_again(
@@ -143,7 +143,7 @@ def spilled_by_tasks() -> list[Path]:
 @pytest.mark.slow
 def test_what_fails_always_is_worth_another_run(plan: Plan, tries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(rekeying_run, "WriteSide", fail_while_writing(failing(tries, 1000)))
+        patched.setattr(rekeying_run, "ReduceTask", fail_while_writing(failing(tries, 1000)))
         with pytest.raises(StoreError, match="planted: throttled") as caught:
             execute(plan)
     assert caught.value.path == "/p"
@@ -159,9 +159,9 @@ def test_a_final_error_of_who_writes_arrives_as_itself(plan: Plan, monkeypatch: 
     def make(plan: Plan, writer: Any, works: dict[int, bytes], *more: Any) -> Any:
         *others, last = pickle.loads(works[max(works)])
         wrong = pickle.dumps([*others, last._replace(size=last.size + 1)])
-        return WriteSide(plan, writer, {**works, max(works): wrong}, *more)
+        return ReduceTask(plan, writer, {**works, max(works): wrong}, *more)
 
-    monkeypatch.setattr(rekeying_run, "WriteSide", make)
+    monkeypatch.setattr(rekeying_run, "ReduceTask", make)
     claim(plan)
     with pytest.raises(IntegrityError, match="does not have the size that was computed from its records") as caught:
         reshuffle_keyed_state(plan, shared_spark())

@@ -22,7 +22,7 @@ from rescale.execution.writers.canonical import block_framing
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed
 from rescale.execution.writers.protocol import WriteRange
 from rescale.text.errors import StoreError
-from support.blocks import Moving, block, by_slot, regrouped
+from support.blocks import Moving, block, by_cell, regrouped
 from support.canonical import Record, write_group
 from support.composite import in_a_buffer
 
@@ -95,10 +95,10 @@ def test_batches_are_sorted_into_blocks(work: Work) -> None:
     sorter = BlockSorter(work.max_parallelism, work.states)
     for batch in (batch for unit in work.units for batch in unit):
         index, data = sorted_blocks(sorter, batch)
-        expected = by_slot(batch, work.states)
+        expected = by_cell(batch, work.states)
         assert index.dtype == INDEX
-        assert index["slot"].tolist() == list(expected)
-        contents = {slot: block(some, work.max_parallelism) for slot, some in expected.items()}
+        assert index["cell"].tolist() == list(expected)
+        contents = {cell: block(some, work.max_parallelism) for cell, some in expected.items()}
         assert index["size"].tolist() == list(map(len, contents.values()))
         assert bytes(data) == b"".join(contents.values())
         lasts = [len(block(some[:-1], work.max_parallelism)) for some in expected.values()]
@@ -117,14 +117,14 @@ def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> N
         assert len(row.blocks) == 1 or len(row.data) <= size
         assert len(row.data) == row.blocks["size"].sum()
         at = 0
-        for slot, length, _ in row.blocks.tolist():
-            assert ranges[number][0] <= slot // work.states <= ranges[number][1]
-            seen.setdefault((row.unit, row.batch), []).append((slot, bytes(row.data[at : at + length])))
+        for cell, length, _ in row.blocks.tolist():
+            assert ranges[number][0] <= cell // work.states <= ranges[number][1]
+            seen.setdefault((row.unit, row.batch), []).append((cell, bytes(row.data[at : at + length])))
             at += length
     for number, unit in enumerate(work.units):
         for i, batch in enumerate(unit):
-            slots = by_slot(batch, work.states).items()
-            assert seen[number, i] == [(slot, block(some, work.max_parallelism)) for slot, some in slots]
+            cells = by_cell(batch, work.states).items()
+            assert seen[number, i] == [(cell, block(some, work.max_parallelism)) for cell, some in cells]
 
 
 @given(works(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))

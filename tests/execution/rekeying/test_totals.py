@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rescale.execution.rekeying.totals import Receipt, add_up, packed
 from rescale.execution.writers.canonical.block_framing import framed_lengths
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
-from support.blocks import Moving, block, by_slot, regrouped
+from support.blocks import Moving, block, by_cell, regrouped
 from support.canonical import Record
 
 MAX_PARALLELISM, STATES = 200, 3
@@ -23,9 +23,9 @@ moving = st.builds(
 
 
 def receipt(operator: int, records: list[Moving]) -> bytes:
-    slots = by_slot(records, STATES)
-    sizes = [len(block(some, MAX_PARALLELISM)) for some in slots.values()]
-    return packed(Receipt(operator, np.array(list(slots), np.int64), np.array(sizes, np.int64)))
+    cells = by_cell(records, STATES)
+    sizes = [len(block(some, MAX_PARALLELISM)) for some in cells.values()]
+    return packed(Receipt(operator, np.array(list(cells), np.int64), np.array(sizes, np.int64)))
 
 
 add = partial(add_up, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))

@@ -20,7 +20,7 @@ from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
-from rescale.snapshot.model import KeyedStream
+from rescale.snapshot.keyed_state import KeyedStream
 from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.canonical import Record, read_group, write_group

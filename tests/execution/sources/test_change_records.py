@@ -38,8 +38,8 @@ from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
 from rescale.rocksdb.stored_files import CURRENT
+from rescale.snapshot.keyed_state import DatabaseFile
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import DatabaseFile
 from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError

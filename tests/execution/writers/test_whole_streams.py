@@ -26,7 +26,7 @@ from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
 from rescale.plan.plan import Plan
 from rescale.runstate.places import places_of
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.pipeline import execute_without_spark, move, plan_rescale

@@ -26,7 +26,7 @@ from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.user_serializer import UserSerializer
 from rescale.plan.plan import Plan, plan_from_json, plan_to_json
 from rescale.runstate.claim import claim
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, UnsupportedError
 from support.canonical import Record
 from support.pipeline import plan_rescale, shared_spark

@@ -10,7 +10,7 @@ from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic
 from rescale.flink.kafka.hybrid_source import is_hybrid_enumerator, is_hybrid_split
 from rescale.flink.kafka.source import UnknownVersionError, read_enumerator, read_reader_element, read_split
 from rescale.flink.metadata.handles import InlineStream
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.kafka_state import (
     consumer_element,
     dynamic_element,

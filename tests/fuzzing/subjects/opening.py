@@ -13,7 +13,7 @@ from typing import Any
 
 from fuzzing.subject import Subject
 from rescale.plan.plan import plan_from_json, plan_to_json
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from support.edited import relocated
 from support.pipeline import plan_rescale

@@ -20,7 +20,8 @@ from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_streams import KeyGroupPlanner
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.snapshot.findings import findings
-from rescale.snapshot.model import KeyedStream, Operator
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import Operator
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.snapshot_bytes import keyed_header, keyed_state
 from support.snapshots import names, opened

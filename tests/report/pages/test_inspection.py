@@ -16,7 +16,7 @@ from rescale.flink.release_line import RELEASE_LINES
 from rescale.report.documents import InspectedOperator, InspectedState, Inspection
 from rescale.report.pages.inspection import inspection, inspection_page, inspection_text
 from rescale.report.renderers.markdown import markdown_of
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support.edited import edit_databases, relocated
 from support.snapshots import FIXTURES, directory, names, opened, uids
 from support.synthetic import element_stream, operator, own_stream, snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rescale.report.page import Page
 from rescale.report.pages.rounds import rounds_blocks, rounds_section
 from rescale.report.renderers.text import text_of
-from rescale.runstate.rounds import Round, RoundKind
+from rescale.runstate.follower.rounds import Round, RoundKind
 
 BASE = Round(0, 3, RoundKind.BASE, 3, None, None, None, 1_000_000, 2_000_000, None, 0.0, 20.0, None)
 FIRST = Round(1, 4, RoundKind.ROUND, 3, None, 1100, 1200, 5_000, 40_000, 2_500.0, 2.0, 3.0, 3.0)

@@ -150,20 +150,20 @@ EPOCH_1 = ((FileTag.EPOCH_NUMBER, b"\1"),)
         (without("000014.sst"), "is missing"),
         (without("000015.sst"), "not hidden"),
         (without("000016.sst"), "not hidden"),
-        (setting("000012.sst", level=5), "not where it was"),
-        (setting("000012.sst", size=999), "not where it was"),
-        (setting("000012.sst", largest_key=InternalKey(b"\6", 2, 1)), "not where it was"),
-        (setting("000012.sst", largest_sequence=3), "not where it was"),
-        (setting("000014.sst", smallest_sequence=31, largest_sequence=31), "not as old"),
-        (setting("000013.sst", fields=EPOCH_1), "not as old"),
+        (setting("000012.sst", level=5), "another level, size or key range"),
+        (setting("000012.sst", size=999), "another level, size or key range"),
+        (setting("000012.sst", largest_key=InternalKey(b"\6", 2, 1)), "another level, size or key range"),
+        (setting("000012.sst", largest_sequence=3), "another level, size or key range"),
+        (setting("000014.sst", smallest_sequence=31, largest_sequence=31), "another order of age"),
+        (setting("000013.sst", fields=EPOCH_1), "another order of age"),
         (setting("000013.sst", fields=()), "only some files"),
-        (swapped, "not as old"),
-        (older_than_the_first, "one after the other in age"),
-        (older_by_epoch, "one after the other in age"),
+        (swapped, "another order of age"),
+        (older_than_the_first, "interleaved in age"),
+        (older_by_epoch, "interleaved in age"),
         (setting("000015.sst", level=6), "differs from its entry in the MANIFEST"),
         (setting("000015.sst", largest_sequence=99), "differs from its entry in the MANIFEST"),
         (setting("000015.sst", smallest_key=InternalKey(b"\2", 41, 15)), "differs from its entry in the MANIFEST"),
-        (setting("000015.sst", fields=EPOCH_1), "older than rows"),
+        (setting("000015.sst", fields=EPOCH_1), "not newer than the rows"),
     ],
 )
 def test_what_is_wrong_with_a_file(change: Change, said: str) -> None:
@@ -180,7 +180,7 @@ def test_a_deleted_range_that_hides_what_belongs_to_the_subtask() -> None:
     (deleted,) = RIGHT.deleted["000015.sst"]
     wrong = changed(widened)
     wrong = replace(wrong, deleted={**wrong.deleted, "000015.sst": [deleted._replace(end=b"\3\5")]})
-    with pytest.raises(IntegrityError, match="belongs to the subtask") as caught:
+    with pytest.raises(IntegrityError, match="covers key groups of the subtask") as caught:
         check_assembled(SOURCES, wrong, WANTED, 128)
     assert (caught.value.expected, caught.value.found) == ("nothing from 03 to 0d", "01 to 0305")
 
@@ -198,7 +198,7 @@ def test_files_that_nobody_knows() -> None:
     with pytest.raises(IntegrityError, match=r"is missing|not one of this state"):
         check_assembled(SOURCES, replace(RIGHT, origins=foreign), WANTED, 128)
     twice = {**RIGHT.origins, "000010.sst": Origin(0, "000005.sst"), "000011.sst": Origin(0, "000005.sst")}
-    with pytest.raises(IntegrityError, match="there twice"):
+    with pytest.raises(IntegrityError, match="in the database twice"):
         check_assembled(SOURCES, replace(RIGHT, origins=twice), WANTED, 128)
 
 
@@ -211,5 +211,5 @@ def test_states_that_are_not_the_same() -> None:
 
 def test_files_of_a_dirty_source_among_others() -> None:
     dirty = replace(SOURCES[1], key_groups=KeyGroupRange(9, 15))
-    with pytest.raises(IntegrityError, match="rows of another source"):
+    with pytest.raises(IntegrityError, match="key groups of another source"):
         check_assembled([SOURCES[0], dirty], RIGHT, WANTED, 128)

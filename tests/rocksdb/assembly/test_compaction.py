@@ -167,7 +167,7 @@ def test_a_quota_that_is_reached_when_it_is_rewritten(libraries: dict[str, Flink
                 return set(database.written)
 
         share.limit(share.used() + 400_000)
-        with pytest.raises(StoreError, match="the disk is full on which RocksDB rewrites a database") as caught:
+        with pytest.raises(StoreError, match="the disk is full on which RocksDB compacts a database") as caught:
             made()
         assert "Disk quota exceeded" in (caught.value.found or "")
         assert caught.value.path == str(share.path)

@@ -76,11 +76,11 @@ def test_a_file_may_be_as_wide_as_its_rows_or_wider(
 @pytest.mark.parametrize(
     ("change", "said", "expected", "actual"),
     [
-        (begins(FIRST + b"\0", 1), "begin behind its first row", (FIRST, 1), (FIRST + b"\0", 1)),
-        (begins(FIRST, 0), "begin behind its first row", (FIRST, 1), (FIRST, 0)),
-        (ends(LAST[:-1], ROWS), "end before its last row", (LAST, ROWS), (LAST[:-1], ROWS)),
-        (ends(FIRST, ROWS), "end before its last row", (LAST, ROWS), (FIRST, ROWS)),
-        (ends(LAST, ROWS + 1), "end before its last row", (LAST, ROWS), (LAST, ROWS + 1)),
+        (begins(FIRST + b"\0", 1), "begins after its first row", (FIRST, 1), (FIRST + b"\0", 1)),
+        (begins(FIRST, 0), "begins after its first row", (FIRST, 1), (FIRST, 0)),
+        (ends(LAST[:-1], ROWS), "ends before its last row", (LAST, ROWS), (LAST[:-1], ROWS)),
+        (ends(FIRST, ROWS), "ends before its last row", (LAST, ROWS), (FIRST, ROWS)),
+        (ends(LAST, ROWS + 1), "ends before its last row", (LAST, ROWS), (LAST, ROWS + 1)),
     ],
 )
 def test_a_file_that_has_rows_outside_is_refused(
@@ -93,7 +93,7 @@ def test_a_file_that_has_rows_outside_is_refused(
 ) -> None:
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
     (name,) = manifest.files
-    with pytest.raises(SnapshotError, match=f"the MANIFEST has {name} {said}") as caught:
+    with pytest.raises(SnapshotError, match=f"the key range of {name} in the MANIFEST {said}") as caught:
         check_bounds(directory, changed(manifest, change))
     descriptions = [f"{key.hex()} (number {number}, type 1)" for key, number in (expected, actual)]
     assert [caught.value.expected, caught.value.found] == descriptions
@@ -108,7 +108,7 @@ def test_an_end_that_no_row_has_is_before_the_row_with_its_key(writer: Writer, t
     (file,) = manifest.files.values()
     assert file.level
     check_bounds(directory, manifest)
-    with pytest.raises(SnapshotError, match="end before its last row"):
+    with pytest.raises(SnapshotError, match="ends before its last row"):
         check_bounds(directory, changed(manifest, ends(file.largest, LARGEST_SEQUENCE, RANGE_DELETION)))
 
 
@@ -160,5 +160,5 @@ def test_an_ingested_file_whose_rows_have_no_numbers(writer: Writer, tmp_path: P
         InternalKey(LAST, ROWS + 1, VALUE),
     ]
     check_bounds(directory, manifest)
-    with pytest.raises(SnapshotError, match="end before its last row"):
+    with pytest.raises(SnapshotError, match="ends before its last row"):
         check_bounds(directory, changed(manifest, ends(LAST, LARGEST_SEQUENCE, RANGE_DELETION)))

@@ -12,9 +12,9 @@ import pytest
 
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.engine import directory as directory_module
+from rescale.rocksdb.engine.changes.keys import keys_of
 from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
 from rescale.rocksdb.engine.guarded_database import guarded_database
-from rescale.rocksdb.engine.keys import keys_of
 from rescale.rocksdb.engine.lookup import KeysOfRange, rows_of_keys
 from rescale.rocksdb.engine.parts_of_files import PartsOfFiles
 from rescale.rocksdb.manifest.version_edit import LiveFile

@@ -250,7 +250,7 @@ def test_files_that_overlap_make_no_database() -> None:
 @pytest.mark.parametrize("table_bytes", [1, 1 << 26])
 @pytest.mark.parametrize("batches", [[[b"\1", b"\2", b"\2"]], [[b"\1", b"\2"], [b"\2"]]])
 def test_a_key_that_is_there_twice(batches: list[list[bytes]], table_bytes: int) -> None:
-    with pytest.raises(SnapshotError, match="there twice") as caught:
+    with pytest.raises(SnapshotError, match="two rows have the same key") as caught:
         write([[(key, b"value") for key in batch] for batch in batches], table_bytes=table_bytes)
     assert (caught.value.path, caught.value.state, caught.value.found) == ("s3://bucket/file", "state", "02")
 

@@ -77,7 +77,7 @@ def test_one_that_cannot_be_is_not_written() -> None:
     manifest = Manifest((ColumnFamily(0, "default", ()), ColumnFamily(1, "state", ())), 5, 10)
     file = LiveFile(0, 10, 1, InternalKey(b"\1", 1, 1), InternalKey(b"\2", 1, 1), 1, 1)
     families = (manifest.column_families[0], replace(manifest.column_families[1], files=(file,)))
-    with pytest.raises(SnapshotError, match="still to come"):
+    with pytest.raises(SnapshotError, match="not below the next file number"):
         write_manifest(replace(manifest, column_families=families), "MANIFEST-000004")
 
 

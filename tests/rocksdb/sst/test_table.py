@@ -161,9 +161,9 @@ def test_files_of_any_kind_that_is_read(table: str, compression: str, tmp_path: 
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ("block_based_table_factory={format_version=6}", "a format that is not read"),
-        ("block_based_table_factory={checksum=kNoChecksum;format_version=5}", "a format that is not read"),
-        ("compression=kZlibCompression;block_based_table_factory={format_version=5}", "compressed in a way"),
+        ("block_based_table_factory={format_version=6}", "an unsupported format"),
+        ("block_based_table_factory={checksum=kNoChecksum;format_version=5}", "an unsupported format"),
+        ("compression=kZlibCompression;block_based_table_factory={format_version=5}", "unsupported compression"),
         (
             "block_based_table_factory={format_version=5;data_block_index_type=kDataBlockBinaryAndHash}",
             "hash index",
@@ -254,5 +254,5 @@ def test_damage_is_noticed_or_does_not_matter(name: str) -> None:
 def test_a_block_outside_the_file() -> None:
     database = databases("2-rocksdb-native")[0]
     table = opened(read_file(next(file for file in database.files if file.name.endswith(".sst"))))
-    with pytest.raises(SnapshotError, match="outside its file"):
+    with pytest.raises(SnapshotError, match="outside of its file"):
         list(table.rows(BlockHandle(0, 1 << 40)))

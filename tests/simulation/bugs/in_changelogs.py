@@ -11,7 +11,7 @@ from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.changelog.overlay import Overlay
 from rescale.flink.keyed.changelog.replay import ReplayedState
-from rescale.snapshot.changelogs import logged_changes
+from rescale.snapshot.reading.changelogs import logged_changes
 from simulation.bugs import planting
 from simulation.bugs.planting import Plant, method
 

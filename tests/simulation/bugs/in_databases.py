@@ -26,7 +26,7 @@ from rescale.rocksdb.manifest.manifest import ColumnFamily, Manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.runstate import certified_files, publication
-from rescale.snapshot.model import Database
+from rescale.snapshot.keyed_state import Database
 from simulation.bugs import planting
 from simulation.bugs.planting import Plant, after, both, method, nothing
 

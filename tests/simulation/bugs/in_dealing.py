@@ -23,7 +23,7 @@ from rescale.planning.streams import element_streams, key_group_streams
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.runstate import candidate
-from rescale.snapshot.element_layouts import elements_of
+from rescale.snapshot.reading.element_layouts import elements_of
 from simulation.bugs.planting import Bug, Plant, after, function, method
 
 

@@ -83,17 +83,17 @@ def _first_candidate(plan: Plan, source: Any) -> PutCandidate:
     return PutCandidate(uri, hashlib.sha256(read_document(uri)).hexdigest())
 
 
-def _handles_as_they_are(plan: Plan, step: str, there: Mapping[str, int]) -> WrittenHandles | None:
+def _handles_as_they_are(plan: Plan, step: str, existing: Mapping[str, int]) -> WrittenHandles | None:
     permit(plan, Transition.MOVE)
     return read_handles(plan, step)
 
 
-def _sizes_do_not_count(plan: Plan, files: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
-    return _gone(plan, files, {name: files.get(name, 0) for name in there})
+def _sizes_do_not_count(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
+    return _gone(plan, files, {name: files.get(name, 0) for name in existing})
 
 
-def _not_listed(plan: Plan, files: Mapping[str, int], there: Mapping[str, int]) -> list[str]:
-    return sorted(file for file, size in files.items() if there.get(file) != size)
+def _not_listed(plan: Plan, files: Mapping[str, int], existing: Mapping[str, int]) -> list[str]:
+    return sorted(file for file, size in files.items() if existing.get(file) != size)
 
 
 def _only_sizes(target: str, files: Any) -> Any:
@@ -144,9 +144,9 @@ def _claim_first(plan: Plan, held: Any) -> None:
 
 def _discarded_whatever_it_is(target: str, *, keeps_follower: bool = False) -> removal.Discarded:
     store = open_store(target)
-    there = [entry.uri for entry in (*store.list(target), *store.list(f"{target}.rescale"))]
-    store.delete(there)
-    return removal.Discarded(tuple(there), ())
+    existing = [entry.uri for entry in (*store.list(target), *store.list(f"{target}.rescale"))]
+    store.delete(existing)
+    return removal.Discarded(tuple(existing), ())
 
 
 def _whole(self: claim.PlannedNames, file: object) -> bool:

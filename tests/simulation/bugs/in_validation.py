@@ -16,7 +16,7 @@ from rescale.execution.compare.validation.record_compare import RecordComparer
 from rescale.execution.compare.validation.validation import SnapshotPair, compared, validate_result
 from rescale.execution.sources import byte_digests
 from rescale.runstate.certified_files import CertifiedFile, certified_files
-from rescale.snapshot.opening import open_candidate
+from rescale.snapshot.reading.opening import open_candidate
 from rescale.storage.locations import contains, name
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from simulation.bugs.planting import Bug, both, function, method, nothing

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from rescale.planning import planner
 from rescale.planning.request import resolution
 from rescale.planning.request.surgery import resolve_surgery
-from rescale.snapshot import opening
+from rescale.snapshot.reading import opening
 from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects

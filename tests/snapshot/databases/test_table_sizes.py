@@ -14,7 +14,7 @@ from rescale.snapshot.databases import table_sizes
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import with_key_group_sizes
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.composite import keyed
@@ -159,6 +159,6 @@ def test_so_is_one_of_blocks_without_a_byte(tmp_path: Path) -> None:
         files = writer.checkpoint(tmp_path / "checkpoint")
     (table,) = tmp_path.glob("checkpoint/*.sst")
     table.write_bytes(with_index(table.read_bytes(), BlockHandle(0, 0)))
-    with pytest.raises(SnapshotError, match="a block without a byte") as caught:
+    with pytest.raises(SnapshotError, match="an index names an empty block") as caught:
         measured(snapshot_of(files, HEADER, KeyGroupRange(0, 127)))
     assert (caught.value.path, caught.value.operator) == (str(table), "of mine")

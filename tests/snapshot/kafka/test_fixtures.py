@@ -16,7 +16,7 @@ from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "kafka"
 STOPPED = next(fixture for fixture in KAFKA_FIXTURES if fixture.kinds == ("stop",))

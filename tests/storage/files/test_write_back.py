@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rescale.storage.files import write_back
-from rescale.storage.files.write_back import begin_write_back
+from rescale.storage.files import local_store
+from rescale.storage.files.local_store import begin_write_back
 
 
 def test_a_file_is_as_it_was_written(tmp_path: Path) -> None:
@@ -30,8 +30,8 @@ def test_what_has_no_disk_is_left_alone() -> None:
 
 def test_a_system_without_it_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    write_back._sync_file_range.cache_clear()
-    assert write_back._sync_file_range() is None
+    local_store._sync_file_range.cache_clear()
+    assert local_store._sync_file_range() is None
     with (tmp_path / "file").open("wb") as file:
         begin_write_back(file.fileno(), 0, 1)
-    write_back._sync_file_range.cache_clear()
+    local_store._sync_file_range.cache_clear()

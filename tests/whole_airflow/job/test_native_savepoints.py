@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rescale.flink.metadata.properties import SnapshotType
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import contains, normalise
 from support.airflow_server import AirflowServer, Run
 from support.session_cluster import (

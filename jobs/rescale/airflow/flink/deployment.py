@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from rescale.airflow.flink.flink_access import open_kubernetes
-from rescale.airflow.flink.hand_overs import PatchDeployment
+from rescale.airflow.hand_overs import PatchDeployment
 from rescale.flink.start import CLAIM_MODE_OPTIONS, MAX_PARALLELISM_OPTION, NO_CLAIM
 from rescale.text.errors import RequestError, RescaleError, StoreError
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.responses import LatestCheckpoints
-from rescale.snapshot.discovery import checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
 from rescale.storage.locations import name
 from rescale.text.errors import RequestError
 

@@ -15,8 +15,8 @@ from uuid import uuid4
 from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_another_life
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink_rest.client import Flink
-from rescale.snapshot.discovery import METADATA, checkpoint_directory, complete_checkpoints
-from rescale.snapshot.opening import METADATA_LIMIT
+from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.opening import METADATA_LIMIT
 from rescale.storage.locations import join, name, normalise, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, RescaleError, StoreError, UnsupportedError

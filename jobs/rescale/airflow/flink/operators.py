@@ -13,10 +13,8 @@ import msgspec
 from airflow.sdk import BaseOperator, Context
 
 from rescale.airflow.connections.access import storage_access
-from rescale.airflow.filled_form import stripped
 from rescale.airflow.flink.cancel_mark import CancelMark
-from rescale.airflow.flink.hand_overs import hand_over_of
-from rescale.airflow.flink.questions import Answer, Question, describe_answer
+from rescale.airflow.flink.questions import Answer, FlinkQuestion, describe_answer
 from rescale.airflow.flink.stopping import (
     JobBefore,
     end_pending_work,
@@ -26,10 +24,12 @@ from rescale.airflow.flink.stopping import (
     take_savepoint,
 )
 from rescale.airflow.flink.triggers import AnswerTrigger
+from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.hand_overs import hand_over_of
 from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RescaleError
 
 _PERIOD_SECONDS = 10.0
@@ -49,7 +49,7 @@ class WaitingOperator(BaseOperator):
         with task_errors():
             return self._finish(_answer(event))
 
-    def _result(self, step: Question | Answer) -> Answer:
+    def _result(self, step: FlinkQuestion | Answer) -> Answer:
         """Return the answer if there is one already; defer the task otherwise."""
         if isinstance(step, dict):
             return self._finish(step)
@@ -57,7 +57,7 @@ class WaitingOperator(BaseOperator):
             self._defer(step, "answered")
         return self._finish(answer)
 
-    def _defer(self, question: Question, then: str) -> NoReturn:
+    def _defer(self, question: FlinkQuestion, then: str) -> NoReturn:
         self.log.info("waiting for %s", question.waits_for)
         trigger = AnswerTrigger(msgspec.to_builtins(question), self.patience.total_seconds(), _PERIOD_SECONDS)
         self.defer(trigger=trigger, method_name=then)
@@ -89,7 +89,7 @@ class TakeSavepoint(WaitingOperator):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             before = job_before_of(required_output(LOOK, self.before))
-            if before.taking is not Taking.CHECKPOINT:
+            if before.taking is not StopMode.CHECKPOINT:
                 return self._result(take_savepoint(before, self._run(context)))
             with storage_access(stripped(context["params"])["connection"]):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint

@@ -14,8 +14,8 @@ import msgspec
 from rescale.airflow.flink.checkpoint_taken import CheckpointTaken
 from rescale.airflow.flink.deployment import is_redeployed
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import PatchDeployment
-from rescale.flink_rest.client import Flink, Taking
+from rescale.airflow.hand_overs import PatchDeployment
+from rescale.flink_rest.client import Flink, StopMode
 from rescale.storage.locations import contains, normalise
 from rescale.text.errors import RescaleError, StoreError
 
@@ -34,11 +34,11 @@ class SavepointTaken(msgspec.Struct, frozen=True, tag=True):
     job_id: str
     trigger_id: str
     directory: str
-    taking: Taking
+    taking: StopMode
 
     @property
     def ends_the_job(self) -> bool:
-        return self.taking is not Taking.RUN_ON
+        return self.taking is not StopMode.RUN_ON
 
     @property
     def waits_for(self) -> str:
@@ -152,7 +152,7 @@ class DeploymentRuns(msgspec.Struct, frozen=True, tag=True):
         return {"deployment": self.where.place, "nonce": self.nonce}
 
 
-Question = SavepointTaken | CheckpointTaken | JobEnded | JobRuns | DeploymentRuns
+FlinkQuestion = SavepointTaken | CheckpointTaken | JobEnded | JobRuns | DeploymentRuns
 
 
 def describe_answer(answer: Answer) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rescale.airflow.flink.deployment import Wanted, check_patch, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.airflow.flink.ids import ids
-from rescale.airflow.flink.questions import Answer, DeploymentRuns, JobEnded, JobRuns, Question
+from rescale.airflow.flink.questions import Answer, DeploymentRuns, FlinkQuestion, JobEnded, JobRuns
+from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
 from rescale.flink_rest.client import Flink
 from rescale.text.errors import RequestError, RescaleError
@@ -28,7 +28,7 @@ def check_hand_over(hand_over: HandOver) -> None:
         check_patch(hand_over)
 
 
-def start_job(hand_over: HandOver, start: Start, *seed: str) -> Question | Answer:
+def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | Answer:
     """Start a job unless it was started already, and return the question for it; for `Print`, return the answer.
 
     `seed` identifies this start; every other start has another seed.
@@ -70,7 +70,7 @@ def _alive(flink: Flink, *seed: str) -> str | None:
     return next((job_id for job_id in ids(*seed) if job_id in alive), None)
 
 
-def withdraw_job(hand_over: HandOver, *seed: str) -> Question | None:
+def withdraw_job(hand_over: HandOver, *seed: str) -> FlinkQuestion | None:
     """Cancel the job that `start_job` started from a jar with this seed; return the question for its end.
 
     Return None if no such job runs. A FlinkDeployment needs no cancel: its next start replaces the job.

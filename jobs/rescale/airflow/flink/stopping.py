@@ -18,19 +18,19 @@ import msgspec
 
 from rescale.airflow.flink.deployment import Wanted, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.questions import (
     Answer,
     DeploymentRuns,
+    FlinkQuestion,
     JobEnded,
-    Question,
     SavepointTaken,
     savepoint_below,
 )
 from rescale.airflow.flink.starting import check_hand_over, running_job, start_job, withdraw_job
+from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
 from rescale.flink.start import Start
-from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, Taking
+from rescale.flink_rest.client import Flink, Savepoint, SavepointFormat, StopMode
 from rescale.flink_rest.running_job import JobLine
 from rescale.storage.locations import join, normalise
 from rescale.text.errors import RequestError, RescaleError, StoreError
@@ -68,7 +68,7 @@ class JobBefore(msgspec.Struct, frozen=True):
     flink: str
     job_id: str
     name: str
-    taking: Taking
+    taking: StopMode
     directory: str
     parallelism: int
     hand_over: HandOver
@@ -92,9 +92,9 @@ def job_before_of(document: Mapping[str, Any]) -> JobBefore:
     return msgspec.convert(document, JobBefore)
 
 
-def refuse_stop_without_restart(taking: Taking, hand_over: HandOver) -> None:
+def refuse_stop_without_restart(taking: StopMode, hand_over: HandOver) -> None:
     """Raise `RequestError` if the run would stop the job but could not start it again."""
-    if taking is not Taking.RUN_ON and isinstance(hand_over, Print):
+    if taking is not StopMode.RUN_ON and isinstance(hand_over, Print):
         raise RequestError(
             "the run would stop the job, but could not start it again if the rescale failed",
             option='"Hand over"',
@@ -107,7 +107,7 @@ def refuse_stop_without_restart(taking: Taking, hand_over: HandOver) -> None:
 def look_at_job(
     flink: str,
     job: str,
-    taking: Taking,
+    taking: StopMode,
     savepoints: str | None,
     hand_over: HandOver,
     savepoint_format: SavepointFormat = SavepointFormat.CANONICAL,
@@ -141,8 +141,8 @@ def look_at_job(
         if details is None or line.state != "RUNNING":
             raise StoreError("the job is not running at the moment", path=cluster.address, found=line.state)
         parallelism = cluster.default_parallelism(line.job_id) or details.parallelism
-        directory = _checkpoints_of(cluster, line.job_id) if taking is Taking.CHECKPOINT else _given(savepoints)
-        if taking is Taking.CHECKPOINT and isinstance(hand_over, PatchDeployment):
+        directory = _checkpoints_of(cluster, line.job_id) if taking is StopMode.CHECKPOINT else _given(savepoints)
+        if taking is StopMode.CHECKPOINT and isinstance(hand_over, PatchDeployment):
             _refuse_cluster_that_ends(cluster)
     before = JobBefore(
         flink,
@@ -188,7 +188,7 @@ def _given(savepoints: str | None) -> str:
             option='"Savepoints"',
             expected="a directory in which Flink writes the savepoint",
             found="nothing",
-            advice=f'fill it in; or choose {Taking.CHECKPOINT.value!r} under "What becomes of the job"',
+            advice=f'fill it in; or choose {StopMode.CHECKPOINT.value!r} under "What becomes of the job"',
         )
     return normalise(savepoints)
 
@@ -206,7 +206,7 @@ def _with_deployment(before: JobBefore, where: PatchDeployment) -> JobBefore:
     return msgspec.structs.replace(before, deployment=deployment.fields, nonce=deployment.nonce)
 
 
-def take_savepoint(before: JobBefore, run: str) -> Question:
+def take_savepoint(before: JobBefore, run: str) -> FlinkQuestion:
     """Begin the savepoint, unless an earlier try of this run did; return the question for it.
 
     A savepoint that failed is followed by another one.
@@ -262,7 +262,7 @@ def _refuse_second_canonical(flink: Flink, before: JobBefore) -> None:
         )
 
 
-def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobBefore | None) -> Question | Answer:
+def hand_job_over(hand_over: HandOver, start: Start, run: str, before: JobBefore | None) -> FlinkQuestion | Answer:
     """Start the job from the result, with its new shape. `before` is the job whose savepoint this run has taken."""
     if before is not None and not isinstance(hand_over, Print):
         _refuse_running_job(before, start, run)
@@ -289,7 +289,7 @@ def _refuse_running_job(before: JobBefore, start: Start, run: str) -> None:
         )
 
 
-def end_pending_work(before: JobBefore, run: str) -> Question | None:
+def end_pending_work(before: JobBefore, run: str) -> FlinkQuestion | None:
     """End what must not run when the job is started again; return the question for it, or None if nothing is left.
 
     That is a savepoint in progress, or a job that was started from the result.
@@ -299,13 +299,13 @@ def end_pending_work(before: JobBefore, run: str) -> Question | None:
     with open_flink(before.flink) as flink:
         job = flink.line(before.job_id)
         if job is not None and not job.ended:
-            if before.taking is Taking.CHECKPOINT:
+            if before.taking is StopMode.CHECKPOINT:
                 return JobEnded(before.flink, before.job_id) if job.state == CANCELLING else None
             return _pending_savepoint(flink, before, run)
     return withdraw_job(before.hand_over, *_seed(run, before))
 
 
-def go_back(before: JobBefore, run: str, savepoint: str | None) -> Question | Answer:
+def go_back(before: JobBefore, run: str, savepoint: str | None) -> FlinkQuestion | Answer:
     """Start the job again from its own savepoint, with its old shape. If the job still runs, do nothing.
 
     `savepoint` may be None if Flink knows it.
@@ -315,7 +315,7 @@ def go_back(before: JobBefore, run: str, savepoint: str | None) -> Question | An
             job = flink.line(before.job_id)
             if job is not None and not job.ended:
                 return {"job": before.job_id, "name": before.name, "went_back": False}
-            if before.taking is Taking.CHECKPOINT and job is not None and job.state == "FINISHED":
+            if before.taking is StopMode.CHECKPOINT and job is not None and job.state == "FINISHED":
                 raise RescaleError(
                     "the job has finished by itself, so it is not started again",
                     path=flink.address,
@@ -370,12 +370,12 @@ def find_job(flink: Flink, job: str) -> JobLine:
     return named[0]
 
 
-def _pending_savepoint(flink: Flink, before: JobBefore, run: str) -> Question | None:
+def _pending_savepoint(flink: Flink, before: JobBefore, run: str) -> FlinkQuestion | None:
     """Return the question for a savepoint in progress, or for the end of the job that a savepoint is stopping."""
     for trigger_id, savepoint in _begun(flink, before, run).items():
         if savepoint is None or savepoint.failure is not None:
             continue
-        if savepoint.location is None or before.taking is not Taking.RUN_ON:
+        if savepoint.location is None or before.taking is not StopMode.RUN_ON:
             return SavepointTaken(before.flink, before.job_id, trigger_id, before.own_directory(run), before.taking)
     return None
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from rescale.airflow.flink.questions import Question
+from rescale.airflow.flink.questions import FlinkQuestion
 from rescale.airflow.steps.retries import is_rescale_error
 from rescale.text.errors import RescaleError, StoreError, unexpected
 
@@ -45,7 +45,7 @@ class AnswerTrigger(BaseTrigger):
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _answer(self) -> dict[str, Any]:
-        question: Question = msgspec.convert(self.question, Question)
+        question: FlinkQuestion = msgspec.convert(self.question, FlinkQuestion)
         begun, failures = time.monotonic(), 0
         while True:
             await asyncio.sleep(self.period)

@@ -12,7 +12,12 @@ from airflow.sdk import Context
 
 from rescale.airflow.connections.access import storage_access
 from rescale.airflow.ending import end_task
-from rescale.airflow.filled_form import (
+from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.operators import GoBack, TakeSavepoint
+from rescale.airflow.flink.questions import Answer, describe_answer
+from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.forms.filled_form import (
     proof_of,
     refuse_silent_copy,
     refuse_unapproved_drops,
@@ -20,13 +25,8 @@ from rescale.airflow.filled_form import (
     request_of,
     stripped,
 )
-from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
-from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.operators import GoBack, TakeSavepoint
-from rescale.airflow.flink.questions import Answer, describe_answer
-from rescale.airflow.flink.stopping import JobBefore, look_at_job
-from rescale.airflow.job_form import check_renames, hand_over_of, taking_of
-from rescale.airflow.live_form import LiveRequest, live_request_of
+from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
+from rescale.airflow.forms.live_form import LiveRequest, live_request_of
 from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.settings import settings
@@ -45,7 +45,7 @@ from rescale.airflow.steps.earlier_tasks import (
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.airflow.steps.retries import task_errors
 from rescale.flink.start import RAN_ON
-from rescale.flink_rest.client import Flink, SavepointFormat, Taking
+from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.storage.locations import join, name
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError
@@ -78,7 +78,7 @@ class GoBackIfNeeded(GoBack):
             before = required_output(LOOK, self.before)
         if _was_handed_over(context["ti"], before):
             skip_task("no need to go back: the job was handed over")
-        if before["taking"] == Taking.RUN_ON:
+        if before["taking"] == StopMode.RUN_ON:
             skip_task("no need to go back: the run does not stop the job")
         return super().execute(context)
 
@@ -129,7 +129,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     before = look_at_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
     request = request_of(params, {"source": join(before.directory, "savepoint"), **pulled_places(known, ti)})
     check_renames(request, hand_over)
-    of_files = taking is Taking.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
+    of_files = taking is StopMode.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
     with open_flink(before.flink) as flink:
         job = flink.job(before.job_id)
         if job is not None:
@@ -143,12 +143,12 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
                 skip_task(_nothing_to_do(job))
             if live is not None:
                 refuse_what_cannot_be_followed(flink, job, request, latest)
-            if taking is Taking.CHECKPOINT:
+            if taking is StopMode.CHECKPOINT:
                 _check_plan(latest, request, before.directory, live)
                 log.info("%s", first_checkpoint(flink, before.job_id))
             else:
                 _check_savepoint(flink, job, request, latest, savepoint_format)
-    if taking is not Taking.RUN_ON:
+    if taking is not StopMode.RUN_ON:
         _check_places(request)
     return {
         "before": msgspec.to_builtins(before),
@@ -244,7 +244,7 @@ def _job_clause(ti: Any) -> str:
         return "the job was not touched"
     before, back = looked["before"], ti.xcom_pull(task_ids=GO_BACK)
     name = f"the job {before['name']!r}"
-    if before["taking"] == Taking.RUN_ON:
+    if before["taking"] == StopMode.RUN_ON:
         return f"{name} still runs: {RAN_ON}"
     if _was_handed_over(ti, before):
         return f"{name} was handed over: {describe_answer(output_of_any(ti, HAND_OVER, FOLLOW))}"

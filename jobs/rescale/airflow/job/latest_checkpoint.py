@@ -13,7 +13,7 @@ from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job
 from rescale.planning.request.request import Request
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import name, normalise, parent
 from rescale.text.errors import RescaleError, StoreError
 

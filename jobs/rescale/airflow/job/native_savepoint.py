@@ -19,7 +19,7 @@ from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.flink.state_meta_info import StateKind
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job
-from rescale.planning.refusals.heap import refuse_heap
+from rescale.planning.refusals import refuse_heap
 from rescale.planning.request.operator_shapes import new_shapes
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Format

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rescale.airflow.filled_form import request_of
 from rescale.airflow.flink.stopping import job_before_of
+from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
 from rescale.airflow.steps.earlier_tasks import LOOK, PREPARE, Summary, required_output
 from rescale.airflow.steps.rescale_task import rescale_task
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 
 if TYPE_CHECKING:
     from rescale.plan.plan import Plan
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 def _prepare(known: KnownPlaces, looked: Mapping[str, Any] | None, params: Any = None, ti: Any = None) -> Summary:
     """Copies files of the job's checkpoints into the target while the job runs, if the result will consist of them."""
     before = job_before_of(required_output(LOOK, looked)["before"])
-    if params["while_it_runs"] or before.taking is not Taking.CHECKPOINT:
+    if params["while_it_runs"] or before.taking is not StopMode.CHECKPOINT:
         log.info("nothing to do: the source of this run is not the job's last checkpoint")
         return {"files": 0}
     from rescale.airflow.flink.last_checkpoint import with_newest

@@ -23,16 +23,16 @@ from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_stop_in_between
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
-from rescale.airflow.flink.questions import Answer, DeploymentRuns, Question, describe_answer
+from rescale.airflow.flink.questions import Answer, DeploymentRuns, FlinkQuestion, describe_answer
 from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over
 from rescale.airflow.live.mover import Mover
 from rescale.airflow.live.parts import Parts
 from rescale.following.follower import Follower, finished_plan
 from rescale.following.round_plan import LIGHT_BYTES, RoundPlan
 from rescale.plan.plan import Plan
+from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.publication import publish
-from rescale.runstate.rounds import Round, RoundKind
-from rescale.snapshot.discovery import complete_checkpoints
+from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)
@@ -195,7 +195,7 @@ class CutOver:
         )
 
 
-def _answer(step: Question | dict[str, Any], seconds: float) -> Answer:
+def _answer(step: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:
     """Return the answer to a question. Raises `StoreError` after a time without one."""
     until = time.monotonic() + seconds
     while not isinstance(step, dict):

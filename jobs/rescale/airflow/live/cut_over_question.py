@@ -17,7 +17,7 @@ from airflow.sdk import Context
 
 from rescale.airflow.approval import SafeNotifier, allowed_users, is_user, triggered_by
 from rescale.airflow.connections.access import storage_access
-from rescale.airflow.filled_form import stripped
+from rescale.airflow.forms.filled_form import stripped
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import ASK_CUT, FOLLOW, ROUNDS
 from rescale.airflow.steps.rescale_task import skip_task

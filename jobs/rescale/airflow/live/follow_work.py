@@ -14,11 +14,11 @@ from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.claims import this_run
 from rescale.airflow.flink.questions import Answer, describe_answer
 from rescale.airflow.flink.stopping import JobBefore, job_before_of
+from rescale.airflow.forms.live_form import followed_options, live_request_of
 from rescale.airflow.live.cut_over import CutOver
 from rescale.airflow.live.mover import mover
 from rescale.airflow.live.parts import Parts
 from rescale.airflow.live.watch import Watch
-from rescale.airflow.live_form import followed_options, live_request_of
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import asset_extra, events_of
 from rescale.airflow.steps.earlier_tasks import LOOK, Summary, required_output
@@ -28,9 +28,9 @@ from rescale.planning.request.request import target_place
 from rescale.report.stored import put_report
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.documents import read_document
-from rescale.runstate.follower_removal import remove_follower
+from rescale.runstate.follower.removal import remove_follower
+from rescale.runstate.follower.rounds import FollowedJob, described_rounds
 from rescale.runstate.places import places_of
-from rescale.runstate.rounds import FollowedJob, described_rounds
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from rescale.following.round_line import round_line
 from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.pages.planned import plan_document
 from rescale.report.report_page import html_report
-from rescale.runstate.rounds import Round, described_rounds
+from rescale.runstate.follower.rounds import Round, described_rounds
 
 log = logging.getLogger(__name__)
 

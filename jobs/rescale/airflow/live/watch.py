@@ -14,18 +14,18 @@ from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
 from rescale.airflow.flink.stopping import CANCELLING, JobBefore
+from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
-from rescale.airflow.live_form import CutOverRule, LiveRequest
 from rescale.airflow.required_approval import approval_reason
 from rescale.following.follower import Follower, pause_after
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.decisions import cut_over_decision
 from rescale.runstate.documents import load_plan
+from rescale.runstate.follower.rounds import Round, RoundKind, round_target
 from rescale.runstate.places import Places
-from rescale.runstate.rounds import Round, RoundKind, round_target
 from rescale.runstate.states import claimed_by
-from rescale.snapshot.discovery import complete_checkpoints
+from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.text.errors import RequestError
 from rescale.text.units import duration
 

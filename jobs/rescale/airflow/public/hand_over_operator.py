@@ -10,7 +10,7 @@ from airflow.sdk import Context
 
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.questions import Answer
-from rescale.airflow.job_form import hand_over_of
+from rescale.airflow.forms.job_form import hand_over_of
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.steps.retries import task_errors
 

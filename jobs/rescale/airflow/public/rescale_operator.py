@@ -12,8 +12,8 @@ from airflow.sdk.exceptions import TaskDeferred
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.connections.access import DRIVER_POD, storage_access
-from rescale.airflow.filled_form import proof_of, stripped
-from rescale.airflow.given_values import check_values, given_values
+from rescale.airflow.forms.filled_form import proof_of, stripped
+from rescale.airflow.forms.given_values import check_values, given_values
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.required_approval import plan_to_execute
 from rescale.airflow.steps.earlier_tasks import Summary

@@ -9,13 +9,13 @@ import msgspec
 from airflow.sdk import Context
 
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.hand_overs import Print
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
 from rescale.airflow.flink.stopping import JobBefore, job_before_of, look_at_job, take_savepoint
+from rescale.airflow.hand_overs import Print
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.steps.retries import task_errors
-from rescale.flink_rest.client import SavepointFormat, Taking
+from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.text.errors import RequestError
 
 _BEFORE = "rescale_job"
@@ -48,7 +48,7 @@ class TakeSavepointOperator(WaitingOperator):
         job: str,
         savepoints: str,
         savepoint_format: str = SavepointFormat.CANONICAL.value,
-        taking: str = Taking.RUN_ON.value,
+        taking: str = StopMode.RUN_ON.value,
         **arguments: Any,
     ) -> None:
         super().__init__(**{"multiple_outputs": True, **arguments})
@@ -71,16 +71,16 @@ class TakeSavepointOperator(WaitingOperator):
     def _look(self) -> JobBefore:
         from rescale.airflow.job.canonical_savepoint import refuse_canonical
 
-        savepoint_format, taking = SavepointFormat(self.savepoint_format), Taking(self.taking)
-        if taking is Taking.CHECKPOINT:
+        savepoint_format, taking = SavepointFormat(self.savepoint_format), StopMode(self.taking)
+        if taking is StopMode.CHECKPOINT:
             raise RequestError(
                 "this operator takes savepoints",
                 option="taking",
-                expected=", ".join(each.value for each in Taking if each is not Taking.CHECKPOINT),
+                expected=", ".join(each.value for each in StopMode if each is not StopMode.CHECKPOINT),
                 found=taking.value,
                 advice="use TakeCheckpointOperator, or the DAG Rescale a running job",
             )
-        before = look_at_job(self.flink, self.job, Taking.RUN_ON, self.savepoints, Print(), savepoint_format)
+        before = look_at_job(self.flink, self.job, StopMode.RUN_ON, self.savepoints, Print(), savepoint_format)
         if savepoint_format is SavepointFormat.CANONICAL:
             with open_flink(self.flink) as flink:
                 if (job := flink.job(before.job_id)) is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import TaskGroup, XComArg
 
 from rescale.airflow.ending import END
-from rescale.airflow.given_values import given_values
+from rescale.airflow.forms.given_values import given_values
 from rescale.airflow.graph import given_graph
 
 Text = str | XComArg

@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import V1EnvVar, V1Pod
 
 from rescale.airflow.connections.access import storage_access
-from rescale.airflow.filled_form import stripped
+from rescale.airflow.forms.filled_form import stripped
 from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.airflow.steps.trace_context import trace_context

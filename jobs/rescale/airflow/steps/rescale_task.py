@@ -13,7 +13,7 @@ from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factor
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.airflow.connections.access import storage_access
-from rescale.airflow.filled_form import stripped
+from rescale.airflow.forms.filled_form import stripped
 from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.steps.lineage import Lineage, as_openlineage
 from rescale.airflow.steps.retries import RETRIES, task_errors

@@ -15,7 +15,7 @@ from typing import Any
 
 from airflow.sdk import Context, RetryDecision, RetryPolicy
 
-from rescale.airflow.form_advice import word_for_form
+from rescale.airflow.forms.form_advice import word_for_form
 from rescale.text.errors import RescaleError, unexpected
 from rescale.text.names import printable
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from airflow.sdk import DAG, chain
 
 from rescale.airflow.assets import asset_of_window
-from rescale.airflow.dag_arguments import dag_arguments
 from rescale.airflow.ending import end_task
+from rescale.airflow.forms.dag_arguments import dag_arguments
 from rescale.airflow.graph import rescale_graph
 from rescale.airflow.job.job_flow import job_graph
 from rescale.airflow.job.job_tasks import job_end_task

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from rescale.runstate.places import claim_place
-from rescale.snapshot.discovery import METADATA
+from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.locations import name, parent
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store

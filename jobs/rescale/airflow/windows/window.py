@@ -16,16 +16,16 @@ from zoneinfo import ZoneInfo
 from airflow.sdk import CronTriggerTimetable, Param
 from airflow.sdk.exceptions import ParamValidationError
 
-from rescale.airflow.dag_arguments import with_defaults
-from rescale.airflow.filled_form import refuse_silent_copy, refuse_unapproved_drops, stripped
 from rescale.airflow.flink.stopping import refuse_stop_without_restart
-from rescale.airflow.form import Form, rescale_form
-from rescale.airflow.job_form import hand_over_of, job_form, taking_of
-from rescale.airflow.live_form import live_request_of
+from rescale.airflow.forms.dag_arguments import with_defaults
+from rescale.airflow.forms.filled_form import refuse_silent_copy, refuse_unapproved_drops, stripped
+from rescale.airflow.forms.form import Form, rescale_form
+from rescale.airflow.forms.job_form import hand_over_of, job_form, taking_of
+from rescale.airflow.forms.live_form import live_request_of
 from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.settings import settings
 from rescale.airflow.windows.targets import Fault, pattern_fault, placeholder_fault
-from rescale.flink_rest.client import Taking
+from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RequestError
 
 RESERVED = ("savepoint", "job", "plan", "discard")
@@ -112,7 +112,7 @@ def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
     """Yield an error for each wrong field of an entry; for wrong combinations only if all fields are right."""
     form = _form_of(entry)
     known = (*_OWN, *form)
-    savepoints = () if entry.get("taking") == Taking.CHECKPOINT else ("savepoints",)
+    savepoints = () if entry.get("taking") == StopMode.CHECKPOINT else ("savepoints",)
     required = ("flink", "job", *savepoints) if "job" in entry else ("source",)
     wrong: dict[Any, RequestError] = {}
     for field in ("schedule", "timezone", "closes", *required, "target"):

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from airflow.sdk import Asset, TriggerRule
 
-from rescale.airflow.filled_form import refuse_unknown_fields
+from rescale.airflow.forms.filled_form import refuse_unknown_fields
 from rescale.airflow.steps.earlier_tasks import FOLLOW, OPEN, PLAN, Summary, output_of_any, required_output
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 from rescale.airflow.windows.closing import closing, last_opening

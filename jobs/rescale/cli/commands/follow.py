@@ -21,9 +21,9 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.planning.request.request import target_place
 from rescale.report.pages.outcome import outcome, outcome_text
-from rescale.runstate.follower_removal import remove_follower
+from rescale.runstate.follower.removal import remove_follower
+from rescale.runstate.follower.rounds import FollowedJob, Round, described_rounds, followed_job
 from rescale.runstate.publication import publish
-from rescale.runstate.rounds import FollowedJob, Round, described_rounds, followed_job
 from rescale.runstate.states import refuse_unpublished
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3, normalise

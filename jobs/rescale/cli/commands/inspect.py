@@ -18,7 +18,7 @@ from rescale.cli.terminal import waiting
 from rescale.planning.request.kafka_offsets import FORMS, offsets_text
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.snapshot.kafka.offsets import kafka_offsets
-from rescale.snapshot.opening import open_readable
+from rescale.snapshot.reading.opening import open_readable
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError
 from rescale.text.names import printable_lines

@@ -11,9 +11,9 @@ from rescale.cli.terminal import waiting
 from rescale.flink.job_graph import read_job_graph
 from rescale.planning.matching import Counterpart, match, of_graph, of_snapshot
 from rescale.report.pages.matched import match_document, matched_text
-from rescale.snapshot.discovery import METADATA, find_metadata
-from rescale.snapshot.given_names import unused_names
-from rescale.snapshot.opening import METADATA_LIMIT, open_snapshot
+from rescale.snapshot.reading.discovery import METADATA, find_metadata
+from rescale.snapshot.reading.given_names import unused_names
+from rescale.snapshot.reading.opening import METADATA_LIMIT, open_snapshot
 from rescale.storage.locations import name, normalise
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RequestError

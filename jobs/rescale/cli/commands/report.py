@@ -71,8 +71,8 @@ def _refuse_inside(of: str, place: str) -> None:
 def _refuse_other_file(place: str, page: bytes) -> None:
     """Raise `RequestError` if the report would overwrite a file that is not a report."""
     store, beginning = open_store(place), page.partition(_POLICY)[0]
-    there = store.stat(place)
-    if there is not None and there.size and store.read(place, 0, min(there.size, len(beginning))) != beginning:
+    existing = store.stat(place)
+    if existing is not None and existing.size and store.read(place, 0, min(existing.size, len(beginning))) != beginning:
         raise RequestError(
             "the report would overwrite another file",
             path=place,

@@ -25,9 +25,9 @@ from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
 from rescale.runstate.claim import claim, refuse_taken
 from rescale.runstate.documents import store_plan_page
+from rescale.runstate.follower.rounds import Round
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import Published, is_published, publish
-from rescale.runstate.rounds import Round
 from rescale.runstate.step import Step
 from rescale.text.errors import RescaleError
 from rescale.text.names import quoted

@@ -1,9 +1,9 @@
 """Blocks on their way through the shuffle: rows of bytes, each with an index of the blocks in it.
 
-    Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { slot:u32 size:u32 last:u32 }*  blocks
+    Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { cell:u32 size:u32 last:u32 }*  blocks
 
-A slot is a key group of the result and a state in it: key group × number of states + state id. `last` is where the last
-record of a block begins. Blocks of one slot go in the order of their units and batches, which is that of the source; so
+A cell is a key group of the result and a state in it: key group × number of states + state id. `last` is where the last
+record of a block begins. Blocks of one cell go in the order of their units and batches, which is that of the source; so
 do the records in a block.
 """
 
@@ -24,7 +24,7 @@ _HEAD = struct.Struct("<4I")
 ROW_SIZE = 256 * 1024
 """Target size of a row in bytes: a larger row holds a single block. Small and large rows both slow Spark down."""
 
-INDEX = np.dtype([("slot", "<u4"), ("size", "<u4"), ("last", "<u4")])
+INDEX = np.dtype([("cell", "<u4"), ("size", "<u4"), ("last", "<u4")])
 Index = npt.NDArray[np.void]
 
 
@@ -32,28 +32,28 @@ class BlockSorter:
     """Sorts batches of records into blocks for one operator; its buffers are reused for the next batch."""
 
     def __init__(self, max_parallelism: int, number_of_states: int) -> None:
-        self.slots = max_parallelism * number_of_states
+        self.cells = max_parallelism * number_of_states
         self._states = number_of_states
         self._prefix = prefix_size(max_parallelism)
-        self._places = np.empty(self.slots, np.int64)
-        self._lasts = np.empty(self.slots, np.int64)
+        self._places = np.empty(self.cells, np.int64)
+        self._lasts = np.empty(self.cells, np.int64)
         self._out = np.empty(0, np.uint8)
 
     def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[Index, memoryview]:
-        """Return the index of the blocks in the order of their slots, and their bytes end to end."""
+        """Return the index of the blocks in the order of their cells, and their bytes end to end."""
         from rescale.execution.rekeying import sort_loop
 
         size = int((records.ends - records.starts).sum()) + len(records) * (4 + self._prefix)
         if size > len(self._out):
             self._out = np.empty(size, np.uint8)
-        slots = groups * self._states + states
+        cells = groups * self._states + states
         sort_loop.sort_records(
             records.data,
             records.starts,
             records.limits,
             records.ends,
             groups,
-            slots,
+            cells,
             self._prefix,
             self._places,
             self._lasts,
@@ -62,7 +62,7 @@ class BlockSorter:
         sizes = np.diff(self._places, prepend=0)
         filled = np.flatnonzero(sizes)
         index = np.empty(len(filled), INDEX)
-        index["slot"], index["size"] = filled, sizes[filled]
+        index["cell"], index["size"] = filled, sizes[filled]
         index["last"] = self._lasts[filled] - (self._places[filled] - sizes[filled])
         return index, self._out[:size].data
 
@@ -72,7 +72,7 @@ def write_rows(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (number of the border before them, row) for rows of blocks that lie between the same two `borders`."""
     ends = np.cumsum(index["size"], dtype=np.int64)
-    sections = np.searchsorted(borders, index["slot"].astype(np.int64), side="right") - 1
+    sections = np.searchsorted(borders, index["cell"].astype(np.int64), side="right") - 1
     first = 0
     while first < len(index):
         begin = int(ends[first]) - int(index["size"][first])

@@ -1,6 +1,6 @@
-"""External sort of slots that do not fit into memory, for a writer that wants records by the bytes of their keys.
+"""External sort of cells that do not fit into memory, for a writer that wants records by the bytes of their keys.
 
-The writer itself sorts a slot that fits when it loads it. For a larger slot, as many blocks as fit are sorted at once,
+The writer itself sorts a cell that fits when it loads it. For a larger cell, as many blocks as fit are sorted at once,
 and the sorted runs are merged.
 """
 
@@ -19,21 +19,21 @@ WINDOW = 8 * 1024 * 1024
 
 
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
-    """Return the same records; slots that are too large are sorted into new blocks, stored in the buffer."""
-    firsts, sizes = windows.slots(blocks)
+    """Return the same records; cells that are too large are sorted into new blocks, stored in the buffer."""
+    firsts, sizes = windows.cells(blocks)
     behind = np.append(firsts[1:], len(blocks))
     parts, at = [], 0
-    for large in np.flatnonzero(sizes > windows.SLOT_MEMORY).tolist():
+    for large in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
         first, last = int(firsts[large]), int(behind[large])
-        slot = blocks.part(first, last)
-        runs = [_sorted(slot.part(*window)) for window in windows.windows(slot, windows.SLOT_MEMORY)]
-        parts += [blocks.part(at, first), _merged(_joined(slot, runs))]
+        cell = blocks.part(first, last)
+        runs = [_sorted(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
+        parts += [blocks.part(at, first), _merged(_joined(cell, runs))]
         at = last
     return _joined(blocks, [*parts, blocks.part(at, len(blocks))])
 
 
 def _sorted(blocks: SortedBlocks) -> SortedBlocks:
-    """Sort the records of some blocks of one slot into one block."""
+    """Sort the records of some blocks of one cell into one block."""
     from rescale.execution.rekeying.key_order_loop import put_records
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
@@ -45,28 +45,28 @@ def _sorted(blocks: SortedBlocks) -> SortedBlocks:
     put_records(data, records.starts, records.ends, order, out)
     last = len(out) - int(records.ends[order[-1]] - records.starts[order[-1]]) - 4
     sizes, lasts, places = (np.array([number], np.int64) for number in (len(out), last, blocks.buffer.append(out.data)))
-    return SortedBlocks(blocks.number_of_states, blocks.slots[:1], sizes, lasts, places, blocks.buffer)
+    return SortedBlocks(blocks.number_of_states, blocks.cells[:1], sizes, lasts, places, blocks.buffer)
 
 
-def _merged(slot: SortedBlocks) -> SortedBlocks:
-    """Return the merged blocks of the sorted runs of a slot."""
-    merged = [(len(data), last, slot.buffer.append(data.data)) for data, last in _windows(slot)]
+def _merged(cell: SortedBlocks) -> SortedBlocks:
+    """Return the merged blocks of the sorted runs of a cell."""
+    merged = [(len(data), last, cell.buffer.append(data.data)) for data, last in _windows(cell)]
     sizes, lasts, places = (np.array(column, np.int64) for column in zip(*merged, strict=True))
-    return SortedBlocks(slot.number_of_states, np.full(len(merged), slot.slots[0]), sizes, lasts, places, slot.buffer)
+    return SortedBlocks(cell.number_of_states, np.full(len(merged), cell.cells[0]), sizes, lasts, places, cell.buffer)
 
 
-def _windows(slot: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
+def _windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
     """Yield (bytes, where the last record begins) of the merged runs, a window at a time; the next overwrites it."""
     from rescale.execution.rekeying import key_order_loop as loop
 
-    taken = np.zeros(len(slot), np.int64)
-    room = max(WINDOW // len(slot), 1)
+    taken = np.zeros(len(cell), np.int64)
+    room = max(WINDOW // len(cell), 1)
     out = np.empty(WINDOW, np.uint8)
-    while (taken < slot.sizes).any():
-        sizes = np.minimum(slot.sizes - taken, room)
-        data, at = slot.buffer.load(slot.places + taken, sizes)
+    while (taken < cell.sizes).any():
+        sizes = np.minimum(cell.sizes - taken, room)
+        data, at = cell.buffer.load(cell.places + taken, sizes)
         begins, at = at, at.copy()
-        left = slot.sizes - taken - sizes
+        left = cell.sizes - taken - sizes
         size, last, hungry = loop.merge_runs(data, at, begins + sizes, left, out)
         taken += at - begins
         if size:
@@ -85,5 +85,5 @@ def _joined(blocks: SortedBlocks, parts: list[SortedBlocks]) -> SortedBlocks:
         return np.concatenate([getattr(part, name) for part in parts])
 
     return SortedBlocks(
-        blocks.number_of_states, column("slots"), column("sizes"), column("lasts"), column("places"), blocks.buffer
+        blocks.number_of_states, column("cells"), column("sizes"), column("lasts"), column("places"), blocks.buffer
     )

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from rescale.execution.progress import ByteAction, Progress
+from rescale.execution.rekeying.map_task import MapTask
 from rescale.execution.rekeying.read_units import read_units
-from rescale.execution.rekeying.sort_side import SortSide
+from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.totals import add_up
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
-from rescale.execution.rekeying.write_side import WriteSide
 from rescale.execution.sources.planned_records import number_of_states
 from rescale.execution.tasks.protocol import Shuffled, Tasks
 from rescale.execution.writers.by_stream import WRITERS
@@ -30,11 +30,11 @@ from rescale.runstate.written_handles import WrittenHandle
 from rescale.text.errors import RescaleError
 
 
-def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, there: Mapping[str, int]) -> list[WrittenHandle]:
+def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, existing: Mapping[str, int]) -> list[WrittenHandle]:
     """Write the rekeyed streams in the slots; return their handles.
 
-    Operators whose source is in order are left to `convert_databases`. `there` has the sizes of the target's files by
-    name.
+    Operators whose source is in order are left to `convert_databases`. `existing` has the sizes of the target's files
+    by name.
     """
     by_type: dict[type[RekeyedStream], dict[int, Rekeying]] = defaultdict(dict)
     for i, operator in enumerate(plan.operators):
@@ -42,7 +42,7 @@ def rekey_streams(plan: Plan, slots: Sequence[Slot], tasks: Tasks, there: Mappin
             if rekeying.slot in slots and not operator.is_in_order:
                 by_type[rekeying.stream_type][i] = rekeying
     passes = [(make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type]
-    return [handle for writer, rekeyings in passes for handle in _rekeyed(plan, rekeyings, writer, tasks, there)]
+    return [handle for writer, rekeyings in passes for handle in _rekeyed(plan, rekeyings, writer, tasks, existing)]
 
 
 def _rekeyed(
@@ -50,7 +50,7 @@ def _rekeyed(
     rekeyings: Mapping[int, Rekeying],
     writer: KeyedWriter[Work, Result],
     tasks: Tasks,
-    there: Mapping[str, int],
+    existing: Mapping[str, int],
 ) -> list[WrittenHandle]:
     """Write the streams of rekeyings of one type, which are by operator number; return their handles."""
     ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
@@ -58,7 +58,7 @@ def _rekeyed(
     receipts = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
-        partial(SortSide, plan, rekeyings, ranges, receipts, writer.whole_entries),
+        partial(MapTask, plan, rekeyings, ranges, receipts, writer.whole_entries),
         [(unit.weight, unit) for unit in units],
         receipts + 1,
         progress,
@@ -69,7 +69,7 @@ def _rekeyed(
     if isinstance(totals, RescaleError):
         raise totals
     streams = _streams(plan, rekeyings, totals, ranges)
-    works = writer.lay_out(streams, there)
+    works = writer.lay_out(streams, existing)
     results = _write(plan, writer, shuffle, works, states)
     return writer.finish(tasks, streams, works, results)
 
@@ -89,7 +89,7 @@ def _write(
     progress = Progress("write every record under its new key group", sum(due.values()), ByteAction.WRITTEN)
     packed = {partition: pickle.dumps(own) for partition, own in by_partition.items()}
     results = []
-    for result in shuffle.write(due, WriteSide(plan, writer, packed, states), progress):
+    for result in shuffle.write(due, ReduceTask(plan, writer, packed, states), progress):
         if isinstance(result, RescaleError):
             raise result
         results.append(result)

@@ -15,31 +15,31 @@ def sort_records(
     limits: Longs,
     ends: Longs,
     groups: Longs,
-    slots: Longs,
+    cells: Longs,
     prefix: int,
     places: Longs,
     lasts: Longs,
     out: Bytes,
 ) -> None:
-    """Write the records into `out` in the order of their slots, each with its new key group in front of its key.
+    """Write the records into `out` in the order of their cells, each with its new key group in front of its key.
 
-    `places` and `lasts` have an element for every slot; the loop sets where the slot's records end, and where the last
+    `places` and `lasts` have an element for every cell; the loop sets where the cell's records end, and where the last
     record begins.
     """
     places[:] = 0
-    for i in range(len(slots)):
-        places[slots[i]] += 4 + prefix + ends[i] - starts[i]
+    for i in range(len(cells)):
+        places[cells[i]] += 4 + prefix + ends[i] - starts[i]
     total = np.int64(0)
-    for slot in range(len(places)):
-        size = places[slot]
-        places[slot] = total
+    for cell in range(len(places)):
+        size = places[cell]
+        places[cell] = total
         total += size
-    for i in range(len(slots)):
-        at = places[slots[i]]
-        lasts[slots[i]] = at
+    for i in range(len(cells)):
+        at = places[cells[i]]
+        lasts[cells[i]] = at
         key = prefix + limits[i] - starts[i]
         out[at], out[at + 1], out[at + 2], out[at + 3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
         if prefix == 2:
             out[at + 4] = groups[i] >> 8
         out[at + 3 + prefix] = groups[i] & 0xFF
-        places[slots[i]] = copy_bytes(data, starts[i], ends[i], out, at + 4 + prefix)
+        places[cells[i]] = copy_bytes(data, starts[i], ends[i], out, at + 4 + prefix)

@@ -14,7 +14,7 @@ from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.arrays import Bytes, Longs
 
 _BLOCK = np.dtype(
-    [(name, "<i8") for name in ("operator", "slot", "unit", "batch", "place", "size", "last")],
+    [(name, "<i8") for name in ("operator", "cell", "unit", "batch", "place", "size", "last")],
 )
 
 
@@ -23,14 +23,14 @@ class SortedBlocks:
     """Blocks of an operator for a writer (`Blocks`); their bytes are at `places` of the buffer."""
 
     number_of_states: int
-    slots: Longs
+    cells: Longs
     sizes: Longs
     lasts: Longs
     places: Longs
     buffer: BlockBuffer
 
     def __len__(self) -> int:
-        return len(self.slots)
+        return len(self.cells)
 
     def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
         return self.buffer.load(self.places[first:last], self.sizes[first:last])
@@ -39,16 +39,16 @@ class SortedBlocks:
         return self._only(slice(first, last))
 
     def of_state(self, state: int) -> SortedBlocks:
-        return self._only(np.flatnonzero(self.slots % self.number_of_states == state))
+        return self._only(np.flatnonzero(self.cells % self.number_of_states == state))
 
     def _only(self, chosen: slice | Longs) -> SortedBlocks:
-        slots, sizes, lasts, places = (column[chosen] for column in (self.slots, self.sizes, self.lasts, self.places))
-        return SortedBlocks(self.number_of_states, slots, sizes, lasts, places, self.buffer)
+        cells, sizes, lasts, places = (column[chosen] for column in (self.cells, self.sizes, self.lasts, self.places))
+        return SortedBlocks(self.number_of_states, cells, sizes, lasts, places, self.buffer)
 
 
 @dataclass(frozen=True)
 class PartitionBlocks:
-    """All blocks of a partition, in the order of operator, slot and source."""
+    """All blocks of a partition, in the order of operator, cell and source."""
 
     index: npt.NDArray[np.void]
     buffer: BlockBuffer
@@ -56,12 +56,12 @@ class PartitionBlocks:
     def of_range(self, wanted: WriteRange, number_of_states: int) -> SortedBlocks:
         """Return the blocks of the key groups of a range."""
         mine = self.index[self.index["operator"] == wanted.operator]
-        first = np.searchsorted(mine["slot"], wanted.first * number_of_states)
-        behind = np.searchsorted(mine["slot"], (wanted.last + 1) * number_of_states)
-        slots, sizes, lasts, places = (
-            np.ascontiguousarray(mine[name][first:behind]) for name in ("slot", "size", "last", "place")
+        first = np.searchsorted(mine["cell"], wanted.first * number_of_states)
+        behind = np.searchsorted(mine["cell"], (wanted.last + 1) * number_of_states)
+        cells, sizes, lasts, places = (
+            np.ascontiguousarray(mine[name][first:behind]) for name in ("cell", "size", "last", "place")
         )
-        return SortedBlocks(number_of_states, slots, sizes, lasts, places, self.buffer)
+        return SortedBlocks(number_of_states, cells, sizes, lasts, places, self.buffer)
 
 
 def take_in(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
@@ -71,10 +71,10 @@ def take_in(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
         row = read_row(data)
         part = np.empty(len(row.blocks), _BLOCK)
         part["operator"], part["unit"], part["batch"] = row.operator, row.unit, row.batch
-        for name in ("slot", "size", "last"):
+        for name in ("cell", "size", "last"):
             part[name] = row.blocks[name]
         part["place"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
         parts.append(part)
     blocks = np.concatenate(parts)
-    order = np.lexsort([blocks[name] for name in ("batch", "unit", "slot", "operator")])
+    order = np.lexsort([blocks[name] for name in ("batch", "unit", "cell", "operator")])
     return PartitionBlocks(blocks[order], buffer)

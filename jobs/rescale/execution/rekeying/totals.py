@@ -16,15 +16,15 @@ _FAST = 1
 
 
 class Receipt(NamedTuple):
-    """Receipt of a task for an operator: the bytes of its blocks, by slot."""
+    """Receipt of a task for an operator: the bytes of its blocks, by cell."""
 
     operator: int
-    slots: Longs
+    cells: Longs
     sizes: Longs
 
 
 def packed(receipt: Receipt | RescaleError) -> bytes:
-    """Compress a receipt or an error: one task reads all receipts, which hold a small number for every slot."""
+    """Compress a receipt or an error: one task reads all receipts, which hold a small number for every cell."""
     return zlib.compress(pickle.dumps(receipt), _FAST)
 
 
@@ -40,5 +40,5 @@ def add_up(receipts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dic
         if isinstance(receipt, RescaleError):
             errors.append(receipt)
             continue
-        totals[receipt.operator].reshape(-1)[receipt.slots] += receipt.sizes
+        totals[receipt.operator].reshape(-1)[receipt.cells] += receipt.sizes
     return min(errors, key=str) if errors else totals

@@ -31,16 +31,16 @@ from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader, understood
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.engine.changed_keys import OwnTable, changed_keys
+from rescale.rocksdb.engine.changes.changed_keys import OwnTable, changed_keys
+from rescale.rocksdb.engine.changes.keys import Keys, joined_keys, keys_of
 from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
 from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_database
-from rescale.rocksdb.engine.keys import Keys, joined_keys, keys_of
 from rescale.rocksdb.engine.lookup import KeysOfRange, rows_of_keys
 from rescale.rocksdb.engine.parts_of_files import PartsOfFiles
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable, read_at
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.places import ChangePlace, ChangeSide
 from rescale.snapshot.snapshot_files import SnapshotFiles

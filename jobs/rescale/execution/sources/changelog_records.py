@@ -13,7 +13,7 @@ from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.changelog.overlay import Overlay
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.snapshot.model import ChangeSet
+from rescale.snapshot.keyed_state import ChangeSet
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError, UnsupportedError
 

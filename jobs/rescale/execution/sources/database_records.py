@@ -12,7 +12,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_database
 from rescale.rocksdb.engine.scan import StateRows
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.scratch import scratch_directory

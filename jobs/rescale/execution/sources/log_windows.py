@@ -20,8 +20,8 @@ from rescale.flink.keyed.changelog.change_sets import METADATA_GROUP
 from rescale.flink.keyed.changelog.logged_states import read_change_head, read_logged_state
 from rescale.flink.keyed.changelog.parsed_changes import ParsedChange
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.snapshot.changelogs import logged_changes
-from rescale.snapshot.model import ChangeSet
+from rescale.snapshot.keyed_state import ChangeSet
+from rescale.snapshot.reading.changelogs import logged_changes
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.files import owned
 from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_folder

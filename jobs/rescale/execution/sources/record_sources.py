@@ -26,7 +26,7 @@ from rescale.flink.keyed.header import KeyedHeader, understood
 from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.timer_reader import TimerReader
-from rescale.snapshot.model import Changelog, Database, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream
 from rescale.snapshot.places import (
     ChangelogPlace,
     ChangePlace,

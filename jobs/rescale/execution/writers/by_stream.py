@@ -10,9 +10,9 @@ from rescale.execution.writers.protocol import KeyedWriter
 from rescale.execution.writers.rocksdb.rows_writer import RowsWriter
 from rescale.execution.writers.whole_streams import HeapStreamsWriter, TimersWriter
 from rescale.plan.new_streams import (
+    RekeyedDirectory,
     RekeyedHeapGroups,
     RekeyedKeyGroups,
-    RekeyedRows,
     RekeyedStream,
     RekeyedTimers,
 )
@@ -20,7 +20,7 @@ from rescale.plan.plan import Plan
 
 WRITERS: Mapping[type[RekeyedStream], Callable[[Plan], KeyedWriter[Any, Any]]] = {
     RekeyedKeyGroups: CanonicalWriter,
-    RekeyedRows: RowsWriter,
+    RekeyedDirectory: RowsWriter,
     RekeyedHeapGroups: HeapStreamsWriter,
     RekeyedTimers: TimersWriter,
 }

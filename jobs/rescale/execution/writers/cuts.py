@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from rescale.execution.writers.parts import number_of_parts, part_limits, part_size
+from rescale.execution.writers.files import number_of_parts, part_limits, part_size
 from rescale.plan.new_streams import CopiedElements, CopiedFile, CopiedKeyGroups, PlannedStream
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan

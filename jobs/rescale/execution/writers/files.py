@@ -1,12 +1,20 @@
-"""Names and uploads of new streams' files."""
+"""Files of new streams: names and uploads, the sizes of their parts, and receipts of these."""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterable, Sequence
+
+from rescale.execution.progress import Progress
 from rescale.plan.new_streams import NewStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.runstate.places import places_of
+from rescale.storage.contract import PartLimits
 from rescale.storage.store import open_store
+
+_BETWEEN = "\n"
+_FAST = 1
 
 
 def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
@@ -20,3 +28,40 @@ def begun_in_parts(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str
     store = open_store(uri)
     store.abort_parts(uri)
     return store.begin_parts(uri, places_of(plan).staging)
+
+
+def part_limits(plan: Plan) -> PartLimits:
+    """Return the limits that the target's store sets for parts."""
+    return open_store(plan.target).part_limits
+
+
+def part_size(plan: Plan, size: int) -> int:
+    """Return the part size for a file of about `size` bytes: as planned, or larger if the store limits their number.
+
+    Uses at most half of the allowed number, since a range may end with a smaller part, and `size` may be an estimate.
+    """
+    return max(plan.part_size, -(-size // (part_limits(plan).most // 2)))
+
+
+def number_of_parts(size: int, size_of_parts: int) -> int:
+    """Return the number of parts of `size_of_parts` bytes; the last may be twice as large, so that none is small."""
+    return max(1, size // size_of_parts) if size else 0
+
+
+def packed(receipts: Sequence[str]) -> bytes:
+    """Compress receipts of parts for the driver, which holds a million and more at once.
+
+    As Python objects, they would take five times the memory, and their hexadecimal ETags twice as much again.
+    """
+    return zlib.compress(_BETWEEN.join(receipts).encode(), _FAST)
+
+
+def unpacked(receipts: bytes) -> list[str]:
+    """Unpack at least one receipt that `packed` has packed."""
+    return zlib.decompress(receipts).decode().split(_BETWEEN)
+
+
+def tell_of_refusals(progress: Progress, refused: Iterable[str]) -> None:
+    """Report refused copies once; `refused` has the store's reasons, empty where it copied."""
+    if reasons := sorted({reason for reason in refused if reason}):
+        progress.say(f"the store does not copy objects itself, so the tasks read and write them: {reasons[0]}")

@@ -24,15 +24,15 @@ from rescale.flink.slot import Slot
 from rescale.plan.new_streams import (
     META_STREAM,
     CheckedElements,
-    CompactedRows,
+    CompactedDirectory,
     CopiedElements,
     CopiedFile,
     CopiedKeyGroups,
     NewDatabase,
     NewStream,
+    RekeyedDirectory,
     RekeyedHeapGroups,
     RekeyedKeyGroups,
-    RekeyedRows,
     RekeyedTimers,
     TranslatedKeyGroups,
 )
@@ -62,7 +62,7 @@ def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -
             handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written.key_groups, at))
         case CopiedElements() | CheckedElements():
             handle = write_operator_handle(_operator_handle(stream, at))
-        case CopiedFile() | RekeyedRows() | CompactedRows():
+        case CopiedFile() | RekeyedDirectory() | CompactedDirectory():
             raise ValueError("a RocksDB directory has a handle of all its files")
         case _:
             assert_never(stream)
@@ -97,7 +97,7 @@ def written_database(
 
 
 def directory_handle(
-    plan: Plan, operator: OperatorPlan, stream: RekeyedRows | CompactedRows, files: Iterable[DirectoryFile]
+    plan: Plan, operator: OperatorPlan, stream: RekeyedDirectory | CompactedDirectory, files: Iterable[DirectoryFile]
 ) -> WrittenHandle:
     """Return the handle of a RocksDB directory with the files that were written."""
     by_name = {file.local_name: file.stream for file in files}

@@ -15,11 +15,8 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks, Weighed
 from rescale.execution.writers.cuts import Cut, cuts, whole_file
-from rescale.execution.writers.files import begun_in_parts, stream_uri
+from rescale.execution.writers.files import begun_in_parts, part_size, stream_uri, tell_of_refusals, unpacked
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
-from rescale.execution.writers.parts import part_size
-from rescale.execution.writers.receipts import unpacked
-from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.stream_units import AheadWriter, StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot
@@ -46,31 +43,31 @@ class _Place(NamedTuple):
 
 
 def write_planned_streams(
-    plan: Plan, slots: Sequence[Slot], tasks: Tasks, says: str, there: Mapping[str, int]
+    plan: Plan, slots: Sequence[Slot], tasks: Tasks, says: str, existing: Mapping[str, int]
 ) -> list[WrittenHandle]:
-    """Write all planned streams in the slots; return their handles. `there` has the target's file sizes by name."""
+    """Write all planned streams in the slots; return their handles. `existing` has the target's file sizes by name."""
     places = [
         _Place(i, j)
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
-    written = _written(plan, places, UnitWriter(plan), tasks, says, there)
+    written = _written(plan, places, UnitWriter(plan), tasks, says, existing)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
     for place, stream in zip(places, written, strict=True):
         by_operator[place.operator].append(stream)
     return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
 
 
-def copy_ahead(plan: Plan, tasks: Tasks, there: Mapping[str, int]) -> None:
-    """Copy the files that a plan can copy before it claims its target, and that are not `there` (sizes by name)."""
+def copy_ahead(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> None:
+    """Copy the files that a plan can copy before it claims its target, and that are not `existing` (sizes by name)."""
     places = [
         _Place(i, j)
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.streams)
         if prepared_piece(stream) is not None
     ]
-    _written(plan, places, AheadWriter(plan), tasks, "copy files ahead", there)
+    _written(plan, places, AheadWriter(plan), tasks, "copy files ahead", existing)
 
 
 def _written(
@@ -79,13 +76,13 @@ def _written(
     writer: Callable[[StreamUnit], UnitResult],
     tasks: Tasks,
     says: str,
-    there: Mapping[str, int],
+    existing: Mapping[str, int],
 ) -> list[WrittenStream]:
     """Write the streams in these places, and return them."""
     if not places:
         return []
     size = sum(_stream(plan, place)[1].size for place in places)
-    listed = side_by_side(partial(_units, plan, there, -(-size // MOST_UNITS)), places)
+    listed = side_by_side(partial(_units, plan, existing, -(-size // MOST_UNITS)), places)
     weighed = [(unit.length, unit) for units_of_stream in listed for unit in units_of_stream]
     in_threads = _threads_will_do(plan, weighed)
     units = list(_taking_turns(listed)) if in_threads else [unit for _, unit in weighed]
@@ -131,12 +128,12 @@ def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream
     return handles + [written_database(plan, operator, databases[i], named) for i, named in files.items()]
 
 
-def _units(plan: Plan, there: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
+def _units(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
     """Return the units of a stream, none if its file is complete; a unit has as few parts as make `least` bytes."""
     operator, stream = _stream(plan, place)
     uri = stream_uri(plan, operator, stream)
     writer = stream_writer(plan, operator, stream)
-    if writer.size is not None and there.get(name(uri)) == writer.size:
+    if writer.size is not None and existing.get(name(uri)) == writer.size:
         return []
     small = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
     if stream.inline or not writer.may_be_cut or small:

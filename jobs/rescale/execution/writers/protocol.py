@@ -36,7 +36,7 @@ class RecordOrder(Enum):
     """The order of the source's files, and of the records in each."""
 
     KEY = "key"
-    """The order of the keys' unsigned bytes; the writer itself sorts a slot that fits into memory."""
+    """The order of the keys' unsigned bytes; the writer itself sorts a cell that fits into memory."""
 
 
 class WriteRange(NamedTuple):
@@ -50,9 +50,9 @@ class WriteRange(NamedTuple):
 
 
 class Blocks(Protocol):
-    """Sorted blocks of one operator, each a run of records of one slot, end to end.
+    """Sorted blocks of one operator, each a run of records of one cell, end to end.
 
-    A slot is key group × `number_of_states` + state id. Blocks are in the order of their slots. Blocks of one slot, and
+    A cell is key group × `number_of_states` + state id. Blocks are in the order of their cells. Blocks of one cell, and
     the records in each, are in the writer's order. A record is (key length: 4 bytes, key with its new key group in
     front, value length: 4 bytes, value), big endian, without marks of a framing.
     """
@@ -61,7 +61,7 @@ class Blocks(Protocol):
     def number_of_states(self) -> int: ...
 
     @property
-    def slots(self) -> Longs: ...
+    def cells(self) -> Longs: ...
 
     @property
     def sizes(self) -> Longs:
@@ -132,8 +132,8 @@ class KeyedWriter(Protocol[Work, Result]):
         `good` is a size that suits the amount of state.
         """
 
-    def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[Work]:
-        """Return the works of the streams' ranges. `there` has the sizes of the target's files by name.
+    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[Work]:
+        """Return the works of the streams' ranges. `existing` has the sizes of the target's files by name.
 
         Called once on the driver, when every record has been read and checked.
         """

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rescale.execution.writers.cuts import Cut, copied_size, cuts, part_of_a_file, whole_file
-from rescale.execution.writers.files import stream_uri
-from rescale.execution.writers.parts import part_size
-from rescale.execution.writers.receipts import packed
+from rescale.execution.writers.files import packed, part_size, stream_uri
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.plan.new_streams import PlannedStream

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
-from rescale.execution.writers.checked import CheckedWriter
+from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.writers.sink import Sink
-from rescale.execution.writers.translated import TranslatingWriter
+from rescale.flink.advice import WRONG_OFFSETS
+from rescale.flink.encoding.snappy import FramedDecompressor, compressed, decompressed
+from rescale.flink.keyed.blocks.canonical import translated
 from rescale.plan.new_streams import (
     CheckedElements,
     CopiedElements,
@@ -18,7 +21,9 @@ from rescale.plan.new_streams import (
 )
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import piece_chunks
+from rescale.plan.pieces import Piece, split
 from rescale.plan.plan import Plan
+from rescale.text.errors import SnapshotError
 
 
 class StreamWriter(Protocol):
@@ -53,6 +58,85 @@ class CopyingWriter:
         for chunk in piece_chunks(self.plan, self.stream.pieces):
             sink.write(chunk)
         return self.stream.key_groups
+
+
+@dataclass(frozen=True)
+class TranslatingWriter:
+    """Reads, translates and writes key groups whose state ids change.
+
+    Compressed ones change their lengths, so the stream's size is not known beforehand.
+    """
+
+    plan: Plan
+    operator: OperatorPlan
+    stream: TranslatedKeyGroups
+
+    may_be_cut = False
+    size = None
+
+    def write(self, sink: Sink) -> tuple[int, ...]:
+        stream = self.stream
+        lengths = []
+        sizes = (stream.header_size, *(max(length, 0) for length in stream.key_groups))
+        read = piece_chunks(self.plan, stream.pieces)
+        (_, header), *groups = zip(split(stream.pieces, sizes), runs(read, sizes), strict=True)
+        for chunk in header:
+            sink.write(chunk)
+        planned = enumerate(stream.key_groups, stream.first_key_group)
+        for (key_group, length), (pieces, chunks) in zip(planned, groups, strict=True):
+            before = sink.size
+            try:
+                for part in self._with_ids(pieces, chunks):
+                    sink.write(part)
+            except SnapshotError as error:
+                raise error.located(operator=self.operator.label, state=f"in key group {key_group}") from None
+            lengths.append(sink.size - before if pieces else length)
+        return tuple(lengths)
+
+    def _with_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Return one key group with the ids that its piece asks for."""
+        if not pieces or pieces[0].ids is None:
+            return chunks
+        table = self.operator.id_tables[pieces[0].ids]
+        if self.stream.compressed:
+            return compressed(translated(decompressed(chunks), table))
+        return translated(chunks, table)
+
+
+@dataclass(frozen=True)
+class CheckedWriter:
+    """Copies a stream and checks that every element consists of whole snappy chunks.
+
+    Flink 1.18.0 and 1.18.1 wrote offsets into the middle of chunks (FLINK-34063): such elements cannot be moved.
+    """
+
+    plan: Plan
+    operator: OperatorPlan
+    stream: CheckedElements
+
+    may_be_cut = False
+
+    @property
+    def size(self) -> int:
+        return self.stream.size
+
+    def write(self, sink: Sink) -> tuple[int, ...]:
+        stream = self.stream
+        elements = [(state.name, length) for state in stream.states for length in state.lengths]
+        sizes = (stream.header_size, *(length for _, length in elements))
+        consecutive = runs(piece_chunks(self.plan, stream.pieces), sizes)
+        for chunk in next(consecutive):
+            sink.write(chunk)
+        for (name, _), chunks in zip(elements, consecutive, strict=True):
+            decompressor = FramedDecompressor(identifier=False)
+            try:
+                for chunk in chunks:
+                    decompressor.feed(chunk)
+                    sink.write(chunk)
+                decompressor.finish()
+            except SnapshotError as error:
+                raise error.located(operator=self.operator.label, state=name, advice=WRONG_OFFSETS) from None
+        return ()
 
 
 def stream_writer(plan: Plan, operator: OperatorPlan, stream: PlannedStream) -> StreamWriter:

@@ -17,9 +17,8 @@ import numpy as np
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.writers.files import stream_uri
+from rescale.execution.writers.files import part_size, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
-from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
 from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.windows import windows
@@ -80,15 +79,15 @@ class WholeStreamWriter(ABC):
     def range_size(self, rekeying: Rekeying, good: int) -> None:  # noqa: ARG002
         return None
 
-    def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[WholeStream]:  # noqa: ARG002
+    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[WholeStream]:  # noqa: ARG002
         return [WholeStream(stream.ranges[0], stream.number, int(stream.blocks.sum())) for stream in streams]
 
     def write(self, work: WholeStream, blocks: Blocks) -> WrittenWhole:
         operator = self.plan.operators[work.range.operator]
         stream = operator.rekeyed[work.stream]
         writer = self.group_writer(operator, stream)
-        of_slot = _by_slot(blocks)
-        filled = {slot // blocks.number_of_states for slot in of_slot}
+        of_cell = _by_cell(blocks)
+        filled = {cell // blocks.number_of_states for cell in of_cell}
         uri = stream_uri(self.plan, operator, stream)
         sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), inline=False)
         for chunk in piece_chunks(self.plan, self.head(stream)):
@@ -97,7 +96,7 @@ class WholeStreamWriter(ABC):
         for key_group in range(work.range.first, work.range.last + 1):
             before = sink.size
             if key_group in filled:
-                for piece in writer.write(key_group, partial(_runs, of_slot, key_group * blocks.number_of_states)):
+                for piece in writer.write(key_group, partial(_runs, of_cell, key_group * blocks.number_of_states)):
                     sink.write(piece)
             else:
                 sink.write(writer.empty(key_group))
@@ -163,16 +162,16 @@ class _TimerGroups:
         return self.writer.write(records)
 
 
-def _by_slot(blocks: Blocks) -> dict[int, Blocks]:
-    """Return the blocks of each slot that has any."""
-    slots, firsts, counts = np.unique(blocks.slots, return_index=True, return_counts=True)
-    places = zip(slots.tolist(), firsts.tolist(), counts.tolist(), strict=True)
-    return {slot: blocks.part(first, first + count) for slot, first, count in places}
+def _by_cell(blocks: Blocks) -> dict[int, Blocks]:
+    """Return the blocks of each cell that has any."""
+    cells, firsts, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
+    places = zip(cells.tolist(), firsts.tolist(), counts.tolist(), strict=True)
+    return {cell: blocks.part(first, first + count) for cell, first, count in places}
 
 
-def _runs(of_slot: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[Run]:
-    """Yield the records of a state in the key group whose slots begin with `first`."""
-    if (blocks := of_slot.get(first + state_id)) is None:
+def _runs(of_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[Run]:
+    """Yield the records of a state in the key group whose cells begin with `first`."""
+    if (blocks := of_cell.get(first + state_id)) is None:
         return
     for begin, behind in windows(blocks):
         data, starts = blocks.load(begin, behind)

@@ -12,8 +12,8 @@ from rescale.flink.arrays import Longs
 WINDOW = 8 * 1024 * 1024
 """Bytes of blocks that are loaded at once, by default."""
 
-SLOT_MEMORY = 32 * 1024 * 1024
-"""Bytes of a slot that are loaded at once to be sorted."""
+CELL_MEMORY = 32 * 1024 * 1024
+"""Bytes of a cell that are loaded at once to be sorted."""
 
 
 def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]]:
@@ -21,21 +21,21 @@ def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]
     yield from _runs(blocks.sizes, WINDOW if size is None else size)
 
 
-def windows_of_slots(blocks: Blocks) -> Iterator[tuple[int, int]]:
-    """Yield windows of as many whole slots as fit into `SLOT_MEMORY`; a larger slot is split into windows."""
-    firsts, sizes = slots(blocks)
+def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:
+    """Yield windows of as many whole cells as fit into `CELL_MEMORY`; a larger cell is split into windows."""
+    firsts, sizes = cells(blocks)
     behind = np.append(firsts[1:], len(blocks))
-    for first, last in _runs(sizes, SLOT_MEMORY):
+    for first, last in _runs(sizes, CELL_MEMORY):
         begin, end = int(firsts[first]), int(behind[last - 1])
-        if int(sizes[first]) <= SLOT_MEMORY:
+        if int(sizes[first]) <= CELL_MEMORY:
             yield begin, end
         else:
             yield from ((begin + start, begin + stop) for start, stop in windows(blocks.part(begin, end)))
 
 
-def slots(blocks: Blocks) -> tuple[Longs, Longs]:
-    """Return the first block of each slot, and the bytes of all blocks of each slot."""
-    firsts = np.flatnonzero(np.diff(blocks.slots, prepend=-1))
+def cells(blocks: Blocks) -> tuple[Longs, Longs]:
+    """Return the first block of each cell, and the bytes of all blocks of each cell."""
+    firsts = np.flatnonzero(np.diff(blocks.cells, prepend=-1))
     return firsts, np.add.reduceat(blocks.sizes, firsts) if len(firsts) else firsts
 
 

@@ -1,4 +1,4 @@
-"""Splits and the enumerator's state of a `KafkaSource`, rewritten with other positions.
+"""Splits and the enumerator's state of a `KafkaSource`, rewritten with other positions; the header of such splits.
 
 Everything that an edit does not change is written as it was read, in the same version, so that any connector that reads
 the original also reads the result.
@@ -14,6 +14,7 @@ from rescale.flink.kafka.source import (
     COORDINATOR_VERSION,
     MARKERS,
     NO_OFFSET,
+    READER_STATE,
     SPLIT_VERSION,
     Versioned,
     read_coordinator,
@@ -21,6 +22,11 @@ from rescale.flink.kafka.source import (
     read_reader_element,
     read_split,
 )
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.flink.operator_state import OperatorStateHeader, has_compressed_elements, write_operator_state_header
+from rescale.flink.serializers.reading import PROXY_VERSION
+from rescale.flink.serializers.rows.core import BYTE_ARRAY
+from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo, read_state_meta_info
 
 Edit = Callable[[Position], Position | None]
 """Function from an old position to the new one; None drops the partition.
@@ -158,3 +164,25 @@ def _sized(data: bytes) -> bytes:
     out = ByteWriter()
     out.blob(data)
     return out.bytes()
+
+
+def reader_state_header(like: bytes) -> bytes:
+    """Return the header, with the version and the compression of the header `like`."""
+    version, compressed = ByteReader(like).i32(), has_compressed_elements(like)
+    return write_operator_state_header(OperatorStateHeader(version, compressed, (_reader_state(),), ()))
+
+
+def _reader_state() -> StateMetaInfo:
+    """Return `SourceOperator.SPLITS_STATE_DESC` as `OperatorStateBackend` describes it."""
+    out = ByteWriter()
+    out.utf(READER_STATE)
+    out.i32(StateKind.OPERATOR)
+    out.i32(1)
+    out.utf("OPERATOR_STATE_DISTRIBUTION_MODE")
+    out.utf(DistributionMode.SPLIT_DISTRIBUTE.name)
+    out.i32(1)
+    out.utf(SerializerKey.VALUE)
+    out.i32(PROXY_VERSION)
+    out.utf(BYTE_ARRAY.snapshot)
+    out.i32(max(BYTE_ARRAY.versions))
+    return read_state_meta_info(ByteReader(out.bytes()))

@@ -38,8 +38,8 @@ class GroupBytes:
 
         Doubling bounds how often readers restart on the same bytes. Raises `UnsupportedError` beyond `LARGEST_RECORD`.
         """
-        there = len(self.bytes) - self.at
-        if there > LARGEST_RECORD:
+        kept = len(self.bytes) - self.at
+        if kept > LARGEST_RECORD:
             raise UnsupportedError(
                 f"key group {self.key_group} contains an entry that is too large to move",
                 offset=self.offset,
@@ -51,7 +51,7 @@ class GroupBytes:
         for chunk in self._chunks:
             parts.append(memoryview(chunk))
             more += len(chunk)
-            if more and more >= there:
+            if more and more >= kept:
                 break
         self.bytes = np.frombuffer(b"".join(parts), np.uint8)
         self._behind += self.at

@@ -23,12 +23,12 @@ class UserSerializer:
     distribution: str
 
     def __post_init__(self) -> None:
-        there = registered().get(self.snapshot)
-        if there is None or there.distribution != self.distribution:
+        registered_serializer = registered().get(self.snapshot)
+        if registered_serializer is None or registered_serializer.distribution != self.distribution:
             raise RequestError(
                 f"the plan was made with a serializer for {self.snapshot}, which is not installed here",
                 expected=f"{self.distribution}, which registers it as an entry point of the group {GROUP}",
-                found="none" if there is None else there.distribution,
+                found="none" if registered_serializer is None else registered_serializer.distribution,
                 advice=f"install {self.distribution} where each step runs and on all Spark workers; or plan again",
             )
 

@@ -106,14 +106,14 @@ def _rows_by_source(
 
 
 def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOffsets], advice: Advice) -> None:
-    there = sorted({partition.topic for source in sources for partition in _stored_offsets(source)})
+    stored_topics = sorted({partition.topic for source in sources for partition in _stored_offsets(source)})
     for topic in topics:
-        if topic not in there:
+        if topic not in stored_topics:
             raise RequestError(
                 "the request renames a topic of which no Kafka source has a partition",
-                expected=f"one of {', '.join(there)}",
+                expected=f"one of {', '.join(stored_topics)}",
                 found=topic,
-                advice=did_you_mean(topic, there) or advice,
+                advice=did_you_mean(topic, stored_topics) or advice,
             )
 
 

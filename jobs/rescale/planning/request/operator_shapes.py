@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange, key_group_range
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
-from rescale.planning.request.good_maximum import good_max_parallelism
 from rescale.planning.request.request import Request
 from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, command, mention
@@ -21,6 +20,9 @@ from rescale.text.errors import RequestError
 from rescale.text.names import did_you_mean
 
 T = TypeVar("T")
+
+_ROOM = 4
+"""Smallest ratio of a good maximum to the parallelism, and largest ratio to the lower bound that follows from it."""
 
 
 class Shape(NamedTuple):
@@ -146,3 +148,23 @@ def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
         )
     ids = [*named, *([selector.lower()] if is_operator_id(selector) else []), operator_id_of_uid(selector)]
     return next((operator_id for operator_id in ids if operator_id in by_id), None)
+
+
+def good_max_parallelism(parallelism: int, present: int) -> int:
+    """Return the smallest multiple of `parallelism` with the most divisors, between F and 4 × F.
+
+    A multiple gives every subtask as many key groups, and each divisor is another parallelism that does. F is
+    max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. 4 × F, or Flink's
+    largest value, keeps the cost of key groups small. Returns `present` if no multiple lies in between.
+    """
+    least = max(_ROOM * parallelism, present)
+    if least > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough
+        least = max(parallelism, present)
+    most = min(_ROOM * least, UPPER_BOUND_MAX_PARALLELISM)
+    multiples = range(-(-least // parallelism) * parallelism, most + 1, parallelism)
+    return max(multiples, key=lambda number: (_divisors(number), -number), default=present)
+
+
+def _divisors(number: int) -> int:
+    small = [divisor for divisor in range(1, int(number**0.5) + 1) if number % divisor == 0]
+    return 2 * len(small) - (small[-1] ** 2 == number)

@@ -9,7 +9,8 @@ from rescale.flink.keyed.heap.heap_entries import tells_entries
 from rescale.plan.work_class import WorkClass, work_class
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.request.result_files import Format
-from rescale.snapshot.model import Database, KeyedStream, Operator
+from rescale.snapshot.keyed_state import Database, KeyedStream
+from rescale.snapshot.model import Operator
 
 
 def becomes_databases(operator: Operator, wanted: Format) -> bool:
@@ -30,7 +31,7 @@ def goes_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Tell whether records are read and written anew: for new key groups, a new header, or another kind of state."""
     if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
-    if operator.left_out or operator.changelogs:
+    if operator.dropped_states or operator.changelogs:
         return True
     if wanted is Format.CANONICAL:
         return operator.becomes_canonical

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.plan.new_streams import META_STREAM, CompactedRows, CopiedFile, NewDatabase
+from rescale.plan.new_streams import META_STREAM, CompactedDirectory, CopiedFile, NewDatabase
 from rescale.plan.pieces import Literals, Piece, piece_of
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
@@ -25,8 +25,9 @@ from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.planning.warnings.databases import assembly_warnings
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean, refuse_ingested
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Operator
+from rescale.snapshot.model import Operator
 from rescale.snapshot.places import database_place
 
 FOREIGN_SHARE = 0.05
@@ -38,7 +39,7 @@ class PlannedDatabases(NamedTuple):
 
     databases: tuple[NewDatabase, ...]
     files: list[CopiedFile]
-    compacted: tuple[CompactedRows, ...]
+    compacted: tuple[CompactedDirectory, ...]
 
 
 class DatabasePlanner:
@@ -71,7 +72,7 @@ class DatabasePlanner:
         self._prepared = prepared
         self._databases: list[NewDatabase] = []
         self._copied: list[CopiedFile] = []
-        self._compacted: list[CompactedRows] = []
+        self._compacted: list[CompactedDirectory] = []
         self._level_0_files = 0
 
     def plan(self) -> PlannedDatabases:
@@ -118,7 +119,7 @@ class DatabasePlanner:
             for key_group in giver.key_groups.intersection(wanted)
         )
         self._compacted.append(
-            CompactedRows(
+            CompactedDirectory(
                 subtask=subtask,
                 header=header,
                 first_key_group=wanted.first,

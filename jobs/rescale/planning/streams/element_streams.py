@@ -10,8 +10,8 @@ from rescale.flink.slot import OPERATOR_SLOTS, Slot
 from rescale.plan.new_streams import CheckedElements, CopiedElements, StateElements
 from rescale.plan.pieces import Literals, Piece, joined, piece_of
 from rescale.planning.streams.inline import InlineBudget
-from rescale.snapshot.element_layouts import elements_of, layouts_of
 from rescale.snapshot.model import ElementStream, Operator
+from rescale.snapshot.reading.element_layouts import elements_of, layouts_of
 from rescale.text.errors import UnsupportedError
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from rescale.snapshot.model import KeyedHolder, KeyedStream, Operator
+from rescale.snapshot.keyed_state import KeyedHolder, KeyedStream
+from rescale.snapshot.model import Operator
 from rescale.text.errors import SnapshotError
 
 Holder = TypeVar("Holder", KeyedStream, KeyedHolder)

@@ -20,7 +20,8 @@ from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import NO_HEADER, HeaderPlanner, PlannedHeader
-from rescale.snapshot.model import KeyedStream, Operator
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import Operator
 from rescale.text.errors import UnsupportedError
 
 

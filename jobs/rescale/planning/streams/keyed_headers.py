@@ -15,7 +15,7 @@ from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_k
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.plan.pieces import Literals, Piece, piece_of
-from rescale.snapshot.model import Changelog, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Changelog, KeyedHolder, KeyedStream
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 

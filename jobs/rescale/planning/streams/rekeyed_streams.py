@@ -11,9 +11,9 @@ from dataclasses import replace
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.header import KeyedHeader, is_compressed, understood, write_keyed_header
 from rescale.plan.new_streams import (
+    RekeyedDirectory,
     RekeyedHeapGroups,
     RekeyedKeyGroups,
-    RekeyedRows,
     RekeyedStream,
     RekeyedTimers,
 )
@@ -22,7 +22,8 @@ from rescale.plan.rekeying import PlannedSource, Rekeying
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
-from rescale.snapshot.model import Changelog, Database, KeyedHolder, KeyedStream, Operator
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream
+from rescale.snapshot.model import Operator
 from rescale.snapshot.places import changelog_place, database_place, stream_place
 from rescale.text.errors import UnsupportedError
 
@@ -53,7 +54,7 @@ def plan_rekeyed(
     owners_of(operator, timers)
     doubled = operator.doubled_timers if created is not None else ()
     left_out = {state.name for part in doubled if part.parsed is not None for state in part.parsed.states}
-    header = headers.plan(givers, timers, left_out | operator.left_out)
+    header = headers.plan(givers, timers, left_out | operator.dropped_states)
     compressed = bool(givers) and is_compressed(givers[0].header)
     piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     tables = header.id_tables
@@ -70,7 +71,7 @@ def plan_rekeyed(
             return RekeyedHeapGroups(**own, header=piece, handle_tag=operator.keyed[0].tag)
         if created is None:
             return RekeyedKeyGroups(**own, header=piece, compressed=compressed)
-        return RekeyedRows(**own, header=piece, created=created)
+        return RekeyedDirectory(**own, header=piece, created=created)
 
     return Rekeying(
         sources=sources,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rescale.plan.new_streams import CompactedRows, NewDatabase
+from rescale.plan.new_streams import CompactedDirectory, NewDatabase
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.rocksdb.assembly.assembled_database import SLOWS_DOWN
 
 
 def assembly_warnings(
-    label: str, databases: Sequence[NewDatabase], compacted: Sequence[CompactedRows], level_0_files: int
+    label: str, databases: Sequence[NewDatabase], compacted: Sequence[CompactedDirectory], level_0_files: int
 ) -> Iterator[str]:
     """Yield what the user should know about an operator whose directories are cut and joined.
 

@@ -11,10 +11,10 @@ from rescale.planning.request.operator_shapes import Shape, by_operator
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.warnings.chains import chain_warnings
-from rescale.snapshot.discovery import METADATA
 from rescale.snapshot.kafka.audit import discovery, spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.discovery import METADATA
 from rescale.snapshot.surgery import Surgery
 from rescale.storage.locations import name
 from rescale.text.names import first_of

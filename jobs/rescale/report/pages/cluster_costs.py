@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rescale.insight.cluster_estimate import ClusterEstimate, Need, OnPaper
+from rescale.insight.cluster_estimate import ClusterEstimate, ClusterReport, Need
 from rescale.report.page import Block, Section, paragraph, table
 from rescale.text.units import counted, duration, human_bytes
 
@@ -22,7 +22,7 @@ _INSTEAD = {
 }
 
 
-def cluster_blocks(estimate: OnPaper | None) -> list[Block]:
+def cluster_blocks(estimate: ClusterReport | None) -> list[Block]:
     """Return the section for an estimate; nothing for None."""
     if estimate is None:
         return []
@@ -46,7 +46,7 @@ def cluster_blocks(estimate: OnPaper | None) -> list[Block]:
     return [Section(title, (estimates, stages, paragraph(note)))]
 
 
-def cluster_warnings(estimate: OnPaper | None) -> list[str]:
+def cluster_warnings(estimate: ClusterReport | None) -> list[str]:
     """Return a sentence for each resource that is too small."""
     return list(_misfits(estimate.asked)) if estimate is not None else []
 

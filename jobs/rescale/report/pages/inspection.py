@@ -22,12 +22,13 @@ from rescale.report.pages.other_release import prospects_document, prospects_sec
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, cut_table, first, left_operators, state_bytes
 from rescale.snapshot.findings import findings
-from rescale.snapshot.given_names import unused_names_note
 from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
-from rescale.snapshot.model import Changelog, Database, Operator, Snapshot
+from rescale.snapshot.keyed_state import Changelog, Database
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.moves import is_checkpoint_directory
 from rescale.snapshot.prospects import prospects
+from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.text.units import counted, human_bytes, when
 
 _WITHOUT_NAMES = (

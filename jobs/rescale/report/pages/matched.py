@@ -17,7 +17,7 @@ from rescale.report.match_document import (
 )
 from rescale.report.page import Block, Line, Listed, Page, paragraph
 from rescale.report.renderers.text import text_of
-from rescale.snapshot.given_names import unused_names_note
+from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.text.units import counted
 
 _NAMELESS = (

@@ -8,7 +8,7 @@ from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import Slot
 from rescale.flink.start import RAN_ON
 from rescale.insight.cluster import Cluster
-from rescale.insight.cluster_estimate import on_paper
+from rescale.insight.cluster_estimate import cluster_report
 from rescale.insight.insight import plan_insight
 from rescale.insight.shapes import ShapeAdvice
 from rescale.plan.operator_plan import OperatorPlan
@@ -24,10 +24,10 @@ from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.rounds import rounds_blocks
 from rescale.report.renderers.text import text_of
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_operators, left_out, state_bytes
-from rescale.runstate.rounds import Round
-from rescale.snapshot.given_names import unused_names_note
+from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.text.units import arrow, counted, human_bytes, when
 
 
@@ -45,7 +45,7 @@ def plan_document(
     """
     taken = snapshot.taken
     insight = plan_insight(plan, snapshot)
-    on_cluster = on_paper(plan, cluster) if cluster is not None else None
+    on_cluster = cluster_report(plan, cluster) if cluster is not None else None
     shapes = {shape.operator_id: shape for shape in insight.shapes}
     parallelism = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
     return PlanDocument(

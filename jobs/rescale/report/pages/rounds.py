@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from rescale.report.page import Block, Section, paragraph, table
-from rescale.runstate.rounds import Round, RoundKind
+from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.units import counted, human_bytes
 
 _HEADERS = ("round", "checkpoint", "rows came", "rows left", "written", "read", "change", "foretold", "took")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.report.detail import Detail
+from rescale.report.detail import DetailLevel
 from rescale.report.page import Block, Code, Line, Listed, Section, Strong, Table, paragraph
 from rescale.report.pages.declared import DECLARED, certified_lines, first_lines
 from rescale.report.pages.outcome import checksums_table, directories_table, proofs_table, records_table
@@ -10,7 +10,7 @@ from rescale.runstate.certificate import Certificate
 from rescale.text.units import counted
 
 
-def proof(certificate: Certificate, detail: Detail) -> list[Block]:
+def proof(certificate: Certificate, detail: DetailLevel) -> list[Block]:
     """Return the section about the certificate: its sentences, digests and tables."""
     facts: list[Line] = [(Strong("proves: "), certificate.proves)]
     if certificate.does_not_prove:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from msgspec import UNSET
 
-from rescale.report.detail import Detail
+from rescale.report.detail import DetailLevel
 from rescale.report.documents import DealtState, InspectedOperator, PlannedOperator
 from rescale.report.figures import Sparkline, Sparks
 from rescale.report.page import Block, Figure, Listed, Section, table
@@ -22,7 +22,9 @@ _MODES = {
 }
 
 
-def operator_state(operators: Sequence[InspectedOperator] | Sequence[PlannedOperator], detail: Detail) -> list[Block]:
+def operator_state(
+    operators: Sequence[InspectedOperator] | Sequence[PlannedOperator], detail: DetailLevel
+) -> list[Block]:
     """Return the section for the operators of a plan or an inspection; the largest states come first."""
     states = sorted(
         ((operator.label, state) for operator in operators for state in operator.elements if state.elements),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET
 
-from rescale.report.detail import Detail
+from rescale.report.detail import DetailLevel
 from rescale.report.documents import KafkaSource
 from rescale.report.figures import Sparks
 from rescale.report.page import Block, Figure, Section, Warned, paragraph, table
@@ -15,7 +15,7 @@ from rescale.report.sections.dealt_elements import spark
 from rescale.text.units import counted
 
 
-def kafka_sources(documents: Sequence[KafkaSource], detail: Detail) -> list[Block]:
+def kafka_sources(documents: Sequence[KafkaSource], detail: DetailLevel) -> list[Block]:
     """Return the section about Kafka sources; none without a source."""
     shown = documents[: detail.rows]
     blocks: list[Block] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from rescale.insight.shapes import HotKeyGroup
-from rescale.report.detail import Detail
+from rescale.report.detail import DetailLevel
 from rescale.report.figures import KeyGroupMap, Mark, Matrix, Ribbon, Share, Strip
 from rescale.report.flows import KeyedShape, flow_matrix, flows, loads, stays_together
 from rescale.report.page import Figure, Table, table
@@ -24,7 +24,7 @@ _FULL_SHADE = 3
 _MATRIX = 64
 
 
-def key_group_map(operator: KeyedOperator, detail: Detail) -> Figure:
+def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     """Return the map of an operator's key groups, before and, for a plan, after."""
     old, new = operator.old, operator.new
     same = new is None or new.shape.max_parallelism == old.shape.max_parallelism
@@ -45,7 +45,7 @@ def key_group_map(operator: KeyedOperator, detail: Detail) -> Figure:
     return Figure(title, f"{'. '.join(sentences)}.", drawn, _subtasks_table(operator, detail), "subtasks")
 
 
-def needs_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> bool:
+def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
     """Return whether there are too many moves to draw them as ribbons. Of a rehash none are drawn."""
     if not stays_together(old.shape, new.shape):
         return False
@@ -54,7 +54,7 @@ def needs_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> bool:
     return sum(1 for _ in flows(old.shape, new.shape)) > detail.ribbons
 
 
-def moves_matrix(old: KeyedSide, new: KeyedSide, detail: Detail) -> Figure:
+def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
     """Return the matrix of moves, with a cell for each pair of subtasks or of groups of neighbouring subtasks."""
     matrix = flow_matrix(old.sizes, old.shape, new.shape, _MATRIX)
     most = float(matrix.max()) or 1.0
@@ -78,7 +78,7 @@ def _axis_label(which: str, shape: KeyedShape) -> str:
     return f"{which}: {counted(shape.parallelism, 'subtask')}{f', up to {each} a line' if each > 1 else ''}"
 
 
-def _strip(side: KeyedSide, detail: Detail, hot: dict[int, str]) -> Strip:
+def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
     number = len(side.sizes)
     cells = _resampled(side.sizes, min(number, _CELLS))
     mean = sum(cells) / len(cells) or 1.0
@@ -163,7 +163,7 @@ def _moves(old: KeyedSide, new: KeyedSide) -> str:
     return f"{human_bytes(size)} of {human_bytes(old.total)} go to a subtask of another number"
 
 
-def _subtasks_table(operator: KeyedOperator, detail: Detail) -> Table:
+def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
     rows: list[tuple[object, ...]] = []
     for side in operator.sides:
         held, ranges = loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))

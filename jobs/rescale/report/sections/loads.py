@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import log
 
-from rescale.report.detail import Detail
+from rescale.report.detail import DetailLevel
 from rescale.report.figures import AxisTick, BarCharts, Bars, Curve, Point
 from rescale.report.flows import KeyedShape, loads
 from rescale.report.page import Figure, table
@@ -23,7 +23,7 @@ _HIGHEST = 4.0
 _HEIGHTS = (1.0, 1.5, 2.0, 3.0, 4.0)
 
 
-def load_charts(operator: KeyedOperator, detail: Detail) -> Figure:
+def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     """Return charts of the keyed bytes of every subtask, the fullest first, before and after in one scale."""
     sides = [(side.name, loads(side.sizes, side.shape.parallelism)) for side in operator.sides]
     most = max(max(sizes) for _, sizes in sides) or 1
@@ -57,7 +57,7 @@ def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
     return Bars(label, tuple(size / most for _, size in ranked), mean / most, tooltips, caption)
 
 
-def evenness_curve(side: KeyedSide, detail: Detail) -> Figure:
+def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     """Return the curve of worst ÷ mean for parallelisms up to four times that of `side`.
 
     The parallelism of `side` is marked, and so are those that divide the max parallelism.

@@ -7,7 +7,7 @@ from typing import Any
 
 from rescale.insight.insight import Insight
 from rescale.plan.proof import Proof
-from rescale.report.detail import Detail
+from rescale.report.detail import DetailLevel
 from rescale.report.documents import (
     InspectedOperator,
     Inspection,
@@ -68,7 +68,7 @@ def _details(error: dict[str, Any]) -> list[Block]:
     return [Listed("", tuple(details))] if details else []
 
 
-def what_changes(plan: PlanDocument, detail: Detail) -> list[Block]:
+def what_changes(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     """Return the section about source and target, new shapes, declared differences, and how to start the job."""
     facts: list[Line] = [
         ("from ", Code(plan.source), f", its _metadata written {when(plan.taken)}"),
@@ -121,7 +121,7 @@ def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
     return [Section(title, (Listed("", tuple(first)),))]
 
 
-def planned_operators(plan: PlanDocument, detail: Detail) -> list[Block]:
+def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     """Return the section with the table of a plan's operators, the largest first."""
     operators = sorted(plan.operators, key=state_bytes, reverse=True)
     shown, blocks = operators[: 2 * detail.rows], list[Block]()
@@ -131,7 +131,7 @@ def planned_operators(plan: PlanDocument, detail: Detail) -> list[Block]:
     return [Section("Operators", tuple(block for block in blocks if block != Listed("", ())))]
 
 
-def seen_operators(snapshot: Inspection, detail: Detail) -> list[Block]:
+def seen_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block]:
     """Return the section with the table of a snapshot's operators, the largest first."""
     operators = sorted(snapshot.operators, key=state_bytes, reverse=True)
     shown = operators[: 2 * detail.rows]
@@ -158,7 +158,7 @@ def _rest(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> li
     return [paragraph(f"These are the {shown} largest; {counted(len(left), 'smaller one')} hold {size} in total.")]
 
 
-def everything_said(sentences: Sequence[str], warnings: Sequence[str], detail: Detail) -> list[Block]:
+def everything_said(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:
     """Return the section with the first warnings and sentences, and the number of the others."""
     most = 3 * detail.rows
     blocks: list[Block] = [*map(Warned, warnings[:most])]

@@ -1,1 +1,1 @@
-"""Databases for other key groups: of the files of existing ones, or of new ones."""
+"""Making of databases for other key groups, from files of existing databases or from new files."""

@@ -11,14 +11,14 @@ from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.stored_files import StoredFile, newest_options
 
 SLOWS_DOWN = 20
-"""Files of level 0 from which on RocksDB delays writes (`level0_slowdown_writes_trigger`)."""
+"""Number of files in level 0 at which RocksDB begins to delay writes (`level0_slowdown_writes_trigger`)."""
 
 
 @dataclass(frozen=True)
 class SourceDatabase:
-    """A database that speaks for `key_groups` and no others; `uri` names it in errors, `options` its OPTIONS file.
+    """A database whose rows count in `key_groups` only. `uri` is its place for errors, `options` its OPTIONS file.
 
-    `ingested` are the SST files that tell a sequence number for all of their rows (`TableProperties`).
+    `ingested` are the SST files with a global sequence number in their properties (`TableProperties`).
     """
 
     uri: str
@@ -29,7 +29,7 @@ class SourceDatabase:
 
 
 def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups: KeyGroupRange) -> SourceDatabase:
-    """Return the source database of the files of a handle; its ingested files are not known yet."""
+    """Return the source database of a handle's files; `ingested` stays empty, since no SST file is read."""
     options = newest_options(files)
     uri = next(file.uri for file in files if file.name.startswith("MANIFEST-"))
     return SourceDatabase(uri, manifest, key_groups, options.name if options else None)
@@ -37,7 +37,7 @@ def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups:
 
 @dataclass(frozen=True)
 class TakenFile:
-    """The file `source_name` of the source with that number, which is called `name` in the new database."""
+    """File `name` of the new database, which is the file `source_name` of the source with number `source`."""
 
     name: str
     source: int
@@ -46,7 +46,7 @@ class TakenFile:
 
 @dataclass(frozen=True)
 class MadeFile:
-    """A file that exists in no source."""
+    """New file `name`, which no source has."""
 
     name: str
     data: bytes
@@ -54,7 +54,7 @@ class MadeFile:
 
 @dataclass(frozen=True)
 class AssembledDatabase:
-    """A database, file by file; `reaching_out` are the names of those that hold rows of foreign key groups."""
+    """A new database, file by file; `reaching_out` are the names of the files with rows of foreign key groups."""
 
     manifest: Manifest
     taken: tuple[TakenFile, ...]
@@ -63,12 +63,12 @@ class AssembledDatabase:
 
     @cached_property
     def foreign_bytes(self) -> int:
-        """Bytes of the files that reach out: Flink fetches them for more than one subtask."""
+        """Size of the files with rows of foreign key groups, in bytes: Flink fetches them for several subtasks."""
         files = self.manifest.files
         return sum(files[name].size for name in self.reaching_out)
 
     @cached_property
     def level_0_files(self) -> int:
-        """The most that a column family has in level 0; see `SLOWS_DOWN`."""
+        """Largest number of files that a column family has in level 0; see `SLOWS_DOWN`."""
         families = self.manifest.column_families
         return max(sum(file.level == 0 for file in family.files) for family in families)

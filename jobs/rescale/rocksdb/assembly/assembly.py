@@ -1,23 +1,23 @@
-"""A database for other key groups from the files of existing ones, none of which is read or written.
+"""Assembly of a database for other key groups from files of existing databases, without reading or writing any of them.
 
-An SST file does not know whose it is: the MANIFEST says which files count, at which level, and how new they are. So a
-new MANIFEST over the files of one database, or of several that speak for different key groups, is a new database. What
-its files hold of foreign key groups is hidden by deleted ranges, in files of their own: Flink would write the same
-when it clips the database, but first has to open it, and to copy the rows of all databases but one.
+The MANIFEST says which SST files count, in which level, and how new they are. So a new MANIFEST over the files of one
+database, or of several with different key groups, makes a new database. Files may hold rows of foreign key groups,
+which are hidden by deleted ranges in new small files. Flink writes the same deleted ranges when it clips a database,
+but first has to open it and to copy the rows of all other databases.
 
-*Numbers.* Files are numbered anew, in each source by their age. Sequence numbers of level 0 are shifted so that the
-sources follow each other: RocksDB 6 wants those files in one order (`VersionBuilder::CheckConsistency`). Only the
-MANIFEST says so, the rows keep what they have; the files of different sources have no key in common, or this would be
-wrong. RocksDB 8 and later order level 0 by epochs, which are shifted too, or left out everywhere where some file has
-none: RocksDB then finds them itself (`RecoverEpochNumbers`).
+*Numbers.* Files get new numbers, in each source by age. RocksDB 6 requires one order of the files in level 0
+(`VersionBuilder::CheckConsistency`), so their sequence numbers in the MANIFEST are shifted: source after source. Rows
+keep their own numbers. This is right only because files of different sources have no key in common. RocksDB 8 and later
+order level 0 by epochs, which are shifted likewise. If any file lacks an epoch, all epochs are left out, and RocksDB
+computes them (`RecoverEpochNumbers`).
 
-*Deleted ranges* lie in level 0 with the newest sequence numbers and epochs: elsewhere releases differ in whether they
-hide anything. There is one for each side and column family, and no wider than the files that reach out, because the
-next compaction takes along what it overlaps.
+*Deleted ranges* lie in level 0 with the newest sequence numbers and epochs; in other places some releases ignore them.
+Each column family has at most one on each side, no wider than the files that reach out, because the next compaction
+rewrites all that it overlaps.
 
-*Clean and dirty.* A database that Flink clipped has files that reach out of its key groups, and deleted ranges over
-what they hold there. Among the files of another source these would hide its living rows. So only clean databases are
-joined; a dirty one is cleaned before.
+*Clean and dirty.* A dirty database has files that reach out of its key groups, and deleted ranges there: Flink clipped
+it. Joined with another source, these ranges would hide live rows of that source. So only clean databases are joined,
+and a dirty one is compacted first (`compaction`).
 """
 
 from __future__ import annotations
@@ -51,28 +51,28 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 def assemble(sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> AssembledDatabase:
-    """A database with the rows that the sources have in `key_groups`, of which each has some.
+    """Return a database with the rows of the sources in `key_groups`; each source has rows there.
 
-    `UnsupportedError` if more than one is given, and one of them is dirty where it counts (`is_clean`); and for more
-    levels than Flink's databases have.
+    Raises `UnsupportedError` if one of several sources is dirty in these key groups (`is_clean`) or has ingested files
+    in level 0, and for more levels than Flink's databases have.
     """
     return _Assembly(sources, key_groups, max_parallelism).result()
 
 
 def is_clean(source: SourceDatabase, key_groups: KeyGroupRange, max_parallelism: int) -> bool:
-    """Whether `source` may be joined with others where its rows in `key_groups` are wanted."""
+    """Return whether `source` may be joined with others for `key_groups`: it has no file there that reaches out."""
     return not _dirty(source, key_range(key_groups, max_parallelism), max_parallelism)
 
 
 def refuse_ingested(source: SourceDatabase) -> None:
-    """`UnsupportedError` if it has files that, joined with others, would need sequence numbers that they cannot have.
+    """Raise `UnsupportedError` if level 0 has ingested files: their sequence numbers cannot be shifted.
 
-    Those of files that were ingested stand in the files too, and must be the MANIFEST's.
+    An ingested file holds its sequence number itself, and the MANIFEST must have the same.
     """
     ingested = [file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested]
     if ingested:
         raise UnsupportedError(
-            "a database with files that were ingested cannot be joined with others",
+            "a database with ingested SST files cannot be joined with others",
             path=source.uri,
             found=", ".join(sorted(ingested)),
             advice=CANONICAL_RESULT,
@@ -80,7 +80,7 @@ def refuse_ingested(source: SourceDatabase) -> None:
 
 
 def _dirty(source: SourceDatabase, wanted: KeyRange, max_parallelism: int) -> list[LiveFile]:
-    """The files that reach out of the source's key groups, of those that are wanted."""
+    """Return the files with rows in `wanted` that reach out of the source's key groups."""
     own = key_range(source.key_groups, max_parallelism)
     return [
         file
@@ -91,7 +91,7 @@ def _dirty(source: SourceDatabase, wanted: KeyRange, max_parallelism: int) -> li
 
 @dataclass(frozen=True)
 class _Taken:
-    """A file as it is in its source, and as it is to be."""
+    """A file of a source: its entry `before` in the source's MANIFEST, and its new entry `file`."""
 
     source: int
     before: LiveFile
@@ -104,7 +104,7 @@ class _Assembly:
     def __init__(self, sources: Sequence[SourceDatabase], key_groups: KeyGroupRange, max_parallelism: int) -> None:
         self._sources = sorted(enumerate(sources), key=lambda numbered: numbered[1].key_groups)
         self._max_parallelism = max_parallelism
-        if len(sources) == 1:  # what it has besides is dead
+        if len(sources) == 1:  # its rows in other key groups are dead
             key_groups = key_groups.intersection(sources[0].key_groups)
         self._wanted = key_range(key_groups, max_parallelism)
         self._next_number = FIRST_TABLE
@@ -165,7 +165,7 @@ class _Assembly:
             )
 
     def _take(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_Taken]]) -> None:
-        """The files that are wanted of a source, numbered in the order in which they came to be."""
+        """Add the wanted files of a source to `families`, with new numbers in the order of their age."""
         own = key_range(source.key_groups, self._max_parallelism)
         wanted = [
             (file, family.name)
@@ -190,7 +190,7 @@ class _Assembly:
 
     @staticmethod
     def _with_epochs(files: list[_Taken]) -> list[LiveFile]:
-        """Return the files of a column family; level 0 of a source is newer than that of all sources before."""
+        """Return the files of a column family; in level 0, each source gets newer epochs than the sources before."""
         epochs = [taken.file.epoch for taken in files]
         if None in epochs:
             return [replace(taken.file, fields=_without_epoch(taken.file)) for taken in files]
@@ -206,7 +206,7 @@ class _Assembly:
         ]
 
     def _deleted_ranges(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
-        """Files, still without a size, that hide what `files` hold outside of the range that is wanted."""
+        """Yield new files, without their sizes, with deleted ranges over the rows outside of the wanted range."""
         begin, end = self._wanted.begin, self._wanted.end
         below = [file.smallest for file in files if self._wanted.reaches_below(file)]
         above = [file.largest for file in files if self._wanted.reaches_above(file)]
@@ -235,7 +235,7 @@ class _Assembly:
             )
 
     def _check_levels(self, files: Sequence[LiveFile], state: str) -> None:
-        """Below level 0 no two files may overlap, as they would if two sources spoke for one key group."""
+        """Check that no two files below level 0 overlap, as they would if two sources had one key group."""
         ordered = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
         for before, after in pairwise(ordered):
             if before.level == after.level > 0 and before.largest_key.order >= after.smallest_key.order:

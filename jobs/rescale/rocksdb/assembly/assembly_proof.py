@@ -1,9 +1,10 @@
-"""Whether a database of the files of others holds what these hold, by what its MANIFEST says, and without any row.
+"""Proof, from the MANIFESTs alone, that an assembled database has the rows of its sources.
 
-It is asked of the result and the sources, and not of how the one was made from the others. What it proves: every file
-of a source that may have rows of the wanted key groups is there, once, where and in the order in which it was; all
-that these files may hold besides is hidden by deleted ranges that are newer than everything, and nothing else is. That
-the files have the same bytes must be seen to elsewhere; and that their rows are right nobody has looked at.
+It compares the result with the sources, and does not use how the result was made. It proves two things. Every file of a
+source that may have rows of the wanted key groups is in the result exactly once, in the same level and order. All other
+rows of these files, and nothing else, are hidden by deleted ranges that are newer than all rows.
+
+It does not prove that the files have the same bytes, which is checked elsewhere, and it reads no rows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rescale.text.errors import IntegrityError
 
 
 class Origin(NamedTuple):
-    """The file `name` of the source with that number."""
+    """File `name` of the source with number `source`."""
 
     source: int
     name: str
@@ -33,7 +34,7 @@ class Origin(NamedTuple):
 class ResultDatabase:
     """A database to check; `uri` names it in errors.
 
-    Every SST file of it is in `origins` or in `deleted`, which has what a file says that is made of deleted ranges.
+    Each of its SST files is either in `origins`, or in `deleted` with the deleted ranges that were read from it.
     """
 
     uri: str
@@ -45,7 +46,7 @@ class ResultDatabase:
 def check_assembled(
     sources: Sequence[SourceDatabase], result: ResultDatabase, key_groups: KeyGroupRange, max_parallelism: int
 ) -> None:
-    """`IntegrityError` unless `result` has the rows that the sources have in `key_groups`, and no others."""
+    """Raise `IntegrityError` unless `result` has the rows that the sources have in `key_groups`, and no others."""
     _Proof(sources, result, key_groups, max_parallelism).check()
 
 
@@ -74,7 +75,7 @@ class _Proof:
         taken = {self._result.origins[file.name]: file for file in family.files if file.name in self._result.origins}
         deleted = [file for file in family.files if file.name in self._result.deleted]
         if len(taken) + len(deleted) != len(family.files):
-            raise self._error("an SST file is there twice", state=family.name)
+            raise self._error("an SST file of a source is in the database twice", state=family.name)
         of_level_0 = [
             [file for origin, file in taken.items() if origin.source == number and not file.level]
             for number in range(len(self._sources))
@@ -83,35 +84,39 @@ class _Proof:
             self._check_source(number, source, family.name, taken)
         if taken:
             raise self._error(
-                "an SST file is not one of this state of its source", state=family.name, found=min(taken).name
+                "an SST file belongs to another state in its source", state=family.name, found=min(taken).name
             )
         self._check_apart(filter(None, of_level_0), family.name)
         self._check_deleted(family, deleted)
         self._check_levels(family)
 
     def _check_source(self, number: int, source: SourceDatabase, state: str, taken: dict[Origin, LiveFile]) -> None:
-        """Takes the source's files out of `taken`."""
+        """Check the files of one source, and remove them from `taken`."""
         own = self._own[number]
         live = [file for family in source.manifest.column_families if family.name == state for file in family.files]
         pairs = []
         for file in live:
             overlap = own.overlap(file)
-            there = taken.pop(Origin(number, file.name), None)
-            if there is not None:
-                pairs.append((file, there))
+            result_file = taken.pop(Origin(number, file.name), None)
+            if result_file is not None:
+                pairs.append((file, result_file))
                 if len(self._sources) > 1 and overlap != Overlap.INSIDE:
-                    raise self._error("a file reaches over the rows of another source", state=state, found=file.name)
+                    raise self._error(
+                        "a file has rows in the key groups of another source", state=state, found=file.name
+                    )
             elif overlap != Overlap.OUTSIDE and self._wanted.overlap(file) != Overlap.OUTSIDE:
                 raise self._error(
                     "an SST file of a source is missing", state=state, expected=f"{file.name} of {source.uri}"
                 )
         for before, after in pairs:
             if _place(before) != _place(after):
-                raise self._error("an SST file is not where it was", state=state, found=after.name)
+                raise self._error(
+                    "an SST file has another level, size or key range than in its source", state=state, found=after.name
+                )
         self._check_order([pair for pair in pairs if pair[0].level == 0], state)
 
     def _check_order(self, pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
-        """In level 0: all have become newer by as much, and come one after the other as they did."""
+        """Check files of one source in level 0: all are shifted by the same number, and their order is unchanged."""
         ages = {(after.smallest_sequence - before.smallest_sequence) for before, after in pairs}
         ages |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
         in_order = sorted(pairs, key=lambda pair: pair[0].number)
@@ -119,17 +124,17 @@ class _Proof:
         with_epochs = [pair for pair in pairs if pair[1].epoch]
         epochs = {(after.epoch or 0) - (before.epoch or 0) for before, after in with_epochs}
         if len(ages) > 1 or len(epochs) > 1 or not numbers_in_order:
-            raise self._error("files of one source are not as old as they were", state=state)
+            raise self._error("the files of one source have another order of age than in the source", state=state)
 
     def _check_apart(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:
-        """In level 0: all files of a source are newer than all of another, by sequence numbers and by epochs."""
+        """Check level 0: of two sources, all files of one are newer than all of the other, by number and by epoch."""
         by_age = sorted(sources, key=lambda files: min(file.smallest_sequence for file in files))
         for older, newer in pairwise(by_age):
             last = max(file.largest_sequence for file in older)
             first = min(file.smallest_sequence for file in newer)
             epochs = max(file.epoch or 0 for file in older), min(file.epoch or 0 for file in newer)
             if first < last or 0 < epochs[1] <= epochs[0]:
-                raise self._error("files of two sources are not one after the other in age", state=state)
+                raise self._error("the files of two sources are interleaved in age", state=state)
 
     def _check_deleted(self, family: ColumnFamily, deleted: Sequence[LiveFile]) -> None:
         taken = [file for file in family.files if file not in deleted]
@@ -139,7 +144,7 @@ class _Proof:
         self._check_foreign_hidden(taken, ranges, family.name)
 
     def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
-        """All that a file of `deleted` holds, which must be what the MANIFEST tells of it."""
+        """Return the only deleted range of a file, after a check against the file's entry in the MANIFEST."""
         sequence = file.smallest_sequence
         expected = [DeletedRange(file.smallest, file.largest, sequence)]
         present = list(self._result.deleted[file.name])
@@ -148,7 +153,7 @@ class _Proof:
         return KeyRange(file.smallest, file.largest)
 
     def _check_newest(self, deleted: Sequence[LiveFile], taken: Sequence[LiveFile], state: str) -> None:
-        """Deleted ranges are newer than all rows, by sequence numbers and by epochs, and no two of one age."""
+        """Check that deleted ranges are newer than all rows, by sequence number and epoch, and differ in age."""
         newest = max((file.largest_sequence for file in taken), default=0)
         newest_epoch = max((file.epoch or 0 for file in taken), default=0)
         sequences = [file.largest_sequence for file in deleted]
@@ -156,16 +161,16 @@ class _Proof:
             file.epoch is not None and file.epoch <= newest_epoch for file in deleted
         )
         if older or len(set(sequences)) < len(sequences):
-            raise self._error("a deleted range is older than rows that it is to hide", state=state)
+            raise self._error("a deleted range is not newer than the rows that it must hide", state=state)
         if len({file.epoch is None for file in (*taken, *deleted)}) > 1:
-            raise self._error("only some files say how new they are", state=state)
+            raise self._error("only some files have an epoch number", state=state)
 
     def _check_own_stay(self, ranges: Sequence[KeyRange], state: str) -> None:
-        """Nothing is deleted of the subtask's key groups."""
+        """Check that no deleted range covers the subtask's own key groups."""
         for hidden in ranges:
             if hidden.begin < self._wanted.end and self._wanted.begin < hidden.end:
                 raise self._error(
-                    "a range is deleted that belongs to the subtask",
+                    "a deleted range covers key groups of the subtask",
                     state=state,
                     expected=f"nothing from {self._wanted.begin.hex()} to {self._wanted.end.hex()}",
                     found=f"{hidden.begin.hex()} to {hidden.end.hex()}",
@@ -184,7 +189,7 @@ class _Proof:
                 raise self._error("rows of foreign key groups are not hidden", state=state, found=file.name)
 
     def _check_levels(self, family: ColumnFamily) -> None:
-        """Below level 0 no two files may overlap."""
+        """Check that no two files below level 0 overlap."""
         ordered = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
         for first, second in pairwise(ordered):
             if first.level == second.level > 0 and first.largest_key.order >= second.smallest_key.order:
@@ -201,6 +206,6 @@ class _Proof:
 
 
 def _place(file: LiveFile) -> tuple[object, ...]:
-    """All that stays as it is wherever a file is taken to."""
+    """Return the parts of a file's entry that assembly does not change."""
     sequences = (file.smallest_sequence, file.largest_sequence) if file.level else ()
     return file.level, file.size, file.smallest_key, file.largest_key, sequences

@@ -1,13 +1,13 @@
-"""A database of the files of others, from which RocksDB has removed what belongs to foreign key groups.
+"""Assembly of a database from files of others, after which RocksDB removes all rows of foreign key groups.
 
-Assembled as it is, its files may reach out, and Flink fetches those for both of the subtasks that they serve. Here the
-ranges outside are compacted: RocksDB rewrites the files that reach out, those that they overlap in the levels below,
-and nothing else. The result has no deleted ranges around it, holds only its own rows, and may be joined with others;
-so this is also how a dirty database is cleaned before it is joined.
+Files of an assembled database may reach out of its key groups, and Flink fetches such a file for several subtasks. Here
+RocksDB compacts the ranges outside: it rewrites the files that reach out and the files that they overlap in lower
+levels, and no others. The result has only its own rows and no deleted ranges, so it may be joined with others. This is
+also how a dirty database is cleaned before it is joined.
 
-It is done in a scratch directory, on links or copies, with options of ours: `open_database` says why. A file that
-keeps its number was not touched: RocksDB takes no number twice. (Whether it is the same inode says nothing: that of a
-deleted file is used again.)
+RocksDB works in a scratch directory, on links or copies, with Rescale's options (see `open_database`). A file that
+keeps its number was not rewritten, since RocksDB never uses a number twice. (The inode proves nothing: the file system
+reuses that of a deleted file.)
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _OPTIONS = (
     "max_subcompactions=1;max_background_jobs=2;ttl=0;periodic_compaction_seconds=0;"
     "stats_dump_period_sec=0;stats_persist_period_sec=0;info_log_level=FATAL_LEVEL"
 )
-"""Levels and tables as Flink has them, and nothing that depends on the time."""
+"""Flink's levels and table format, and no compactions or statistics that depend on the time."""
 
 _FORCE_OPTIMIZED = 3
-"""`BottommostLevelCompaction`: files of the last level too, but not those that were just written."""
+"""`BottommostLevelCompaction::kForceOptimized`: include files of the last level, but not those just written."""
 
 _IDENTITY = "IDENTITY"
 _FULL = tuple(map(os.strerror, NO_ROOM))
@@ -60,7 +60,7 @@ _FULL = tuple(map(os.strerror, NO_ROOM))
 
 @dataclass(frozen=True)
 class StoredDatabase:
-    """A database, and where its files lie by their names in it; `written` are those that lie in a scratch directory."""
+    """A database with the place of each file, by name; `written` are the names of files in a scratch directory."""
 
     database: SourceDatabase
     files: Mapping[str, StoredFile]
@@ -71,11 +71,11 @@ class StoredDatabase:
 def compacted_database(
     sources: Sequence[StoredDatabase], key_groups: KeyGroupRange, max_parallelism: int, scratch: Path, name: str
 ) -> Iterator[StoredDatabase]:
-    """A database with the rows that the sources have in `key_groups`, and no others; there until the block ends.
+    """Provide a database with the rows of the sources in `key_groups`, and no others, until the block ends.
 
-    Its files are those of the sources where they lie, new SST files below `scratch`, and small ones as data. Sources
-    may be dirty. The same sources and the same `name`, which no other database must have, give the same bytes. Raises
-    as `fetched_database` does, and what RocksDB meets; `UnsupportedError` as `assemble`.
+    Its files are files of the sources in their places, new SST files below `scratch`, and small files as data. Sources
+    may be dirty. `name` must be unique among all databases; the same sources and `name` give the same bytes. Raises as
+    `fetched_database` and `assemble`, and `SnapshotError` or `StoreError` for errors of RocksDB.
     """
     with ExitStack() as stack:
         if len(sources) > 1:
@@ -119,7 +119,7 @@ def _stored(
 
 
 def _compact_apart(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
-    """In a process of its own, which the files may end."""
+    """Compact the directory in a child process, which damaged files may crash."""
     check_tables(directory)
     size = sum(file.length for file in directory.files)
     try:
@@ -136,7 +136,7 @@ def _compaction(_: SharedArrays, directory: DatabaseDirectory, manifest: Manifes
 
 
 def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange) -> None:
-    """Rewrites the directory, in all column families where a file reaches out."""
+    """Compact the ranges outside of `wanted`, in all column families with files that reach out."""
     rocksdb = library()
     states = [family.name for family in manifest.column_families]
     with ExitStack() as stack:
@@ -156,11 +156,11 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, wanted: KeyRange)
                 for begin, end in ranges:
                     handle = families[family.name]
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
-                    rocksdb.checked("wait_for_compact", address, waiting)  # the call before tells no error
+                    rocksdb.checked("wait_for_compact", address, waiting)  # the call before reports no error
         except RocksdbError as error:
             if any(message in str(error) for message in _FULL):
                 raise StoreError(
-                    "the disk is full on which RocksDB rewrites a database",
+                    "the disk is full on which RocksDB compacts a database",
                     path=str(directory.path.parent),
                     found=f"RocksDB says: {error}",
                     advice=ROOM,
@@ -211,7 +211,7 @@ def _manifest_in(directory: DatabaseDirectory) -> Manifest:
 
 
 def _renumbered(file: LiveFile, number: int, created: int) -> LiveFile:
-    """Without the identifier that the file had before it was told another (`UniqueIdPtr`); RocksDB does without."""
+    """Return the entry with a new number and times, and without the unique id, which `settle_identity` changes."""
     times = {FileTag.OLDEST_ANCESTOR_TIME: varint(created), FileTag.CREATION_TIME: varint(created)}
     fields = tuple((tag, times.get(FileTag(tag), value)) for tag, value in file.fields if tag != FileTag.UNIQUE_ID)
     return replace(file, number=number, fields=fields)

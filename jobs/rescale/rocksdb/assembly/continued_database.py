@@ -1,12 +1,11 @@
-"""The MANIFEST of a database that holds another one and changes of its rows, none of whose files is rewritten.
+"""The MANIFEST of a database that consists of a base database and changes, without rewriting files of the base.
 
-Changes are SST files of values and deletes. They go into the lowest level above all files of the database that they
-change, and all their rows have one sequence number, which is newer than all of that database. RocksDB looks a key up
-level by level and takes the first row that it meets; an iterator takes the one with the largest sequence number. So
-each of the two alone would do, and both must say the same (`Version::Get`, `DBIter`).
+Changes are SST files of values and deletes. They go into the lowest level above all files of the base, and all their
+rows have one sequence number, newer than all of the base. Both are needed: a lookup goes level by level and takes the
+first row that it finds (`Version::Get`), and an iterator takes the row with the largest sequence number (`DBIter`).
 
-The database that is changed begins in the last level. Each round of changes takes one more, up to level 1: level 0 is
-left to RocksDB, which orders the files there by other rules (`RecoverEpochNumbers`).
+A base has its rows in the last level. Each round of changes takes the next level above, up to level 1. Level 0 is left
+to RocksDB, which orders files there by other rules (`RecoverEpochNumbers`).
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY, ColumnFamil
 
 
 class ChangesPlace(NamedTuple):
-    """The level where changes of a database go, and the sequence number of their rows."""
+    """Level for the files of changes, and sequence number of their rows."""
 
     level: int
     sequence: int
 
 
 def place_of_changes(base: Manifest) -> ChangesPlace | None:
-    """None if there is no level left between level 0 and the files of `base`."""
+    """Return the place of the next changes of `base`; None if no level is free between level 0 and its files."""
     level = min((file.level for file in base.files.values()), default=LEVELS) - 1
     return ChangesPlace(level, base.last_sequence + 1) if level > 0 else None
 
@@ -35,11 +34,11 @@ def place_of_changes(base: Manifest) -> ChangesPlace | None:
 def continued_manifest(
     base: Manifest, changes: Mapping[str, Sequence[NewTable]], place: ChangesPlace, created: int
 ) -> Manifest:
-    """`base` with `changes` above it, by the names of all states of the new database.
+    """Return the MANIFEST of `base` with `changes` above it; `changes` has all states of the new database, by name.
 
-    Files of `base` keep their names; those of states that are no longer there go. New files are numbered one state
-    after the other, in the order of their keys. `created` is in seconds since 1970. `IntegrityError` if the new files
-    of a state have keys in common.
+    Files of `base` keep their names; files of states that the new database lacks are left out. New files are numbered
+    state by state, in the order of their keys. `created` is in seconds since 1970. Raises `IntegrityError` if new files
+    of a state overlap.
     """
     before = {family.name: family.files for family in base.column_families}
     families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], base.next_file_number

@@ -1,7 +1,7 @@
-"""The MANIFEST of a database that is nothing but new SST files.
+"""The MANIFEST of a database of new SST files only.
 
-The files of a state lie end to end, in the order of their keys, so all of them go into the last level, where nothing
-is older. Their rows have the sequence number 0, as RocksDB itself gives to what no other row can contradict.
+The files of a state do not overlap, so all of them go into the last level. Their rows have the sequence number 0, as
+RocksDB itself sets it in the last level for rows that have no older version.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rescale.text.errors import IntegrityError
 
 @dataclass(frozen=True)
 class NewTable:
-    """An SST file of `size` bytes with rows from the key `smallest` to `largest`, which are of these two `kinds`."""
+    """An SST file of `size` bytes with keys from `smallest` to `largest`; `kinds` are those of these two rows."""
 
     size: int
     smallest: bytes
@@ -29,10 +29,10 @@ class NewTable:
 
 
 def manifest_of(tables: Mapping[str, Sequence[NewTable]], created: int) -> Manifest:
-    """The MANIFEST of a database with these states, each with its files in the order of their keys.
+    """Return the MANIFEST of a database with these states, each with its files in the order of their keys.
 
-    The files are numbered in that order, one state after the other; `created` is in seconds since 1970.
-    `IntegrityError` if the files of a state have keys in common.
+    Files are numbered in that order, state by state; `created` is in seconds since 1970. Raises `IntegrityError` if
+    files of a state overlap.
     """
     families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], FIRST_TABLE
     for state, state_tables in tables.items():
@@ -56,7 +56,7 @@ def check_apart(tables: Sequence[NewTable], state: str) -> None:
 
 
 def live_file(number: int, table: NewTable, created: int, *, level: int = LEVELS - 1, sequence: int = 0) -> LiveFile:
-    """The entry of a file whose rows all have this sequence number."""
+    """Return the MANIFEST entry of a file whose rows all have the sequence number `sequence`."""
     smallest, largest = table.kinds
     return LiveFile(
         level=level,

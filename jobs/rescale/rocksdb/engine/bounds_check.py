@@ -1,8 +1,8 @@
-"""Whether the MANIFEST has every SST file begin at its first row, or before it, and end at its last one, or behind it.
+"""Check that the key range of every SST file in the MANIFEST covers all rows of the file.
 
-Who iterates over a file sees all of its rows, whatever is said of it. But who asks for one key, as a job does, only
-looks into the file that is to have it (`FilePicker`, `FindFile`): rows outside of what the MANIFEST tells are there,
-and are not found. A deleted range may make a file wider than its rows, so wider is never wrong.
+An iterator returns all rows of a file, whatever its range in the MANIFEST. A lookup of one key, as a job makes it, only
+reads files whose range has the key (`FilePicker`, `FindFile`), so it would miss rows outside of the range. A range may
+be wider than the rows: deleted ranges widen it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
-    """`SnapshotError` for a file that has rows outside of what its MANIFEST tells.
+    """Raise `SnapshotError` for a file with rows outside of its range in the MANIFEST.
 
-    Of each file its end, its index and two blocks are read. Those that are damaged, or in a form that is not read
-    here, are left to RocksDB.
+    Reads the end, the index and two blocks of each file. Files that are damaged, or have a format that is not supported
+    here, are skipped: RocksDB reports those.
     """
     by_name = {file.name: file for file in directory.files}
     uri = next(file.uri for file in directory.files if file.name.startswith("MANIFEST-"))
@@ -45,17 +45,17 @@ def _ends(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, Tab
 
 def _check(live: LiveFile, first: TableRow, last: TableRow, uri: str, state: str) -> None:
     begin = InternalKey(first.key, first.sequence, first.kind)
-    # Rows of an ingested file have 0, and count as if they had the MANIFEST's number (`GetGlobalSequenceNumber`).
+    # Rows of an ingested file have the number 0; the MANIFEST's counts instead (`GetGlobalSequenceNumber`).
     end = InternalKey(last.key, last.sequence or live.largest_sequence, last.kind)
     if live.smallest_key.order > begin.order:
-        raise _error("begin behind its first row", live, begin, live.smallest_key, uri, state)
+        raise _error("begins after its first row", live, begin, live.smallest_key, uri, state)
     if live.largest_key.order < end.order:
-        raise _error("end before its last row", live, end, live.largest_key, uri, state)
+        raise _error("ends before its last row", live, end, live.largest_key, uri, state)
 
 
 def _error(what: str, live: LiveFile, row: InternalKey, bound: InternalKey, uri: str, state: str) -> SnapshotError:
     return SnapshotError(
-        f"the MANIFEST has {live.name} {what}, which a job would not find",
+        f"the key range of {live.name} in the MANIFEST {what}, so a job would not find this row",
         path=uri,
         state=state,
         expected=_text(row),

@@ -1,8 +1,8 @@
-"""Processes of their own for what RocksDB reads: damaged files may end one of them, and nobody else.
+"""Child processes in which RocksDB reads files: a damaged file can crash the child, but not its parent.
 
-A child is forked when none is idle, and serves one conversation after the other for as long as its parent lives. So a
-database costs a few messages, and no fork. In a conversation a generator of the child is sent requests, and what it
-yields are the answers. Arrays of answers lie in memory that both see, and are overwritten by the next one.
+A child is forked when none is idle, and serves conversations until its parent ends. So reading a database costs a few
+messages, but no fork. A conversation runs a generator in the child: requests are sent to it, and its answers are what
+it yields. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid until the next answer.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from rescale.text.errors import RescaleError, unexpected
 Conversation = Generator[Any, Any, None]
 
 _MEMORY_BYTES = 6 * LARGEST_RECORD
-"""Beside what a child has from the beginning; RocksDB holds the largest row a few times over, packed and in parts."""
+"""Memory that a child may add to what it has at the fork: RocksDB holds several copies of the largest row."""
 
 _SECONDS, _SLOWEST_PER_SECOND = 600, 1_000_000
-"""For any answer: the first, and what a disk brings at least."""
+"""Time limit of an answer: these seconds, plus the time to read the files at the slowest rate of a disk (bytes/s)."""
 
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 _FROM_WITHIN = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 _idle: list[Child] = []
 _at_work: set[Child] = set()
-"""Else a reader that nobody wants any more, and its child, may be cleared away in any order, the connection first."""
+"""References to busy children: the garbage collector could otherwise close a child's connection before its reader."""
 os.register_at_fork(after_in_child=_idle.clear)  # they are the parent's
 
 
 class ChildEnded(Exception):  # noqa: N818
-    """Instead of an answer; never leaves this package."""
+    """The child ended without an answer. Never leaves this package."""
 
     def __init__(self, how: str, *, killed: bool) -> None:
         super().__init__(how)
         self.killed = killed
-        """From outside, or because it took too long."""
+        """Whether another process killed it, or this one did after the time limit: then no file is to blame."""
 
 
 class Talk:
-    """With a child; `size` are the bytes of the files that it is about."""
+    """Conversation with a child about files that have `size` bytes together."""
 
     def __init__(self, child: Child, size: int) -> None:
         self._child = child
@@ -69,16 +69,16 @@ class Talk:
         return answer
 
     def end(self) -> None:
-        """Has the generator closed, unless it is over, or was left in the middle of an answer."""
+        """Close the generator, unless it has ended or still owes an answer."""
         if not self._is_over:
             self.ask(None)
 
 
 @contextmanager
 def talk(start: Callable[..., Conversation], *arguments: Any, size: int) -> Iterator[Talk]:
-    """With the generator that `start(arrays, *arguments)` is in a child, until the block ends.
+    """Provide a conversation with the generator `start(arrays, *arguments)` in a child, until the block ends.
 
-    Its first answer is not told; requests and answers can be pickled, and no request is None.
+    The generator's first answer is dropped. Requests and answers must be picklable; None is no valid request.
     """
     child = _a_child()
     try:
@@ -87,7 +87,7 @@ def talk(start: Callable[..., Conversation], *arguments: Any, size: int) -> Iter
         try:
             yield talking
         except BaseException:
-            with suppress(ChildEnded, RescaleError):  # whatever else it meets, this is why the block ended
+            with suppress(ChildEnded, RescaleError):  # the block's own error is the one to report
                 talking.end()
             raise
         talking.end()
@@ -105,7 +105,7 @@ def _a_child() -> Child:
 
 
 class Child:
-    """Forked from this process, with what this one has loaded."""
+    """Child process forked from this one, so that it has all libraries loaded."""
 
     def __init__(self) -> None:
         with LOADING:
@@ -135,7 +135,7 @@ class Child:
         return answer
 
     def let_go(self) -> None:
-        """For others to talk with, unless it is gone, was left in the middle of an answer, or has grown large."""
+        """Keep the child for the next conversation; end it if it still owes an answer or uses much shared memory."""
         _at_work.discard(self)
         if self._owes_an_answer or self._arrays.is_large:
             self.close()
@@ -143,7 +143,7 @@ class Child:
             _idle.append(self)
 
     def close(self) -> None:
-        """Ends it, be it in the middle of something."""
+        """Kill the child, whatever it is doing."""
         if not self._has_ended:
             os.kill(self.pid, signal.SIGKILL)
             self._wait()
@@ -159,7 +159,10 @@ class Child:
 
 
 def _nobody_compiling() -> AbstractContextManager[Any]:
-    """In the block; else a child would find numba locked for ever by a thread that it does not have."""
+    """Return numba's compiler lock, to be held while forking.
+
+    A fork copies only the calling thread: a lock that another thread holds would stay locked in the child for ever.
+    """
     if "numba" not in sys.modules:
         return nullcontext()
     from numba.core.compiler_lock import global_compiler_lock
@@ -168,13 +171,13 @@ def _nobody_compiling() -> AbstractContextManager[Any]:
 
 
 def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
-    """All that a child does."""
+    """Run the child: hold conversations until the parent closes the connection, then exit."""
     code = 1
     try:
-        gc.disable()  # what the parent has is the parent's, its connections too
+        gc.disable()  # it could close the parent's connections
         for number in (signal.SIGTERM, signal.SIGHUP, *_FROM_WITHIN):
             signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # that of a terminal is for the parent to answer
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to both; the parent handles it
         _close_all_but({0, 1, 2, connection.fileno(), arrays.descriptor})
         _limit()
         threading.Thread(target=_end_with_the_parent, args=(connection.fileno(),), daemon=True).start()
@@ -204,7 +207,7 @@ def _converse(connection: Connection, arrays: SharedArrays) -> None:
 
 
 def _close_all_but(kept: set[int]) -> None:
-    """Among them are those of other children, who would not see that their parent is gone."""
+    """Close inherited descriptors: an open copy of another child's connection would hide the parent's end from it."""
     for path in list(Path("/dev/fd").iterdir()):
         if int(path.name) not in kept:
             with suppress(OSError):
@@ -219,8 +222,8 @@ def _limit() -> None:
 
 
 def _end_with_the_parent(descriptor: int) -> None:
-    """Ends this process when the other side of its connection is closed, whatever RocksDB is at."""
+    """End this process when the parent closes its side of the connection, even while RocksDB is reading."""
     waiting = select.poll()
-    waiting.register(descriptor, 0)  # of a hang-up one is told, asked or not
+    waiting.register(descriptor, 0)  # a hang-up is reported without being asked for
     waiting.poll()
     os._exit(0)

@@ -1,8 +1,8 @@
-"""The files of a database in a directory of their own, as RocksDB wants them.
+"""The files of a database in a scratch directory, where RocksDB can open them.
 
-RocksDB writes where it opens, if only a log, so this is never where the snapshot lies: local files are linked
-symbolically, all others are fetched, a few at a time in bounded chunks. What was fetched goes when the block ends. A
-task reads one database after the other, or several that are small together, so that the largest one bounds the disk.
+RocksDB writes at least a log into the directory that it opens, so it never opens the snapshot's own: local files are
+linked symbolically, and all others are fetched, a few at a time in bounded chunks. The directory is removed when the
+block ends. A task reads its databases one after the other, or small ones together, so the largest bounds the disk.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True)
 class DatabaseDirectory:
-    """`files` as they lie in `path`, each under its name."""
+    """Directory `path` that holds `files`, each under its name."""
 
     path: Path
     files: tuple[StoredFile, ...]
 
     def content(self, file: StoredFile) -> bytes:
-        """All of a file; `SnapshotError` if it is no longer where it was linked to."""
+        """Return the content of a file; `SnapshotError` if the file that it is linked to is gone."""
         try:
             return (self.path / file.name).read_bytes()
         except OSError as error:
@@ -45,10 +45,10 @@ class DatabaseDirectory:
 
 @contextmanager
 def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[DatabaseDirectory]:
-    """All files of a handle in a new directory below `scratch`, until the block ends.
+    """Provide all files of a handle in a new directory below `scratch`, until the block ends.
 
-    `UnsupportedError` for files that a database of Flink does not have, `SnapshotError` for those that are gone, too
-    short or changed, for linked ones also when the block ends, `StoreError` if the disk has no room for them.
+    Raises `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone,
+    too short or changed (linked ones are also checked when the block ends), and `StoreError` if the disk has no room.
     """
     with partly_fetched_database(files, scratch, ()) as (directory, _):
         yield directory
@@ -60,7 +60,7 @@ def partly_fetched_database(
 ) -> Iterator[tuple[DatabaseDirectory, PartsOfFiles]]:
     """Provide a database as `fetched_database` does, but only fetch parts of the files that have names `in_parts`.
 
-    Whoever reads rows fetches the blocks that they need first. Files that are linked, or small, are there as a whole.
+    Before rows of these files are read, the caller fetches their blocks. Linked and small files are always whole.
     """
     needed = needed_files(files)
     linked = {file.name for file in needed if _is_whole_local_file(file)}

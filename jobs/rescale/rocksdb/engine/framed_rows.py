@@ -1,7 +1,7 @@
-"""A database as canonical key groups: the rows of all its states, key group by key group.
+"""Reading of a database as canonical key groups: the rows of all its states, key group by key group.
 
-RocksDB keeps a state's rows in the order of their key groups, each state apart; `FullSnapshotAsyncWriter` writes all
-states of a key group together. So the states are read side by side, each from where it stopped.
+RocksDB holds the rows of each state apart, in the order of their key groups. A canonical key group has the rows of all
+states (`FullSnapshotAsyncWriter`). So the states are read side by side, and each goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _RECORDS_AT_ONCE = 1 << 16
 
 
 class FramedRows(NamedTuple):
-    """Key groups in canonical framing, the first and the last of them perhaps in part; overwritten by the next one.
+    """Key groups in canonical framing; the first and the last may be parts of one. Valid until the next result.
 
-    `pieces` are (key group, bytes) in order. `records` are those that lie in them.
+    `pieces` are (key group, bytes) in order; `records` are the records in them.
     """
 
     pieces: tuple[tuple[int, memoryview], ...]
@@ -35,9 +35,9 @@ class FramedRows(NamedTuple):
 
 
 class KeyGroupRows(NamedTuple):
-    """All rows in these key groups, of the states that have `ids`, in the order of the ids, in canonical framing.
+    """All live rows in these key groups in canonical framing, of the states with `ids`, in the order of the ids.
 
-    Lists come out joined, what was deleted does not.
+    Elements of a list that were added one by one come as one value.
     """
 
     max_parallelism: int
@@ -49,7 +49,7 @@ class KeyGroupRows(NamedTuple):
         return self.ids
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[FramedRows, None, None]:
-        """`SnapshotError` where RocksDB meets damage: what came before is then not all."""
+        """Yield key groups in order; `SnapshotError` at the first damage that RocksDB meets."""
         from rescale.rocksdb.engine.row_loop import key_group_of_row
 
         prefix = prefix_size(self.max_parallelism)
@@ -66,7 +66,7 @@ class KeyGroupRows(NamedTuple):
 
 
 class _SideBySide:
-    """Several states that are read side by side, into the same arrays; each continues where it stopped."""
+    """States read side by side into the same arrays; each goes on where it stopped."""
 
     def __init__(
         self,
@@ -82,10 +82,10 @@ class _SideBySide:
         self._data = arrays.data("data", _BUFFER_SIZE)
         self._columns = [arrays.longs(f"column {i}", _RECORDS_AT_ONCE) for i in range(5)]
         self.scratch = np.zeros(2, np.int64)
-        """For the loops."""
+        """Scratch space of the compiled loops."""
 
     def read(self, upcoming: list[int]) -> Iterator[FramedRows]:
-        """`upcoming` has the key group of the row that comes next in each of the states."""
+        """Yield all key groups; `upcoming` has the key group of the next row of each state."""
         from rescale.rocksdb.engine.row_loop import NO_ROW, SHORT_KEY, frame_rows
 
         ids, states, rows = self._ids, self._states, self._rows

@@ -1,10 +1,9 @@
-"""A database of Flink, read by RocksDB in a process of its own.
+"""A Flink database, read by RocksDB in a child process.
 
-RocksDB checks every block's checksum, and says what is damaged. But it believes what has the right one: for a block
-that is larger than its file it asks for as much memory, and an exception that nobody catches ends the process; and it
-reads beyond the end of a list of parts that is none. Then the process that asked says which database that was, and
-looks for the file: only who forges one makes it so, and to look at all indexes costs a good part of what reading the
-rows does.
+RocksDB checks the checksum of every block and reports damage. But it trusts blocks with a right checksum: a forged
+index entry for a block larger than the file makes it allocate that much memory and abort, and a forged list of
+partitions makes it read out of bounds. Such a crash ends only the child. The parent then names the database and
+searches its indexes for the forged file. This search is not made beforehand: it costs much of a whole read.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _MORE = "more"
 
 
 class DatabaseReading(Protocol[T_co]):
-    """A task of reading a database, which can be pickled; `states` are those whose files it reads."""
+    """Picklable task that reads an open database in the child; `states` are the states whose files it reads."""
 
     @property
     def states(self) -> Collection[str]: ...
@@ -41,7 +40,7 @@ class DatabaseReading(Protocol[T_co]):
 
 
 class GuardedDatabase:
-    """An open database; nothing that RocksDB meets in it ends this process."""
+    """A database that is open in a child process, so that files that crash RocksDB do not end this process."""
 
     def __init__(self, talking: Talk, directory: DatabaseDirectory, states: Collection[str]) -> None:
         self._talk = talking
@@ -49,7 +48,7 @@ class GuardedDatabase:
         self._states = states
 
     def read(self, reading: DatabaseReading[T]) -> Iterator[T]:
-        """Yield the results of `reading`, each of which overwrites the one before; exhaust one reading before the next.
+        """Yield the results of `reading`; each is valid until the next. Exhaust one reading before the next one.
 
         Raises as `reading` does, `SnapshotError` if the files ended RocksDB's process, and `StoreError` if something
         else ended it.
@@ -68,11 +67,11 @@ class GuardedDatabase:
 
 @contextmanager
 def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[GuardedDatabase]:
-    """The database in a directory, whose states have these names in the meta stream.
+    """Provide the database in a directory; `states` are the names of its states in the meta stream.
 
-    Raises what `opened_database` raises, and what `GuardedDatabase.read` does for a process that has ended.
+    Raises as `opened_database`, and as `GuardedDatabase.read` if the child process ends.
     """
-    from rescale.rocksdb.engine import row_loop  # compiled, and only tasks have numba
+    from rescale.rocksdb.engine import row_loop  # imported late: it needs numba, which only tasks have
 
     library()
     row_loop.load()
@@ -88,11 +87,11 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
 def _reader(
     arrays: SharedArrays, directory: DatabaseDirectory, states: Collection[str]
 ) -> Generator[Any, DatabaseReading[Any] | str, None]:
-    """In the child: what is wanted comes as a request, and goes as one answer after the other; None is the last."""
+    """Serve readings in the child: a reading comes as a request, its results are the answers, and None ends them."""
     with opened_database(directory, states) as database:
         request = yield None
         while not isinstance(request, str):
-            with closing(request.read(database, arrays)) as batches:  # before the database, be it used up or not
+            with closing(request.read(database, arrays)) as batches:  # closed before the database in any case
                 request = yield next(batches, None)
                 while request == _MORE:
                     request = yield next(batches, None)
@@ -101,9 +100,9 @@ def _reader(
 def error_of_ended(
     ended: ChildEnded, directory: DatabaseDirectory, states: Collection[str], read: Collection[str] = ()
 ) -> RescaleError:
-    """With the file that is forged, if it can be told; else with all that may be, which are those of the states `read`.
+    """Return the error for a child that ended: it names the forged file if it can be found, else all possible ones.
 
-    `states` are all that the database has; where none are `read`, it may have been any file.
+    `states` are all states of the database. Only files of the states `read` are possible; without any, all files are.
     """
     uris = {file.name: file.uri for file in directory.files}
     path = uris[CURRENT]
@@ -123,7 +122,7 @@ def error_of_ended(
         families = checked_manifest(directory.files, directory.content, states).column_families
         names = [file.name for family in families if family.name in read for file in family.files] or names
     return SnapshotError(
-        "RocksDB does not survive reading a file of the database",
+        "RocksDB crashed while reading a file of the database",
         path=uris[names[0]] if len(names) == 1 else path,
         state=next(iter(read)) if len(read) == 1 else None,
         found=f"its process ended by {ended}, reading {' or '.join(names)}",

@@ -1,8 +1,8 @@
-"""RocksDB itself: the shared library that Spark brings for its state store, and its C interface.
+"""RocksDB's shared library, which Spark brings for its state store, and its C interface.
 
-The jar `rocksdbjni` lies in every installation of Spark, for all platforms, and its library exports RocksDB's C
-interface beside that of Java. Through it, rows are copied from an iterator into arrays six times as fast as through
-objects of Python, and there is nothing else to install. No Java is involved.
+Every installation of Spark has the jar `rocksdbjni`, with libraries for all platforms that export RocksDB's C interface
+beside that of Java. So nothing else has to be installed, and no Java runs. Rows are copied from an iterator into arrays
+six times as fast as through Python objects.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ CALLED_BY_LOOPS = {
     **{name: name for name in ("LZ4_compress_fast_extState", "LZ4_sizeofState")},
     "rescale_crc32c": "_ZN7rocksdb6crc32c6ExtendEjPKcm",
 }
-"""The functions that compiled loops call, by the names that they have there: those of `row_loop`, LZ4's, and
-`rocksdb::crc32c::Extend`, which is not in the C interface."""
+"""Functions that compiled loops call, by the names that the loops use. `rocksdb::crc32c::Extend` is not in the C
+interface, so it has its C++ symbol."""
 
 
 class Library:
@@ -99,14 +99,14 @@ class Library:
         return self._functions[name](*arguments)
 
     def checked(self, name: str, *arguments: Any) -> Any:
-        """Calls a function whose last argument is where it puts an error; `RocksdbError` if it does."""
+        """Call a function whose last argument receives an error; raise `RocksdbError` if there is one."""
         error = ctypes.c_char_p()
         result = self._functions[name](*arguments, ctypes.byref(error))
         self.raise_error(error)
         return result
 
     def raise_error(self, error: ctypes.c_char_p) -> None:
-        """Raise and free an error that a function has put; do nothing for a null pointer."""
+        """Raise and free an error that a function returned; do nothing for a null pointer."""
         if error.value is not None:
             text = error.value.decode(errors="replace")
             self.call("free", error)
@@ -114,14 +114,14 @@ class Library:
 
 
 class RocksdbError(Exception):
-    """An error of RocksDB, in the words of `Status::ToString`; it never leaves this package."""
+    """An error of RocksDB, with the text of `Status::ToString`. Never leaves this package."""
 
 
 LOADING = threading.RLock()
-"""Lock of the thread that loads the library, or that forks.
+"""Lock held while the library is loaded, and while a child is forked.
 
-A child that was forked meanwhile would find the dynamic loader and LLVM as the other thread had left them: locked, and
-nobody there to go on.
+A child that is forked while another thread loads the library would inherit the locks of the dynamic loader and of LLVM
+in a locked state, and wait for ever.
 """
 
 
@@ -147,7 +147,7 @@ def _library() -> Library:
 
 
 def load_library() -> ctypes.CDLL:
-    """Spark's RocksDB; `UnsupportedError` where it is not."""
+    """Load Spark's RocksDB; `UnsupportedError` if it is not there or cannot be loaded."""
     suffix = _SUFFIXES.get((platform.system(), platform.machine()))
     jar = next(_jars(), None)
     if suffix is None or jar is None:
@@ -158,7 +158,7 @@ def load_library() -> ctypes.CDLL:
             advice="run where PySpark is installed with its jars",
         )
     try:
-        # Once it is loaded, the file is needed no more.
+        # The file may go once it is loaded.
         with (
             scratch_folder(Path(temporary_directory()), ScratchKind.LIBRARY) as folder,
             zipfile.ZipFile(jar) as archive,
@@ -187,7 +187,7 @@ def _loaded(path: str, jar: Path) -> ctypes.CDLL:
 
 
 def _jars() -> Iterator[Path]:
-    """Where PySpark, or the Spark that it is to use, keeps RocksDB."""
+    """Return the jar with RocksDB of PySpark, or of the Spark that PySpark is configured to use."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(home) for home in (os.environ.get("SPARK_HOME"),) if home]
     homes += [Path(place) for place in (spec.submodule_search_locations or () if spec else ())]

@@ -9,7 +9,7 @@ import numpy as np
 
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
-from rescale.rocksdb.engine.keys import Keys
+from rescale.rocksdb.engine.changes.keys import Keys
 from rescale.rocksdb.engine.open_database import OpenDatabase
 from rescale.rocksdb.engine.scan import buffer_for_row
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
@@ -17,10 +17,10 @@ from rescale.text.errors import SnapshotError
 
 
 class RowsOfKeys(NamedTuple):
-    """The living rows of `state` that have one of the keys, in order; the records have the id `state_id`.
+    """The live rows of `state` that have one of the keys, in key order; the records have the id `state_id`.
 
-    The `keys` lie end to end, and `lengths` are theirs, so that a request is quickly packed. Lists come out joined,
-    deleted rows do not.
+    `keys` are the keys end to end, and `lengths` their lengths as int64, so that a request is quickly packed. Elements
+    of a list that were added one by one come as one value.
     """
 
     max_parallelism: int
@@ -34,7 +34,7 @@ class RowsOfKeys(NamedTuple):
         return (self.state,)
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
-        """`SnapshotError` where RocksDB meets damage. A batch is overwritten by the next one."""
+        """Yield batches of rows, each valid until the next; `SnapshotError` at the first damage that RocksDB meets."""
         from rescale.rocksdb.engine.row_loop import find_rows
 
         ends = np.cumsum(np.frombuffer(self.lengths, np.int64))
@@ -57,13 +57,13 @@ class RowsOfKeys(NamedTuple):
 
 
 def rows_of_keys(max_parallelism: int, state: str, state_id: int, keys: Keys) -> RowsOfKeys:
-    """Keys are in order, begin with their key group, and each occurs once."""
+    """Return the reading for keys that are sorted and distinct, and begin with their key group."""
     lengths = np.diff(keys.ends, prepend=0).tobytes()
     return RowsOfKeys(max_parallelism, state, state_id, keys.data.tobytes(), lengths)
 
 
 class KeysOfRange(NamedTuple):
-    """The keys of all living rows of `state` in [begin, end), in order, some at a time."""
+    """The keys of all live rows of `state` in [begin, end), in order, some at a time."""
 
     state: str
     begin: bytes
@@ -74,12 +74,12 @@ class KeysOfRange(NamedTuple):
         return (self.state,)
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[list[bytes], None, None]:
-        """`SnapshotError` where RocksDB meets damage: what came before is then not all."""
+        """Yield batches of keys; `SnapshotError` at the first damage that RocksDB meets."""
         from rescale.rocksdb.engine.row_loop import copy_rows
 
         data = arrays.data("data", BUFFER_SIZE)
         length, *columns = (arrays.longs(f"column {i}", RECORDS_AT_ONCE) for i in range(5))
-        prefix = 1  # of the keys, which are taken whole
+        prefix = 1  # any length: keys are returned whole
         with database.rows(self.state, self.begin, self.end) as rows:
             count, needs = 1, 0
             while count or needs:

@@ -1,8 +1,8 @@
-"""A database of Flink, open for reading.
+"""A Flink database that is open for reading.
 
-It is opened with options of ours and not with those of the machine where Flink ran: what these say of the meaning of
-the rows was checked, everything else would only bring foreign paths and settings along. The merge operator joins the
-elements that were added to a list one by one; without it RocksDB shows such a list as if it were not there.
+It is opened with Rescale's options, not with those of the machine where Flink ran: their settings that decide what rows
+mean have been checked, and all others would bring foreign paths and limits. The merge operator joins list elements that
+were added one by one; without it RocksDB returns no value for such a list.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RowIterator:
     _state: str
 
     def check(self) -> None:
-        """Raises what RocksDB met, which otherwise looks like the end."""
+        """Raise the error that stopped the iterator, if any; without this call it looks like the end of the rows."""
         try:
             library().checked("iter_get_error", self.address)
         except RocksdbError as error:
@@ -124,10 +124,10 @@ class OpenDatabase:
 
 @contextmanager
 def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> Iterator[OpenDatabase]:
-    """The database in a directory, whose states have these names in the meta stream.
+    """Provide the database in a directory; `states` are the names of its states in the meta stream.
 
-    `SnapshotError` if it is damaged, or its parts contradict each other, which they do where a MANIFEST tells wrong
-    keys of an SST file; `UnsupportedError` if it is not Flink's.
+    Raises `SnapshotError` if it is damaged or its parts contradict each other, such as a MANIFEST with wrong key ranges
+    of SST files, and `UnsupportedError` if Flink did not write it.
     """
     manifest = checked_manifest(directory.files, directory.content, states)
     levels = 1 + max((file.level for file in manifest.files.values()), default=0)
@@ -145,7 +145,7 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
 
 
 def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
-    """The SST files whose ends and indexes are not what they should be, which is what RocksDB reads of all at once."""
+    """Return the SST files with a damaged end or index: the parts that RocksDB reads when it opens a database."""
     damaged = []
     for file in directory.files:
         if not file.name.endswith(".sst"):
@@ -160,9 +160,9 @@ def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
 
 
 def error_of_message(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
-    """RocksDB's message as an error of ours, with the file of the snapshot that it speaks of.
+    """Return Rescale's error for a message of RocksDB, with the file of the snapshot that it names.
 
-    Where it names none it must be one of those that were `read`.
+    If it names no file, the error lists the files that were `read`.
     """
     sources = {file.name: file.uri for file in directory.files}
     named = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]

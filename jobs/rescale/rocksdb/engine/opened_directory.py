@@ -1,4 +1,4 @@
-"""RocksDB's way to open a directory: options as a text, and a handle for each column family."""
+"""Opening of a directory by RocksDB: options as a text, and a handle for each column family."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def options_of(text: str, stack: ExitStack) -> int:
 def open_directory(
     path: Path, states: Sequence[str], options: str, stack: ExitStack, *, read_only: bool
 ) -> tuple[int, dict[str, int]]:
-    """The addresses of a `rocksdb_t` and of its column families, until the stack closes.
+    """Return the addresses of a `rocksdb_t` and of its column families, valid until the stack closes.
 
-    All column families have the same options. `RocksdbError` if it cannot be opened: RocksDB's interface for C ends a
-    name at its first zero character, and would open another state under it.
+    All column families get the same options. Raises `RocksdbError` if the directory cannot be opened, or if a state's
+    name has a zero character: the C interface would cut the name there, and open another state.
     """
     if cut := [state for state in states if "\0" in state]:
         raise RocksdbError(f"a state's name has a zero character in it: {cut[0]!r}")

@@ -1,7 +1,7 @@
-"""SST files of which only the parts that are needed are fetched: their ends, and the blocks that keys may be in.
+"""SST files of which only needed parts are fetched: the end, and the blocks in which wanted keys may be.
 
-A file has its full size on disk, with holes where nothing was fetched. RocksDB reads no hole unless a block is wrongly
-left out, and then the checksum of the block is wrong: an error, never another row.
+A file has its full size on disk, with holes where nothing was fetched. Should RocksDB ever read a hole, the checksum of
+the block is wrong: this is an error, never another row.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from rescale.flink.arrays import Flags, Longs
+from rescale.rocksdb.engine.changes.keys import Keys
 from rescale.rocksdb.engine.disk_errors import disk_errors
-from rescale.rocksdb.engine.keys import Keys
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable, read_at
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
@@ -29,14 +29,14 @@ from rescale.storage.store import open_store, read_in_chunks
 from rescale.text.errors import UnsupportedError
 
 WORTH_PARTS = 1024 * 1024
-"""Bytes from which on a file is fetched in parts: its end alone takes a few requests."""
+"""Least size in bytes of a file that is fetched in parts: a smaller one takes no more requests as a whole."""
 
 _AT_ONCE = 16
 _CLOSE = 128 * 1024
-"""Bytes between two parts that are fetched rather than left out: a request takes as long as they do."""
+"""Largest gap in bytes between two parts that are fetched together: another request would take as long as the gap."""
 
 _MOST_INDEXES = 64
-"""Files whose indexes are held in memory. Keys come in order, so few files are looked into at a time."""
+"""Number of files whose indexes are held in memory. Keys come in order, so few files are needed at a time."""
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class _Range(NamedTuple):
 
 @dataclass(frozen=True)
 class _Blocks:
-    """The data blocks of a file; `is_there` tells which were fetched."""
+    """The data blocks of a file; `is_there` marks those that were fetched."""
 
     separators: Keys
     offsets: Longs
@@ -71,7 +71,7 @@ class PartsOfFiles:
         self._blocks: OrderedDict[str, _Blocks] = OrderedDict()
 
     def begin(self) -> None:
-        """Make the files, each with all that lies behind its data blocks, and with its first and its last block."""
+        """Create the files, each with its first and last data block, and with everything behind the data blocks."""
         self._at_once(self._begin, list(self._files.values()))
 
     def fetch(self, live: Sequence[LiveFile], keys: Keys) -> None:
@@ -93,8 +93,8 @@ class PartsOfFiles:
         self._at_once(self._fetch, [_Range(file, 0, file.length) for file in files])
 
     def _missing(self, name: str, keys: Keys) -> list[_Range]:
-        """Return the ranges of a file that keys need and that are not there, and count them as fetched."""
-        from rescale.rocksdb.engine.entry_loop import mark_blocks
+        """Return the ranges of a file that keys need and that were not fetched yet, and mark them as fetched."""
+        from rescale.rocksdb.engine.changes.entry_loop import mark_blocks
 
         blocks = self._blocks_of(name)
         wanted = np.zeros(len(blocks.sizes), np.bool_)
@@ -110,7 +110,7 @@ class PartsOfFiles:
         return [_Range(self._files[name], start, end) for start, end in places]
 
     def _blocks_of(self, name: str) -> _Blocks:
-        """Return the blocks of a file; of one that was not looked into for long, all but its ends count as missing."""
+        """Return the blocks of a file. After its index was evicted, only its first and last block count as fetched."""
         if name not in self._blocks:
             with (self._path / name).open("rb") as opened:
                 table = SstTable(partial(read_at, opened.fileno()), self._files[name].length, self._files[name].uri)

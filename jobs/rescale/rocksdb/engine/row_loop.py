@@ -1,7 +1,7 @@
-"""The loops that copy rows from an iterator of RocksDB into a buffer; compiled, so their module is loaded late.
+"""Compiled loops that copy rows from a RocksDB iterator into a buffer. Import this module late: it loads numba.
 
-They call RocksDB by the names of its functions, which `library` has made known, so that the compiled loops can be kept
-for the processes that follow.
+The loops call RocksDB's functions by the names that `library` registers, not by address, so that the machine code can
+be cached on disk for later processes.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def copy_rows(
     ends: Longs,
     groups: Longs,
 ) -> tuple[int, Long]:
-    """Copies rows as key, length of the value in four bytes, value, until there are no more, or no room for more.
+    """Copy rows, each as key, four bytes for the value's length, and value, until the rows or the buffer's room end.
 
-    `length` has one element, where RocksDB puts a length. Returns the number of rows, and the bytes that the next one
-    needs; -1 for a key without a key group.
+    `length` has one element, scratch space for a length that RocksDB returns. Returns the number of rows and the bytes
+    that the next row needs: 0 if there is none, -1 if its key is too short for a key group.
     """
     base, slot = data.ctypes.data, length.ctypes.data
     at, count = np.int64(0), 0
@@ -137,7 +137,7 @@ def find_rows(
 
 
 NO_ROW, SHORT_KEY = -1, -2
-"""In place of a key group: the iterator is at its end; a key is too short to begin with one."""
+"""Values in place of a key group: the iterator is at its end; the key is too short for a key group."""
 
 
 @compiled
@@ -213,10 +213,7 @@ def frame_rows(
 
 
 def load() -> None:
-    """Has machine code for all of this, so that nobody who is forked from this process has to make it.
-
-    `library` must have been called before.
-    """
+    """Compile all loops, so that no process forked from this one has to. Call `library` before."""
     data, longs = types.Array(types.uint8, 1, "C"), types.Array(types.int64, 1, "C")
     number = types.int64
     loops: list[tuple[Any, tuple[Any, ...]]] = [

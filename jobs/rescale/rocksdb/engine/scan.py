@@ -1,7 +1,7 @@
-"""The rows of a database as the records that they are: a row of RocksDB is a record of a canonical key group.
+"""Reading of the rows of a database as records: a RocksDB row has the content of a record in a canonical key group.
 
-Rows are bounded by the key groups that the handle speaks for. What lies outside was left behind when Flink rescaled
-the job, and is alive in another handle; only sometimes does a tombstone hide it.
+Only rows in the key groups of the handle are read. Rows outside were left behind when Flink rescaled the job: they are
+alive in another handle, and not always hidden by a tombstone here.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class StateRows(NamedTuple):
-    """All rows of `state` in these key groups, in the order of their keys; the records have the id `state_id`.
+    """All live rows of `state` in these key groups, in key order; the records have the id `state_id`.
 
-    Lists come out joined, what was deleted does not. Batches have `times` the usual size.
+    Elements of a list that were added one by one come as one value. Batches have `times` the usual size.
     """
 
     max_parallelism: int
@@ -36,10 +36,7 @@ class StateRows(NamedTuple):
         return (self.state,)
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
-        """`SnapshotError` where RocksDB meets damage: what came before is then not all.
-
-        A batch is overwritten by the next one.
-        """
+        """Yield batches of rows, each valid until the next; `SnapshotError` at the first damage that RocksDB meets."""
         from rescale.rocksdb.engine.row_loop import copy_rows
 
         prefix, number = prefix_size(self.max_parallelism), self.times * RECORDS_AT_ONCE
@@ -64,7 +61,7 @@ class StateRows(NamedTuple):
 
 
 def buffer_for_row(size: int, arrays: SharedArrays, database: OpenDatabase, state: str) -> Bytes:
-    """A buffer that a row fits in; `UnsupportedError` if that is too large."""
+    """Return a buffer for a row of `size` bytes; `UnsupportedError` if the row is too large."""
     if size > LARGEST_RECORD:
         raise UnsupportedError(
             "a row is larger than can be moved",

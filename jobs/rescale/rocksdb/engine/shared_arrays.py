@@ -1,7 +1,6 @@
-"""Arrays in memory that a process and a child of its see alike, so that what lies in them need not be sent.
+"""Arrays in memory shared by a process and its child, so that their bytes are not sent through the connection.
 
-A message tells where they are: whoever packs one finds the places of its arrays in the memory, and whoever unpacks it
-has views of the same bytes.
+A packed message holds the places of its arrays in the shared memory; unpacking it gives views of the same bytes.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.storage.files import owned
 
 _KEPT_BYTES = 64 * 1024 * 1024
-"""Largest memory that is kept for the next reader, in bytes."""
+"""Largest shared memory, in bytes, with which a child is kept for the next conversation."""
 
 
 class _Segment(NamedTuple):
-    """Bytes of the file from `begin` on, where they lie in this process."""
+    """Part of the memory file from offset `begin` on, mapped into this process."""
 
     begin: int
     content: Bytes
@@ -33,8 +32,7 @@ class _Segment(NamedTuple):
 
 
 class SharedArrays:
-    """Made before the fork, and used on both sides: arrays are made on one of them, each in place of the last one that
-    had its `name`."""
+    """Shared memory, made before the fork. One side makes arrays; a new one replaces the last one of the same name."""
 
     def __init__(self) -> None:
         self._file = os.memfd_create("rescale") if hasattr(os, "memfd_create") else _unnamed_file()
@@ -49,15 +47,15 @@ class SharedArrays:
 
     @property
     def is_large(self) -> bool:
-        """Whether an unusually large row took more memory than is kept."""
+        """Whether the memory has grown beyond what is kept for the next conversation, because of a very large row."""
         return os.fstat(self._file).st_size > _KEPT_BYTES
 
     def data(self, name: str, size: int) -> Bytes:
-        """`OSError` if there is no such memory."""
+        """Return an array of `size` bytes that replaces the last one of this name; `OSError` if memory runs out."""
         segment = self._named.get(name)
         if segment is None or len(segment.content) < size:
             if segment is not None:
-                size = max(size, 2 * len(segment.content))  # so that all of them together are not much more than one
+                size = max(size, 2 * len(segment.content))  # replaced segments stay, so their sizes must not add up
             room = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
             os.ftruncate(self._file, self._size + room)
             segment = self._named[name] = self._segment(self._size, room)
@@ -73,17 +71,17 @@ class SharedArrays:
         return packed.getvalue()
 
     def unpacked(self, message: bytes) -> Any:
-        """Arrays in it are those of the memory, until they are overwritten."""
+        """Return the message; its arrays are views of the shared memory, valid until they are overwritten."""
         return _Unpickler(self, io.BytesIO(message)).load()
 
     def close(self) -> None:
-        """Arrays that are in use stay what they are."""
+        """Close the memory file; arrays still in use stay readable."""
         self._named.clear()
         self._seen.clear()
         os.close(self._file)
 
     def place_of(self, array: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:
-        """Segment, its size, and offset in it; None for what lies elsewhere."""
+        """Return the segment's offset and size, and the array's offset in it; None for an array in other memory."""
         address = array.ctypes.data
         for segment in self._named.values():
             if segment.address <= address < segment.address + len(segment.content):

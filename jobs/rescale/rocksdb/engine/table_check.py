@@ -19,20 +19,20 @@ from rescale.text.errors import UnsupportedError
 
 
 def check_tables(directory: DatabaseDirectory) -> None:
-    """`SnapshotError` for an SST file with a footer that RocksDB would not survive."""
+    """Raise `SnapshotError` for an SST file with a footer that would crash RocksDB."""
     for file, read in _tables(directory):
         footer = read(max(0, file.length - FOOTER_SIZE), FOOTER_SIZE)
         check_blocks_of_footer(footer, file.length, file.uri, file.start)
 
 
 def check_all_blocks(directory: DatabaseDirectory) -> None:
-    """`SnapshotError` for an SST file with an index, or another table of blocks, that RocksDB would not survive."""
+    """Raise `SnapshotError` for an SST file with an index, or another table of blocks, that would crash RocksDB."""
     for file, read in _tables(directory):
         _check_blocks(read, file.length, file.uri)
 
 
 def _tables(directory: DatabaseDirectory) -> Iterator[tuple[StoredFile, Callable[[int, int], bytes]]]:
-    """With what reads each; those that are gone are RocksDB's to tell."""
+    """Yield each SST file with a function that reads it; missing files are skipped, since RocksDB reports them."""
     for file in directory.files:
         if file.name.endswith(".sst"):
             with suppress(FileNotFoundError), (directory.path / file.name).open("rb") as opened:

@@ -1,6 +1,6 @@
-"""The loops that build SST files (`BlockBasedTableBuilder`), compiled as those of `row_loop`.
+"""Compiled loops that build SST files (`BlockBasedTableBuilder`). Import this module late, as `row_loop`.
 
-Blocks are packed by LZ4, and checksummed, by functions of RocksDB's library, which `library` has made known.
+Functions of RocksDB's library compress blocks with LZ4 and compute checksums; `library` registers their names.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _crc32c: Any = types.ExternalFunction("rescale_crc32c", types.uint32(types.uint3
 _memcpy: Any = types.ExternalFunction("memcpy", types.int64(types.int64, types.int64, types.int64))
 
 BLOCK_SIZE = 4096
-"""Bytes of a block before it is packed, about: RocksDB's default (`block_size`), and Flink's."""
+"""Approximate size of a block before compression: RocksDB's default (`block_size`), and Flink's."""
 
 _NEARLY_FULL = (BLOCK_SIZE * 90 + 99) // 100
-"""From here on a row that does not fit goes into the next block (`block_size_deviation`)."""
+"""Size above which a row that does not fit begins the next block (`block_size_deviation`)."""
 
 _RESTART_INTERVAL = 16
 MOST_RESTARTS = BLOCK_SIZE // _RESTART_INTERVAL
@@ -38,27 +38,29 @@ _LARGEST_PACKED = 0x7E000000
 """`LZ4_MAX_INPUT_SIZE`."""
 
 _MOST_PACKED = 896
-"""Bytes of 1024 that a packed block may have; one that shrinks less is stored as it is (`GoodCompressionRatio`)."""
+"""Largest compressed size, in 1024ths; a block that shrinks less is stored plain (`GoodCompressionRatio`)."""
 
 ROW_OVERHEAD = 3 * 5 + _TRAILER
 _BLOCK_OVERHEAD = 4 * (MOST_RESTARTS + 1) + 5
 ROOM = ROW_OVERHEAD + _BLOCK_OVERHEAD
-"""Bytes of a row beside its key and value, with all that may follow it in its block."""
+"""Most bytes that a row takes beside its key and value, with all that may follow it in its block."""
 
 INDEX_ROOM = 5 + 5 + 10 + 10 + 4
-"""Bytes of an entry of the index beside its key, at most."""
+"""Most bytes of an index entry beside its key."""
 
 (AT, BLOCK, OFFSET, ENTRIES, RESTARTS, LAST, INDEX, BLOCKS, ROWS, KEYS, VALUES, DELETES, KIND, SEQUENCE) = range(14)
-"""The numbers that `put_rows` goes on from.
+"""Places in `numbers`, the state that `put_rows` carries from call to call.
 
-Of `out`: how much is filled, where the block begins that is not finished, where in the file `out` begins; rows and
-restarts in that block; the size of the key before, or -1; how much of the index is filled, and blocks in it; of the
-file: its rows, bytes of keys and values, and how many of the rows are deletes; the kind of the row before; the sequence
-number of all rows.
+* `AT`, `BLOCK`, `OFFSET`: filled bytes of `out`, begin of the unfinished block in it, and offset of `out` in the file.
+* `ENTRIES`, `RESTARTS`: rows and restarts in the unfinished block.
+* `LAST`: size of the last key, -1 before the first. `KIND`: kind of the last row.
+* `INDEX`, `BLOCKS`: filled bytes of the index, and blocks in it.
+* `ROWS`, `KEYS`, `VALUES`, `DELETES`: rows of the file, bytes of their keys and values, and deletes among the rows.
+* `SEQUENCE`: sequence number of all rows.
 """
 
 DONE, NO_ROOM, FULL, OUT_OF_ORDER = range(4)
-"""Why `put_rows` ended: there are no more rows, no more room, enough in the file; or the next key is not larger."""
+"""Why `put_rows` returned: no more rows, no more room in an array, the file is full, or the next key is not larger."""
 
 
 @compiled
@@ -95,9 +97,9 @@ def _fixed(data: Bytes, at: Long, value: Long) -> Long:
 
 @compiled
 def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs) -> Long:
-    """Packs the content `data[begin:begin + size]` if that is worth it, and puts its trailer behind it.
+    """Compress the content `data[begin:begin + size]` if that pays, and write its trailer behind it.
 
-    There is room for that, and as much in `scratch`. Returns the bytes of the content as it is stored.
+    `data` must have room for the trailer, and `scratch` for the content. Returns the size of the stored content.
     """
     head = _varint_size(size)
     room = (size * _MOST_PACKED >> 10) - head
@@ -120,10 +122,11 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
 
 @compiled
 def _separate(last: Bytes, size: Long, data: Bytes, key: Long, key_size: Long, shared: Long) -> tuple[Long, Long]:
-    """The shortest key from the last one of a block to before the first of the next, which have `shared` bytes alike.
+    """Find the shortest separator: at least the last key of a block, and less than the first key of the next one.
 
-    It is the beginning of the last key, with its last byte raised by one; or the whole key, as it is. Returns its size
-    and by how much it is raised (`BytewiseComparatorImpl::FindShortestSeparator`).
+    The two keys have a common prefix of `shared` bytes. The separator is a prefix of the last key with its last byte
+    raised by one, or the whole last key. Returns its size, and 1 or 0 for the raise
+    (`BytewiseComparatorImpl::FindShortestSeparator`).
     """
     if shared < min(size, key_size):
         if shared < key_size - 1 or last[shared] + 1 < data[key + shared]:
@@ -147,7 +150,7 @@ def finish_block(
     index: Bytes,
     index_restarts: Longs,
 ) -> None:
-    """Finishes the block, and puts it into the index under `last[:separator]`, with its last byte `raised`."""
+    """Finish the block, and add it to the index with the separator `last[:separator]`, its last byte plus `raised`."""
     begin, at = numbers[BLOCK], numbers[AT]
     for i in range(numbers[RESTARTS]):
         at = _fixed(out, at, restarts[i])
@@ -187,10 +190,10 @@ def put_rows(
     index: Bytes,
     index_restarts: Longs,
 ) -> tuple[Long, int]:
-    """Puts the rows `order[first:]` into the blocks of a file, until it has `limit` bytes of keys and values or more.
+    """Put the rows `order[first:]` into the blocks of a file, until it has at least `limit` bytes of keys and values.
 
-    The key before is `last[:numbers[LAST]]`. Without `kinds` all rows are values. Returns the place of
-    the row that comes next, and why it ended.
+    `last[:numbers[LAST]]` is the key of the row before. Without `kinds` all rows are values. Returns the place in
+    `order` of the next row, and why the loop ended (`DONE`, `NO_ROOM`, `FULL`, `OUT_OF_ORDER`).
     """
     source, target = data.ctypes.data, out.ctypes.data
     for at in range(first, len(order)):
@@ -259,7 +262,7 @@ def put_rows(
 
 @compiled
 def _alike_with_trailer(data: Bytes, key: Long, key_size: Long, last_size: Long, trailer: Long) -> Long:
-    """Bytes that a key has in common with the one before, which is its beginning, and that one's trailer."""
+    """Return the length of the common prefix of a key, and the key before (a prefix of it) with its trailer."""
     alike = last_size
     while alike < key_size and alike < last_size + _TRAILER:
         if data[key + alike] != trailer >> 8 * (alike - last_size) & 0xFF:

@@ -1,9 +1,9 @@
-"""New SST files of rows in the order of their keys, built here block by block as RocksDB does it (`SstFileWriter`).
+"""Writer of SST files from sorted rows, block by block as RocksDB's `SstFileWriter`.
 
-The settings are those that both families of Flink's releases read: version 5 of the format, CRC-32C, LZ4. Snappy, which
-Flink itself sets, makes smaller files of what can be packed, in two to three times the time. All rows of a writer have
-one sequence number: 0 where nothing lies below them. A file is cut when enough has gone into it, as RocksDB's
-compactions do. Finished blocks leave at once, so of a file only its index is held.
+All Flink releases that Rescale supports read its settings: format version 5, CRC-32C, LZ4. Snappy, Flink's own choice,
+makes smaller files but takes two to three times as long. All rows of a writer have one sequence number: 0 if no older
+row can lie below them. A file ends at a fixed size, as in RocksDB's compactions. Finished blocks are passed on at once,
+so only the index of a file is held in memory.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from rescale.rocksdb.sst.table_properties import PROPERTIES, property_entries
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 
 TABLE_BYTES = 64 * 1024 * 1024
-"""Bytes of keys and values at which a file is cut (like `target_file_size_base`, but before compression)."""
+"""Bytes of keys and values at which a file ends (like `target_file_size_base`, but before compression)."""
 
 _OUT = 256 * 1024
-"""Bytes of blocks that are written at once: few enough for the caches of a processor."""
+"""Bytes of blocks that are passed on at once: few enough for a processor's cache."""
 
 _KEY_TRAILER = 8
 _UNKNOWN = 0x7FFFFFFF
@@ -40,8 +40,8 @@ ALL_VALUES = np.empty(0, np.uint8)
 class Rows(NamedTuple):
     """Row i has the key `data[key_begins[i]:key_ends[i]]`, which begins with its key group, and a value likewise.
 
-    `kinds[i]` is RocksDB's `ValueType`: 1 for a value, 0 for a delete, which has no bytes of a value. Without kinds
-    all rows are values.
+    `kinds[i]` is RocksDB's `ValueType`: 1 for a value, 0 for a delete, whose value is empty. Without kinds all rows are
+    values.
     """
 
     data: Bytes
@@ -59,10 +59,10 @@ class Rows(NamedTuple):
 
 
 class Taker(Protocol):
-    """Takes the bytes of a file."""
+    """Destination of a file's bytes."""
 
     def write(self, data: memoryview) -> None:
-        """The next ones, which are overwritten afterwards."""
+        """Take the next bytes; the caller overwrites `data` afterwards."""
 
 
 File = TypeVar("File", bound=Taker)
@@ -70,9 +70,10 @@ File = TypeVar("File", bound=Taker)
 
 @dataclass(frozen=True)
 class WrittenTable(Generic[File]):
-    """All `size` bytes of an SST file went to `file`; `smallest` and `largest` are the first and last of `rows` keys.
+    """A finished SST file: all of its `size` bytes went to `file`. It is file `number` of its writer, from 0 on.
 
-    It is file `number` of its writer. `deletes` of the rows are deletes; `kinds` are those of the first and last row.
+    It has `rows` rows, `deletes` of them deletes, with keys from `smallest` to `largest`. `kinds` are the kinds of its
+    first and last row.
     """
 
     file: File
@@ -86,11 +87,11 @@ class WrittenTable(Generic[File]):
 
 
 class TableWriter(Generic[File]):
-    """Writes the rows of one state into files that `begin` makes, given their numbers, from 0 on.
+    """Writes the rows of one state into files; `begin(number)` makes each, with numbers from 0 on.
 
-    `name` says whose files these are, in words that no other writer has: with the same name, `created` (seconds since
-    1970) and rows, the files have the same bytes. `path` and `state` are for errors: where the rows come from. All rows
-    get the number `sequence`.
+    `name` must be unique among all writers; it goes into the files. The same name, `created` (seconds since 1970) and
+    rows give the same bytes. All rows get the sequence number `sequence`. `path` and `state` say in errors where the
+    rows come from.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class TableWriter(Generic[File]):
         table_bytes: int = TABLE_BYTES,
         sequence: int = 0,
     ) -> None:
-        from rescale.rocksdb.engine import table_loop  # compiled, and only tasks have numba
+        from rescale.rocksdb.engine import table_loop  # imported late: it needs numba, which only tasks have
 
         library()
         self._loop = table_loop
@@ -124,9 +125,9 @@ class TableWriter(Generic[File]):
         self._numbers[table_loop.SEQUENCE] = sequence
 
     def write(self, rows: Rows, order: Longs) -> Iterator[WrittenTable[File]]:
-        """Writes the rows with these numbers, one after the other; yields each file that is full.
+        """Write the rows with these numbers, in this order; yield each file that becomes full.
 
-        `SnapshotError` for a key that is there twice, `IntegrityError` for one out of order; what the files raise.
+        Raises `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and what a file raises.
         """
         loop, at = self._loop, 0
         while at < len(order):
@@ -155,12 +156,12 @@ class TableWriter(Generic[File]):
                 self._make_room(rows, int(order[at]))
 
     def finish(self) -> Iterator[WrittenTable[File]]:
-        """The last file, unless all rows are in others already."""
+        """Yield the last file, if there are rows that are not in a full file."""
         if self._file is not None:
             yield self._finished()
 
     def _make_room(self, rows: Rows, row: int) -> None:
-        """For this row, and whatever lacks room."""
+        """Enlarge the arrays that are too small for this row."""
         self._send()
         loop, numbers = self._loop, self._numbers
         key = int(rows.key_ends[row] - rows.key_begins[row])
@@ -173,7 +174,7 @@ class TableWriter(Generic[File]):
         self._index_restarts = _grown(self._index_restarts, int(numbers[loop.BLOCKS]) + 1)
 
     def _send(self) -> None:
-        """All finished blocks."""
+        """Pass the finished blocks on to the file."""
         loop, numbers = self._loop, self._numbers
         assert self._file is not None
         done, filled = int(numbers[loop.BLOCK]), int(numbers[loop.AT])
@@ -217,7 +218,7 @@ class TableWriter(Generic[File]):
         return written
 
     def _begin_anew(self) -> None:
-        """The next file, in which keys go on where those of the last one ended."""
+        """Begin the next file, whose keys follow the last key of this one."""
         loop, numbers = self._loop, self._numbers
         self._file, self._number = None, self._number + 1
         if len(self._out) > _OUT:
@@ -268,7 +269,7 @@ class TableWriter(Generic[File]):
     def _wrong_order(self, key: bytes) -> RescaleError:
         last = self._last[: self._numbers[self._loop.LAST]].tobytes()
         if key == last:
-            return SnapshotError("a key is there twice", path=self._path, state=self._state, found=key.hex())
+            return SnapshotError("two rows have the same key", path=self._path, state=self._state, found=key.hex())
         return IntegrityError(
             "a row is out of order",
             path=self._path,
@@ -282,7 +283,7 @@ Array = TypeVar("Array", Bytes, Longs)
 
 
 def _grown(array: Array, size: int) -> Array:
-    """The array, or a larger one with the same beginning."""
+    """Return the array, or a larger copy of it if it has less than `size` elements."""
     if size <= len(array):
         return array
     larger = np.empty(max(size, 2 * len(array)), array.dtype)

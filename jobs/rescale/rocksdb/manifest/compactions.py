@@ -1,10 +1,11 @@
 """SST files that differ between two checkpoints only because compactions have rewritten their rows.
 
 RocksDB logs a compaction as one edit of the MANIFEST, with its inputs and outputs (`CompactionJob::Install`). The
-outputs hold the live rows of the inputs. So what became of the earlier checkpoint's files can be followed from edit to
-edit: only rows of files that were flushed in between are new. As long as the database stays open, its MANIFEST grows.
+outputs have the live rows of the inputs. So the files of the earlier checkpoint can be followed from edit to edit, and
+only rows of files that were flushed in between are new. This needs an unbroken history: the MANIFEST only grows while
+the database stays open.
 
-A compaction filter drops live rows, so this holds for column families without one.
+A compaction filter drops live rows, so this is true only for column families without one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class PassedTable(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """Files of both checkpoints, by name, that hold the same live rows except for keys in the files that `passed`."""
+    """Files of both checkpoints, by name, whose live rows are the same except for keys in the files that `passed`."""
 
     files: frozenset[str] = frozenset()
     passed: frozenset[PassedTable] = frozenset()
@@ -36,10 +37,10 @@ def rewritten_files(
 ) -> Rewritten:
     """Return the files that only compactions have rewritten between two checkpoints.
 
-    `earlier` and `later` are their MANIFESTs, `path` is that of the later one, and `families` are the column families
-    without a compaction filter. `kept` has the sizes of files that passed and can still be read. Files that may have
-    rows of others that passed are not returned, and none is if the database was opened again in between. Raises what
-    `read_manifest` does.
+    `earlier` and `later` are their MANIFESTs, `path` names the later one in errors, and `families` are the column
+    families without a compaction filter. `kept` has the sizes of the passed files that can still be read. Files that
+    may have rows of a passed file that cannot be read are left out. The result is empty if the database was opened
+    again in between. Raises as `read_manifest`.
     """
     if not later.startswith(earlier):
         return Rewritten()
@@ -72,9 +73,10 @@ def rewritten_files(
 
 @dataclass
 class _Group:
-    """Files that compactions have read and written together, by number.
+    """Numbers of files that are connected by compactions: inputs and outputs.
 
-    `is_followed` says whether all of their rows come from files that were flushed, and none was lost.
+    `is_followed` says whether every row of the group can be traced to a flushed file or a file of the earlier
+    checkpoint, and no live row was dropped.
     """
 
     numbers: set[int]
@@ -82,7 +84,7 @@ class _Group:
 
 
 def _joined(groups: Iterable[_Group], outputs: set[int], is_followed: bool) -> _Group:
-    """Return the group of an edit with outputs, whose inputs lie in `groups`."""
+    """Return the union of the `groups` of an edit's inputs with its outputs."""
     joined = _Group(set(outputs), is_followed)
     for group in groups:
         joined.numbers |= group.numbers

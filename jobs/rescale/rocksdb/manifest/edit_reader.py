@@ -26,7 +26,7 @@ class InternalKey(NamedTuple):
 
 
 class EditReader(ByteReader):
-    """A cursor over one record of a MANIFEST, which begins at `origin` of the file."""
+    """Cursor over one record of a MANIFEST; `origin` is the record's offset in the file."""
 
     def __init__(self, data: bytes, path: str, origin: int) -> None:
         super().__init__(data, path)
@@ -49,9 +49,9 @@ class EditReader(ByteReader):
         )
 
     def varint(self, bits: int = 64) -> int:
-        """Seven bits of a byte each, the lowest first; at most `bits` in all."""
+        """Read a varint: seven bits in each byte, the lowest first, at most `bits` in all."""
         value, at = 0, self.position
-        if at < self.end and (byte := self.data[at]) < 0x80:  # most of them, and there may be millions
+        if at < self.end and (byte := self.data[at]) < 0x80:  # fast path for one byte, the most frequent case
             self.position = at + 1
             return byte
         for shift in range(0, bits, 7):

@@ -1,4 +1,4 @@
-"""The mirror of `edit_reader`: RocksDB's numbers and texts, written."""
+"""Writer of the numbers and texts of RocksDB's files, which `edit_reader` reads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rescale.rocksdb.manifest.edit_reader import TRAILER_SIZE, InternalKey
 
 
 class EditWriter:
-    """Bytes that grow at their end."""
+    """Buffer to which encoded values are appended."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -41,7 +41,7 @@ def internal_key(key: InternalKey) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Return a number in variable length."""
+    """Return a number as a varint."""
     writer = EditWriter()
     writer.varint(value)
     return writer.bytes()

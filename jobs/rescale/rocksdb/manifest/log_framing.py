@@ -2,8 +2,8 @@
 
     crc:u32  length:u16  type:u8  payload[length]            little-endian
 
-A record that does not fit into what is left of a block goes on in the next one; fewer than seven bytes that are left
-are zeros. RocksDB drops a torn record at the end without a word, and with it a part of the state: here it is refused.
+A record that does not fit into the rest of a block goes on in the next one; a rest of less than seven bytes is zeros.
+RocksDB silently drops a torn record at the end of the file, and with it a part of the state; here this is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MASK_DELTA = 0xA282EAD8
 
 
 class _Type(IntEnum):
-    """`log::RecordType`, as far as a MANIFEST has them."""
+    """The values of `log::RecordType` that occur in a MANIFEST."""
 
     PADDING = 0
     FULL = 1
@@ -38,7 +38,7 @@ _KINDS = {
     (False, False): _Type.MIDDLE,
     (False, True): _Type.LAST,
 }
-"""Type of a piece, by whether it is the first and whether it is the last of its record."""
+"""Type of a piece: (is first of its record, is last of its record) to type."""
 
 
 class LogRecord(NamedTuple):
@@ -49,13 +49,13 @@ class LogRecord(NamedTuple):
 
 
 def masked_crc32c(data: bytes) -> int:
-    """CRC-32C as RocksDB stores it (`crc32c::Mask`): a checksum of bytes that hold checksums would be weak."""
+    """Return the CRC-32C in RocksDB's masked form (`crc32c::Mask`), since bytes may hold checksums themselves."""
     crc: int = google_crc32c.value(data)
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
-    """All records of a file; `SnapshotError` for one that is damaged or torn."""
+    """Yield the records of a file; `SnapshotError` for a damaged or torn record."""
     pieces: list[bytes] = []
     start = at = 0
     while at < len(data):
@@ -64,13 +64,13 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
             if at % BLOCK_SIZE + left < BLOCK_SIZE:
                 raise _torn(path, at)
             if any(data[at : at + left]):
-                raise SnapshotError("bytes behind the last record of a block", path=path, offset=at)
+                raise SnapshotError("the end of a block is not zeros", path=path, offset=at)
             at += left
             continue
         crc, length, kind = _HEADER.unpack_from(data, at)
         if kind == _Type.PADDING and not length:
             if crc or any(data[at : at + left]):
-                raise SnapshotError("bytes in the padding of a block", path=path, offset=at)
+                raise SnapshotError("the padding of a block is not zeros", path=path, offset=at)
             at += left
             continue
         if length > left - _HEADER.size:
@@ -87,7 +87,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
                 found=f"{computed:08x}",
             )
         if kind not in _Type._value2member_map_ or kind == _Type.PADDING:
-            raise UnsupportedError("a kind of record that a MANIFEST does not have", path=path, offset=at, found=kind)
+            raise UnsupportedError("a record has a type that no MANIFEST has", path=path, offset=at, found=kind)
         if (kind in (_Type.FULL, _Type.FIRST)) == bool(pieces):
             raise _out_of_order(path, at, _Type(kind))
         if not pieces:
@@ -102,7 +102,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
 
 
 def write_log(payloads: Iterable[bytes]) -> bytes:
-    """A file of these records: the mirror of `read_log`."""
+    """Return a file of these records, which `read_log` reads."""
     out = bytearray()
     for payload in payloads:
         begin, is_first, is_last = 0, True, False
@@ -125,9 +125,9 @@ def _torn(path: str, at: int) -> RescaleError:
         "the file ends inside a record",
         path=path,
         offset=at,
-        advice="take another snapshot; RocksDB would open this one without what the record says",
+        advice="take another snapshot; RocksDB would open this one and lose the record's changes without an error",
     )
 
 
 def _out_of_order(path: str, at: int, kind: _Type) -> RescaleError:
-    return SnapshotError("a piece of a record out of order", path=path, offset=at, found=kind.name.lower())
+    return SnapshotError("a piece of a record is out of order", path=path, offset=at, found=kind.name.lower())

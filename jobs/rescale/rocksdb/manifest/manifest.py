@@ -1,7 +1,7 @@
 """Column families and live files of a RocksDB directory, from its CURRENT and MANIFEST (`VersionSet::Recover`).
 
-CURRENT names the MANIFEST, which is the history of the database: every record lists files that were added and deleted.
-Flink has a column family for each state, and `default` (id 0), which stays empty.
+CURRENT names the MANIFEST. The MANIFEST is the history of the database: each record lists files that were added and
+deleted. Flink has a column family for each state, and `default` (id 0), which stays empty.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 DEFAULT_COLUMN_FAMILY = "default"
 LARGEST_MANIFEST = 256 * 1024 * 1024
-"""Bytes that are read as a whole; those of small databases have a few KB."""
+"""Largest MANIFEST that is read, in bytes; it is held in memory. Usual ones have a few KB."""
 
 _MANIFEST_NAME = re.compile(r"MANIFEST-\d+")
 
 
 @dataclass(frozen=True)
 class ColumnFamily:
-    """`files` are ordered by level and number."""
+    """A column family; its `files` are ordered by level and number."""
 
     id: int
     name: str
@@ -33,7 +33,7 @@ class ColumnFamily:
 
 @dataclass(frozen=True)
 class Manifest:
-    """`column_families` are ordered by id."""
+    """The state of a database that its MANIFEST describes; `column_families` are ordered by id."""
 
     column_families: tuple[ColumnFamily, ...]
     last_sequence: int
@@ -46,7 +46,7 @@ class Manifest:
 
 
 def read_current(data: bytes, path: str) -> str:
-    """The name of the MANIFEST; `SnapshotError` if there is none."""
+    """Return the name of the MANIFEST in CURRENT; `SnapshotError` if CURRENT names none."""
     text = data.decode(errors="replace")
     name = text.removesuffix("\n")
     if name == text or not _MANIFEST_NAME.fullmatch(name):
@@ -56,7 +56,7 @@ def read_current(data: bytes, path: str) -> str:
 
 
 def read_manifest(data: bytes, path: str) -> Manifest:
-    """`SnapshotError` for a MANIFEST that is damaged or torn, `UnsupportedError` for what is not read."""
+    """Read a MANIFEST; `SnapshotError` if it is damaged or torn, `UnsupportedError` for unsupported features."""
     history = _History(path)
     for edit in read_edits(data, path):
         history.apply(edit)
@@ -64,7 +64,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 
 
 def read_edits(data: bytes, path: str) -> Iterator[VersionEdit]:
-    """Yield the edits of a MANIFEST in their order; errors as of `read_manifest`."""
+    """Yield the edits of a MANIFEST in order. Errors as `read_manifest`."""
     check_manifest_size(len(data), path)
     edits = (read_version_edit(record.payload, path, record.position) for record in read_log(data, path))
     return _whole_groups(edits, path)
@@ -74,7 +74,7 @@ def check_manifest_size(size: int, path: str) -> None:
     """Raise `UnsupportedError` for a MANIFEST that is too large to read."""
     if size > LARGEST_MANIFEST:
         raise UnsupportedError(
-            "a MANIFEST is larger than is read",
+            "a MANIFEST is too large",
             path=path,
             expected=f"at most {LARGEST_MANIFEST} bytes",
             found=f"{size} bytes",
@@ -83,7 +83,10 @@ def check_manifest_size(size: int, path: str) -> None:
 
 
 def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEdit]:
-    """`AtomicGroupReadBuffer`: edits of a group count only together, and RocksDB drops those of one without its end."""
+    """Yield all edits, after a check that atomic groups are complete: RocksDB drops an incomplete one without an error.
+
+    See `AtomicGroupReadBuffer`.
+    """
     group: list[VersionEdit] = []
     left = 0
     for edit in edits:
@@ -102,7 +105,7 @@ def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEd
 
 
 class _History:
-    """The state of the database while its history is read."""
+    """State of the database after the edits read so far."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -138,7 +141,7 @@ class _History:
         self._files[edit.column_family] = {}
 
     def _change_files(self, edit: VersionEdit) -> None:
-        """First what goes: a file that goes and comes back has moved to another level."""
+        """Apply deletions first: a file that is deleted and added in one edit has moved to another level."""
         files = self._files[edit.column_family]
         for gone in edit.deleted:
             file = files.pop(gone.number, None)
@@ -152,7 +155,7 @@ class _History:
     def result(self) -> Manifest:
         missing = {"next file number", "last sequence"} - self._complete
         if missing:
-            raise SnapshotError("the MANIFEST is not complete", path=self._path, expected=", ".join(sorted(missing)))
+            raise SnapshotError("the MANIFEST is incomplete", path=self._path, expected=", ".join(sorted(missing)))
         families = tuple(
             ColumnFamily(i, name, tuple(sorted(self._files[i].values(), key=lambda file: (file.level, file.number))))
             for i, name in sorted(self._names.items())
@@ -164,18 +167,18 @@ class _History:
     def _check(self, manifest: Manifest) -> None:
         files = [file for family in manifest.column_families for file in family.files]
         if len({file.number for file in files}) != len(files):
-            raise SnapshotError("two live files have one number", path=self._path)
+            raise SnapshotError("two live files have the same number", path=self._path)
         for file in files:
             if file.number >= manifest.next_file_number:
                 raise SnapshotError(
-                    "a live file has a number that is still to come",
+                    "the number of a live file is not below the next file number",
                     path=self._path,
                     expected=f"below {manifest.next_file_number}",
                     found=file.number,
                 )
             if file.largest_sequence > manifest.last_sequence:
                 raise SnapshotError(
-                    "a live file has sequence numbers that are still to come, whose rows RocksDB would not show",
+                    "a live file has sequence numbers above the last one, so RocksDB would not show its newest rows",
                     path=self._path,
                     expected=f"at most {manifest.last_sequence}",
                     found=f"{file.largest_sequence} in {file.name}",

@@ -1,8 +1,8 @@
-"""The mirror of `manifest`: a MANIFEST that says what a directory holds, without a history (`VersionSet::Recover`).
+"""Writer of a MANIFEST that describes the present files of a directory, without a history (`VersionSet::Recover`).
 
-Of a column family one record says that it is there and another one which files it has: in the record that adds it,
-RocksDB overlooks files. The next file number must be above that of every file in the directory, or RocksDB takes live
-files for what a crash left, and deletes them.
+Each column family takes two records: one adds it and one lists its files, since RocksDB ignores files in a record that
+adds a column family. The next file number must be above that of every file in the directory: RocksDB would take live
+files above it for leftovers of a crash, and delete them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from rescale.rocksdb.manifest.version_edit import BYTEWISE, FileTag, LiveFile, T
 
 
 def write_current(manifest_name: str) -> bytes:
-    """The content of CURRENT: without the newline RocksDB does not open the database."""
+    """Return the content of CURRENT, with the newline that RocksDB requires."""
     return f"{manifest_name}\n".encode()
 
 
 def write_manifest(manifest: Manifest, path: str) -> bytes:
-    """The bytes of a MANIFEST that reads as `manifest`; `path` is for errors, should it not be one that can be."""
+    """Return the bytes of a MANIFEST, after a check that they read back as `manifest`; `path` is for errors."""
     data = write_log(_records(manifest))
     if read_manifest(data, path) != manifest:
         raise AssertionError(f"{path} does not read as it was written")

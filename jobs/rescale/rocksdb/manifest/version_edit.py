@@ -1,10 +1,10 @@
-"""One record of a MANIFEST (`VersionEdit::EncodeTo`): what changed in the database.
+"""One record of a MANIFEST: a change of the database (`VersionEdit::EncodeTo`).
 
     { tag:varint32 value }*
 
-The column family that a record speaks of is one of its tags, behind the files that belong to it, so nothing can be
-said before the end. RocksDB skips what it may ignore; here an unknown tag is refused, because it may change what the
-rows mean, as files of blobs or keys with timestamps would.
+The column family of a record is one of its fields, and may come behind the files that belong to it, so a record is only
+complete at its end. RocksDB skips unknown tags that are marked as ignorable; here every unknown tag is refused, because
+it may change what the rows mean, as blob files or keys with timestamps do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rescale.rocksdb.manifest.edit_reader import EditReader, InternalKey
 BYTEWISE = "leveldb.BytewiseComparator"
 
 DELETION, VALUE, MERGE, RANGE_DELETION = 0, 1, 2, 15
-"""`ValueType`s: of a deleted key, a value that was put, an operand of a merge, and a deleted range."""
+"""RocksDB's `ValueType` of a deleted key, a value that was put, the operand of a merge, and a deleted range."""
 
 LARGEST_SEQUENCE = (1 << 56) - 1
 
@@ -56,7 +56,7 @@ class Tag(IntEnum):
 
 
 class FileTag(IntEnum):
-    """`NewFileCustomTag`; those with bit 64 must not be skipped."""
+    """`NewFileCustomTag`; a reader must not skip unknown tags with bit 64."""
 
     TERMINATE = 1
     NEED_COMPACTION = 2
@@ -77,7 +77,7 @@ class FileTag(IntEnum):
     PATH_ID = 65
 
 
-_BLOBS = "files of blobs"
+_BLOBS = "blob files"
 _TIMESTAMPS = "keys with timestamps"
 _OTHER_DIRECTORIES = "files in several directories"
 
@@ -103,9 +103,9 @@ def table_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class LiveFile:
-    """An SST file of `size` bytes, from its smallest key to its largest one.
+    """Entry of a live SST file of `size` bytes with keys from `smallest_key` to `largest_key`.
 
-    `fields` are what else is said of it, as (`FileTag`, value).
+    `fields` are the other fields of the entry, as (`FileTag`, value).
     """
 
     level: int
@@ -119,32 +119,32 @@ class LiveFile:
 
     @property
     def smallest(self) -> bytes:
-        """The user key."""
+        """User key of the smallest key."""
         return self.smallest_key.user_key
 
     @property
     def largest(self) -> bytes:
-        """The user key."""
+        """User key of the largest key."""
         return self.largest_key.user_key
 
     @property
     def exclusive(self) -> bool:
-        """No row has the key `largest`, it is the end of a range that was deleted."""
+        """Whether `largest` is the exclusive end of a deleted range, so that no row of the file has this key."""
         return self.largest_key[1:] == (LARGEST_SEQUENCE, RANGE_DELETION)
 
     @property
     def epoch(self) -> int | None:
-        """How new it is among the files of its column family; None where it is not known (`kUnknownEpochNumber`)."""
+        """Epoch number, the age among the files of the column family; None if unknown (`kUnknownEpochNumber`)."""
         return self.number_in(FileTag.EPOCH_NUMBER) or None
 
     def number_in(self, tag: FileTag) -> int | None:
-        """The number in one of the fields; None if it is not there."""
+        """Return the number in one of the `fields`; None if the entry lacks the field."""
         value = dict(self.fields).get(tag)
         return None if value is None else EditReader(value, self.name, 0).varint()
 
     @property
     def name(self) -> str:
-        """In the directory."""
+        """Name of the file in the directory."""
         return table_name(self.number)
 
 
@@ -155,7 +155,7 @@ class DeletedFile(NamedTuple):
 
 @dataclass
 class VersionEdit:
-    """The content of the record at `position`, filled while it is read; None for a field that it does not have."""
+    """Content of the record at offset `position`; None for a field that the record lacks."""
 
     position: int
     column_family: int = 0
@@ -169,7 +169,7 @@ class VersionEdit:
 
 
 def read_version_edit(payload: bytes, path: str, position: int) -> VersionEdit:
-    """The edit that `payload` is; `SnapshotError` for damage, `UnsupportedError` for what is not read."""
+    """Decode the record `payload`; `SnapshotError` for damage, `UnsupportedError` for unsupported features."""
     reader = EditReader(payload, path, position)
     edit = VersionEdit(position)
     while reader.remaining:
@@ -219,7 +219,7 @@ def _skip_field(reader: EditReader, tag: int) -> None:
         if reader.slice() != b"\x01":
             raise reader.refusal(_TIMESTAMPS, found=f"tag {tag}")
     else:
-        raise reader.refusal("something in its MANIFEST that is not known", found=f"tag {tag}")
+        raise reader.refusal("an unknown field in its MANIFEST", found=f"tag {tag}")
 
 
 def _read_file(reader: EditReader, tag: int) -> LiveFile:
@@ -230,7 +230,7 @@ def _read_file(reader: EditReader, tag: int) -> LiveFile:
     at = reader.position
     smallest, largest = reader.internal_key(), reader.internal_key()
     if smallest.user_key > largest.user_key:
-        raise reader.error("a file whose smallest key is above its largest", at=at, found=f"file {number}")
+        raise reader.error("the smallest key of a file is above its largest", at=at, found=f"file {number}")
     smallest_sequence, largest_sequence = reader.varint(), reader.varint()
     fields = tuple(_file_fields(reader)) if tag == Tag.NEW_FILE_4 else ()
     return LiveFile(level, number, size, smallest, largest, smallest_sequence, largest_sequence, fields)
@@ -248,5 +248,5 @@ def _file_fields(reader: EditReader) -> Iterator[tuple[int, bytes]]:
         if tag == FileTag.PATH_ID and value != b"\x00":
             raise reader.refusal(_OTHER_DIRECTORIES)
         if tag not in FileTag._value2member_map_:
-            raise reader.refusal("something in its MANIFEST that is not known", found=f"tag {tag} of a file")
+            raise reader.refusal("an unknown field in its MANIFEST", found=f"tag {tag} of a file")
         yield tag, value

@@ -1,4 +1,5 @@
-"""SST files (`BlockBasedTable`), read a few blocks at a time without RocksDB: what a plan needs to know beforehand.
+"""Reading of SST files (`BlockBasedTable`) block by block without RocksDB, and writing of their parts.
 
-Whole databases are read by RocksDB itself, which knows what was merged and deleted. Here a row is what a file says.
+Planning needs single blocks only. Whole databases are read by RocksDB itself, which applies merges and deletes; a row
+here is an entry of one file.
 """

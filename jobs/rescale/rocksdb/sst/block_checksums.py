@@ -1,8 +1,8 @@
-"""The checksums of all blocks of an SST file, checked while its bytes pass.
+"""Check of the checksums of all blocks of an SST file while the file is copied.
 
-RocksDB checks a block when it reads it (`ReadFooterFromFile`, `BlockFetcher::CheckBlockChecksum`), so a file that is
-only copied may be damaged for as long as nobody asks for its rows. Where blocks lie is read from the end of the file
-first; after that the file is read once, in whatever chunks.
+RocksDB checks a block only when it reads it (`BlockFetcher::CheckBlockChecksum`), so damage in a file that is only
+copied could stay unseen for long. The places of the blocks are read from the end of the file first; then the file is
+read once, in chunks of any size.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class BlockChecksums:
-    """Where the blocks of a `table` begin and end: 16 bytes of memory for each.
+    """Checks the blocks of a `table`; takes 16 bytes of memory for each block.
 
-    Raises `SnapshotError` for a damaged file and `UnsupportedError` for a form that is not read here.
+    Raises `SnapshotError` for a damaged file and `UnsupportedError` for an unsupported format.
     """
 
     def __init__(self, table: SstTable) -> None:
@@ -27,7 +27,12 @@ class BlockChecksums:
         self._starts, sizes = table.all_blocks()
         self._ends = self._starts + sizes + TRAILER_SIZE
         if int(sizes.max()) > LARGEST_BLOCK:
-            raise UnsupportedError("a block is larger than is read", path=table.path, found=f"{sizes.max()} bytes")
+            raise UnsupportedError(
+                "a block of an SST file is too large",
+                path=table.path,
+                expected=f"at most {LARGEST_BLOCK} bytes",
+                found=f"{sizes.max()} bytes",
+            )
         if overlaps := np.flatnonzero(self._starts[1:] < self._ends[:-1]).tolist():
             raise SnapshotError(
                 "two blocks of an SST file overlap",
@@ -41,9 +46,9 @@ class BlockChecksums:
         return len(self._starts)
 
     def checked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the chunks of the whole file as they are; `SnapshotError` names the first block with a wrong checksum.
+        """Yield the chunks of the whole file unchanged; raise `SnapshotError` at the first block with a wrong checksum.
 
-        Memory: one chunk and the beginning of one block.
+        Holds one chunk and the beginning of one block in memory.
         """
         checksum = CHECKSUMS[self._table.checksum]
         begun, done, position = b"", 0, 0  # `begun`: what earlier chunks had of block number `done`

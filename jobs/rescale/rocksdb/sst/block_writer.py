@@ -1,4 +1,4 @@
-"""The mirror of `table_blocks`, `table_entries` and `footer`: what SST files are made of, but for their rows."""
+"""Writers of the parts of an SST file other than rows: blocks, handles, footer. `footer` and `table_*` read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMAT_VERSION = 5
 
 
 def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = False) -> bytes:
-    """The content of a block: keys without what they have in common with the one before, or all of them whole."""
+    """Return the content of a block. Keys leave out the prefix shared with the key before, unless `whole_keys`."""
     writer, before = EditWriter(), b""
     restarts: list[int] = []
     for key, value in entries:
@@ -39,7 +39,7 @@ def _in_common(first: bytes, second: bytes) -> int:
 
 
 def write_handle(handle: BlockHandle) -> bytes:
-    """`BlockHandle::EncodeTo`."""
+    """Return the bytes of a handle (`BlockHandle::EncodeTo`)."""
     writer = EditWriter()
     writer.varint(handle.offset)
     writer.varint(handle.size)
@@ -47,24 +47,25 @@ def write_handle(handle: BlockHandle) -> bytes:
 
 
 class BlockFile:
-    """An SST file that grows block by block, from `start` on."""
+    """Builds the part of an SST file from offset `start` on, block by block."""
 
     def __init__(self, start: int = 0) -> None:
         self._start = start
         self._data = bytearray()
 
     def add(self, content: bytes) -> BlockHandle:
+        """Add a block with this content, uncompressed."""
         checksum = masked_crc32c(content + _UNCOMPRESSED)
         return self.add_sealed(content + _UNCOMPRESSED + checksum.to_bytes(4, "little"))
 
     def add_sealed(self, stored: bytes) -> BlockHandle:
-        """A block with its trailer, as it is."""
+        """Add a block that already has its trailer."""
         handle = BlockHandle(self._start + len(self._data), len(stored) - TRAILER_SIZE)
         self._data += stored
         return handle
 
     def finish(self, metaindex: BlockHandle, index: BlockHandle) -> bytes:
-        """The file from its start on, with its footer."""
+        """Return all bytes from `start` on, with the footer."""
         handles = write_handle(metaindex) + write_handle(index)
         footer = bytes((ChecksumType.CRC32C,)) + handles.ljust(FOOTER_SIZE - 13, b"\0")
         return bytes(self._data) + footer + FORMAT_VERSION.to_bytes(4, "little") + MAGIC.to_bytes(8, "little")

@@ -1,9 +1,9 @@
-"""The end of an SST file (`Footer`), where reading begins.
+"""The footer of an SST file (`Footer`), which is read first.
 
     checksum type:u8  handle of the metaindex  handle of the index  padding to 41 bytes  version:u32  magic:u64
 
-Both families of Flink's releases write version 5. Earlier ones pack blocks in another way, later ones have another
-footer.
+All supported Flink releases write version 5. Versions 0 and 1 compress blocks in another way, and versions from 6 on
+have another footer.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
     version, kind = int.from_bytes(data[-12:-8], "little"), data[-FOOTER_SIZE]
     if version not in _VERSIONS or kind not in ChecksumType._value2member_map_:
         raise UnsupportedError(
-            "an SST file of a format that is not read",
+            "an SST file has an unsupported format",
             path=path,
             expected=f"version {_VERSIONS[0]} to {_VERSIONS[-1]}, with crc32c, xxh3 or another xxHash",
             found=f"version {version}, checksum type {kind}",
@@ -57,10 +57,10 @@ def read_footer(data: bytes, size: int, path: str, start: int) -> Footer:
 
 
 def check_blocks_of_footer(data: bytes, size: int, path: str, start: int) -> None:
-    """`SnapshotError` if the footer tells of blocks that lie outside of the file.
+    """Raise `SnapshotError` if the footer names blocks outside of the file.
 
-    It has no checksum, and RocksDB asks for as much memory as it says, or ends the process. What is no footer, or one
-    of a version that has a checksum, it notices itself.
+    A footer has no checksum: RocksDB would allocate as much memory as it says, or crash. It detects by itself
+    what is no footer, and a damaged footer of a version with a checksum.
     """
     version = int.from_bytes(data[-12:-8], "little")
     if size >= FOOTER_SIZE and int.from_bytes(data[-8:], "little") == MAGIC and version in _VERSIONS:
@@ -77,10 +77,10 @@ def _handles(data: bytes, size: int, path: str, start: int) -> tuple[BlockHandle
 
 
 def check_handle(handle: BlockHandle, size: int, path: str) -> None:
-    """`SnapshotError` for a block that a file of `size` bytes has no room for."""
+    """Raise `SnapshotError` for a block that does not lie within a file of `size` bytes."""
     if handle.offset + handle.size + TRAILER_SIZE > size - FOOTER_SIZE:
         raise SnapshotError(
-            "a block that lies outside its file",
+            "a block lies outside of its file",
             path=path,
             expected=f"before byte {size - FOOTER_SIZE}",
             found=f"{handle.size} bytes at {handle.offset}",

@@ -1,8 +1,8 @@
-"""Replacement of the place and the time of writing in SST files, so that equal rows give equal bytes.
+"""Replacement of the time and place of writing in SST files, so that equal rows give equal bytes.
 
-RocksDB stores times, the machine, and a random name of its process in every file (`TableProperties`). They are replaced
-in place, by values of the same length. The name must differ from file to file: caches tell blocks apart by it and by
-the number that a file had when it was written (`GetSstInternalUniqueId`).
+RocksDB stores times, the host, and a random session id in every file (`TableProperties`). They are replaced in place by
+values of the same length. The session id must differ from file to file: block caches identify a file by it and by the
+number that the file had when it was written (`GetSstInternalUniqueId`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rescale.storage.files import owned
 from rescale.text.errors import SnapshotError
 
 HOST = "rescale"
-"""In place of the machine's name (`db_host_id`)."""
+"""Host name in new files (`db_host_id`)."""
 
 _TIMES = ("creation.time", "oldest.key.time", "newest.key.time", "file.creation.time")
 _SESSION = "creating.session.identity"
@@ -29,7 +29,7 @@ _BASE_36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def new_identity(name: str) -> dict[str, str]:
-    """The properties that say where a new file was written, which is called `name` wherever it may come to lie."""
+    """Return the identity properties of a new file; `name` is its unique and final name."""
     return {
         "creating.db.identity": HOST,
         "creating.host.identity": HOST,
@@ -65,13 +65,13 @@ def _settled(key: bytes, value: bytes, name: str, created: int) -> bytes:
 
 
 def _varint_of(value: int, size: int) -> bytes:
-    """A varint of exactly so many bytes; one that is longer than it must be reads as well."""
+    """Return a varint of exactly `size` bytes; readers accept varints that are longer than needed."""
     parts = [value >> 7 * i & 0x7F | (0x80 if i < size - 1 else 0) for i in range(size)]
     return bytes(parts)
 
 
 def _session(name: str, size: int) -> bytes:
-    """A number in base 36 (`EncodeSessionId`) that nobody else has."""
+    """Return a session id of `size` digits in base 36 (`EncodeSessionId`), derived from the unique `name`."""
     number = int.from_bytes(hashlib.sha256(name.encode()).digest(), "big")
     digits = []
     for _ in range(size):

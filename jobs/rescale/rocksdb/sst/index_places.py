@@ -1,8 +1,8 @@
-"""Where the blocks lie that an index names, without its keys: there may be millions.
+"""Fast decoding of an index block, which may have millions of entries: the places of blocks and of their separators.
 
-RocksDB makes every entry of an index a restart (`index_block_restart_interval` 1), so the list of restarts at the end
-of the block tells where each begins, and all are decoded at once. Another interval is left to `index_entries`, which
-is the slow twin.
+In RocksDB's default every entry of an index is a restart (`index_block_restart_interval` 1). The list of restarts at
+the end of the block then has the place of each entry, so NumPy decodes all of them at once. Other indexes are decoded
+by `index_entries`, the slow twin.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.sst.table_entries import KIND_SIZE, IndexFormat, index_entries
 
 _MORE = 0x80
-"""The bit of a varint's byte that says that another one follows."""
+"""Bit of a varint's byte which says that another byte follows."""
 
 _VARINT_BYTES = 9
-"""Most bytes of a variable-length number below 2^63; RocksDB's offsets are no larger."""
+"""Most bytes of a varint below 2^63, as all of RocksDB's offsets are."""
 
 
 def block_places(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:
-    """Return the offsets and sizes of all blocks that an index block names, which lies at `offset` of the file.
+    """Return the offsets and sizes of all blocks that an index block names.
 
-    `SnapshotError` for a damaged index.
+    `path` and `offset` are the place of the index, for errors. Raises `SnapshotError` for a damaged index.
     """
     places = _of_restarts(index, form)
     if places is not None:
@@ -35,9 +35,10 @@ def block_places(index: bytes, form: IndexFormat, path: str, offset: int) -> tup
 
 
 def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str, offset: int) -> tuple[Longs, Longs]:
-    """Return the key group of the separator behind each block, and the size of the block; as `block_places`.
+    """Return, for each block, the key group of the separator behind it and the size of the block.
 
-    A key group is the first `prefix` bytes of a key; a shorter separator counts as if it ended with zeros.
+    The key group is the first `prefix` bytes of the separator, padded with zeros. Arguments and errors otherwise as of
+    `block_places`.
     """
     places = _of_restarts(index, form)
     if places is None:
@@ -52,7 +53,7 @@ def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str
 
 
 def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Bytes, Longs]:
-    """Return the user keys of the separators behind all blocks end to end, and where each ends; as `block_places`."""
+    """Return the user keys of all separators end to end, and where each ends. See `block_places`."""
     places = _of_restarts(index, form)
     if places is None:
         keys = [entry.separator for entry in index_entries(index, form, path, offset)]
@@ -63,7 +64,7 @@ def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple
 
 
 class _Places(NamedTuple):
-    """Where blocks lie, and where in the index the user keys of their separators lie."""
+    """Places of blocks in the file, and of the user keys of their separators in the index."""
 
     offsets: Longs
     sizes: Longs
@@ -72,7 +73,7 @@ class _Places(NamedTuple):
 
 
 def _of_restarts(index: bytes, form: IndexFormat) -> _Places | None:
-    """None unless the index is one entry for each restart, each with all of its key."""
+    """Decode an index in which every entry is a restart with its whole key; return None for any other."""
     count = int.from_bytes(index[-4:], "little")
     end = len(index) - 4 * (count + 1)
     if end <= 0 or not count:
@@ -96,7 +97,7 @@ def _of_restarts(index: bytes, form: IndexFormat) -> _Places | None:
 
 
 def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
-    """Return the number that begins at each place, and the place behind it."""
+    """Return the varint at each place, and the place behind it."""
     last = len(data) - 1
     values, at = np.zeros(len(at), np.int64), at.copy()
     unfinished = np.ones(len(at), np.bool_)

@@ -1,4 +1,4 @@
-"""An SST file, read from its end: footer, metaindex, properties, index, and then whichever data blocks are wanted."""
+"""Reader of an SST file from its end: footer, metaindex, properties and index, then single data blocks."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, Ta
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 TAIL_SIZE = 4096
-"""Bytes that are read first: all but the index of a usual file, and all of a small one."""
+"""Bytes at the end of a file that are read first: usually everything behind the index, or all of a small file."""
 
 _DICTIONARY = b"rocksdb.compression_dict"
-"""In the metaindex: what data blocks are compressed with, and no others."""
+"""Name in the metaindex of the dictionary with which data blocks, but no other blocks, are compressed."""
 
 _PARTITIONED_FILTER = b"partitionedfilter."
-"""In the metaindex: an index of filters, in the form of the index (`PartitionedFilterBlockBuilder`)."""
+"""Prefix in the metaindex of a partitioned filter, an index of filter blocks (`PartitionedFilterBlockBuilder`)."""
 
 T = TypeVar("T")
 
 Read = Callable[[int, int], bytes]
-"""(first byte, number of bytes) of a file → as many bytes."""
+"""Function that reads a file: (offset, number of bytes) to bytes."""
 
 
 def read_at(descriptor: int, start: int, size: int) -> bytes:
@@ -41,7 +41,7 @@ def read_at(descriptor: int, start: int, size: int) -> bytes:
 
 
 class DeletedRange(NamedTuple):
-    """The user keys in [begin, end), of which only rows count that are newer than `sequence`."""
+    """Deletion of all rows with user keys in [begin, end) that are older than `sequence`."""
 
     begin: bytes
     end: bytes
@@ -49,9 +49,9 @@ class DeletedRange(NamedTuple):
 
 
 class SstTable:
-    """An SST file of `size` bytes, which lies in `path` from `start` on. Only its end is read at first.
+    """An SST file of `size` bytes that lies in `path` from offset `start` on. Only its end is read at first.
 
-    Everything here raises `SnapshotError` for a damaged file, and `UnsupportedError` for one that is not read.
+    All methods raise `SnapshotError` for a damaged file, and `UnsupportedError` for an unsupported format.
     """
 
     def __init__(self, read: Read, size: int, path: str, start: int = 0) -> None:
@@ -72,7 +72,7 @@ class SstTable:
 
     @property
     def index_size(self) -> int:
-        """Bytes that are read for the index, at most."""
+        """Most bytes that have to be read for the index."""
         if self.properties.partitioned_index:
             return self.properties.index_size
         return self._footer.index.size + TRAILER_SIZE
@@ -80,7 +80,7 @@ class SstTable:
     @cached_property
     def properties_handle(self) -> BlockHandle:
         if PROPERTIES not in self._parts:
-            raise SnapshotError("an SST file without properties", path=self._path)
+            raise SnapshotError("an SST file has no properties", path=self._path)
         return read_handle(EditReader(self._parts[PROPERTIES], self._path, self._place(self._footer.metaindex)))
 
     @cached_property
@@ -90,7 +90,7 @@ class SstTable:
         return read_properties(values, self._path, self._place(handle))
 
     def index(self) -> Iterator[IndexEntry]:
-        """Yield all data blocks, in the order of their keys."""
+        """Yield the index entries of all data blocks, in the order of their keys."""
         top = self._index_block(self._footer.index)
         if not self.properties.partitioned_index:
             yield from top
@@ -132,7 +132,7 @@ class SstTable:
         return offsets, sizes
 
     def rows(self, block: BlockHandle) -> Iterator[TableRow]:
-        """Return the rows of a data block, by key and the newest first; deleted ranges are elsewhere."""
+        """Return the rows of a data block by key, the newest first; `deleted_ranges` has the deleted ranges."""
         self._refuse_dictionary()
         return self._rows(block)
 
@@ -168,7 +168,7 @@ class SstTable:
 
     @property
     def _indexes(self) -> list[BlockHandle]:
-        """The blocks that together are the index of the data blocks."""
+        """Return the blocks that together form the index of the data blocks."""
         if not self.properties.partitioned_index:
             return [self._footer.index]
         return [partition.block for partition in self._index_block(self._footer.index)]
@@ -190,9 +190,9 @@ class SstTable:
         return contents
 
     def ends(self) -> tuple[TableRow, TableRow] | None:
-        """The first row and the last one, in RocksDB's order; None if there are only deleted ranges.
+        """Return the first and the last row, in RocksDB's order; None for a file of deleted ranges only.
 
-        Of index and data the first and the last block are read, and of these only the ends are looked at.
+        Only the first and the last block of index and data are read.
         """
         first = last = self._footer.index
         for _ in range(2 if self.properties.partitioned_index else 1):
@@ -206,7 +206,7 @@ class SstTable:
         return None if lowest is None or highest is None else (lowest, highest)
 
     def deleted_ranges(self) -> Iterator[DeletedRange]:
-        """In the order of their beginnings."""
+        """Yield the deleted ranges, in the order of their first keys."""
         if RANGE_DELETIONS in self._parts:
             place = self._place(self._footer.metaindex)
             handle = read_handle(EditReader(self._parts[RANGE_DELETIONS], self._path, place))

@@ -1,9 +1,9 @@
-"""A block of an SST file as it is stored, and what it holds (`BlockBasedTable`, `format.cc`).
+"""Blocks of SST files: their checksums and compression (`BlockBasedTable`, `format.cc`).
 
     content  compression:u8  checksum:u32              little-endian
 
-The checksum is over the content as it is stored and the byte behind it. Unless it is snappy's, which has its own, the
-length of the content stands in front of what was compressed.
+The checksum covers the stored content and the byte behind it. Compressed content begins with its uncompressed length as
+a varint; for snappy, this is part of snappy's own format.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 TRAILER_SIZE = 5
 LARGEST_BLOCK = 64 * 1024 * 1024
-"""Bytes that a block may have when it is unpacked, so that a damaged length costs no memory."""
+"""Largest size of an uncompressed block, in bytes: a damaged length must not make this process allocate more."""
 
 _LAST_BYTE_FACTOR = 0x6B9083D9
 _SNAPPY, _ZSTD = 1, 7
@@ -29,14 +29,14 @@ _LZ4 = (4, 5)
 
 
 class BlockHandle(NamedTuple):
-    """Where the content of a block lies in its file, without the trailer."""
+    """Offset and size of a block's content in its file, without the trailer."""
 
     offset: int
     size: int
 
 
 class ChecksumType(IntEnum):
-    """RocksDB's `ChecksumType`: Flink 1 writes the first and Flink 2 the last, unless a job's options say another."""
+    """RocksDB's `ChecksumType`. The default of Flink 1 is the first, that of Flink 2 the last."""
 
     CRC32C = 1
     XXHASH = 2
@@ -45,21 +45,21 @@ class ChecksumType(IntEnum):
 
 
 class WrongChecksum(SnapshotError):  # noqa: N818
-    """The checksum of a block is wrong, which RocksDB notices, too. Other processes see a plain `SnapshotError`."""
+    """The checksum of a block is wrong; RocksDB detects this, too. Unpickled as a plain `SnapshotError`."""
 
     def to_json(self) -> dict[str, Any]:
         return {**super().to_json(), "error": SnapshotError.__name__}
 
 
 def read_handle(reader: EditReader) -> BlockHandle:
-    """`BlockHandle::DecodeFrom`."""
+    """Read a handle (`BlockHandle::DecodeFrom`)."""
     return BlockHandle(reader.varint(), reader.varint())
 
 
 def unpacked(stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
-    """The content of a block that lies at `offset` of the file, given with its trailer.
+    """Return the uncompressed content of a block, given with its trailer; `path` and `offset` are for errors.
 
-    `SnapshotError` for a damaged one, `UnsupportedError` for one that is not read.
+    Raises `SnapshotError` for a damaged block, and `UnsupportedError` for an unsupported one.
     """
     check_block(stored, kind, path, offset)
     content, compression = stored[:-TRAILER_SIZE], stored[-TRAILER_SIZE]
@@ -67,10 +67,7 @@ def unpacked(stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes
 
 
 def check_block(stored: bytes, kind: ChecksumType, path: str, offset: int) -> None:
-    """`SnapshotError` unless the checksum of a block that lies at `offset` of the file is right.
-
-    The block is given with its trailer.
-    """
+    """Raise `SnapshotError` if the checksum of a block, given with its trailer, is wrong."""
     expected, computed = int.from_bytes(stored[-4:], "little"), CHECKSUMS[kind](stored[:-4])
     if expected != computed:
         raise WrongChecksum(
@@ -84,7 +81,7 @@ def check_block(stored: bytes, kind: ChecksumType, path: str, offset: int) -> No
 
 
 def _xxh3(data: bytes) -> int:
-    """`ComputeBuiltinChecksum`: the last byte is not hashed but mixed in."""
+    """Return the XXH3 checksum of a block, where the last byte is mixed in, not hashed (`ComputeBuiltinChecksum`)."""
     return (xxhash.xxh3_64_intdigest(data[:-1]) ^ data[-1] * _LAST_BYTE_FACTOR) & 0xFFFFFFFF
 
 
@@ -97,7 +94,7 @@ CHECKSUMS: dict[ChecksumType, Callable[[bytes], int]] = {
 
 
 def _decompressed(content: bytes, compression: int, path: str, offset: int) -> bytes:
-    import cramjam  # only those who look into compressed state need it
+    import cramjam  # imported late: only compressed blocks need it
 
     reader = EditReader(content, path, offset)
     try:
@@ -105,7 +102,7 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
         packed = content[reader.position :]
         if size > LARGEST_BLOCK:
             raise UnsupportedError(
-                "a block is larger than is read",
+                "a block of an SST file is too large",
                 path=path,
                 offset=offset,
                 expected=f"at most {LARGEST_BLOCK} bytes",
@@ -121,11 +118,11 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
             plain = bytearray(size)
             plain = plain[: cramjam.zstd.decompress_into(packed, plain)]
         else:
-            raise reader.refusal("blocks compressed in a way that is not read", found=f"compression type {compression}")
+            raise reader.refusal("blocks with an unsupported compression", found=f"compression type {compression}")
     except (cramjam.DecompressionError, ValueError) as error:
         raise SnapshotError(f"a block does not decompress: {error}", path=path, offset=offset) from None
     if len(plain) != size:
         raise SnapshotError(
-            "a block has not the length that it tells", path=path, offset=offset, expected=size, found=len(plain)
+            "a block does not have its stated length", path=path, offset=offset, expected=size, found=len(plain)
         )
     return bytes(plain)

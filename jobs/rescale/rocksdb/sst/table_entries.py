@@ -1,9 +1,9 @@
-"""The entries of a block (`Block`, `BlockBuilder`): keys in order, of which each leaves out what it has in common.
+"""Entries of blocks (`Block`, `BlockBuilder`): sorted keys, each without the prefix that it shares with the key before.
 
     { shared:varint unshared:varint [length of value:varint] key[unshared] value }*  restarts:u32*  number:u32
 
-At a restart a key is whole. In an index a value may do without its length, because it is a handle; and unless its key
-is whole, it says only how much larger its block is than the one before, right behind which it lies.
+At a restart, a key is whole. The value in an index is a handle, so its length may be left out. Between restarts, it
+may be only the difference between the block's size and that of the block before, right behind which it lies.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, read_handle
 
 KIND_SIZE = 8
-"""Bytes of `sequence << 8 | type`, behind the user key."""
+"""Bytes of `sequence << 8 | type` behind a user key."""
 
 HASH_INDEX = 1 << 31
-"""Bit in the number of restarts: a hash index follows them in the block."""
+"""Bit in the number of restarts which says that a hash index follows them in the block."""
 
 
 class TableRow(NamedTuple):
@@ -31,14 +31,14 @@ class TableRow(NamedTuple):
 
 
 class IndexEntry(NamedTuple):
-    """A block, and a user key that is at least its last and below the first of the next."""
+    """A block, and its separator: a user key, at least the block's last key and less than the next block's first."""
 
     separator: bytes
     block: BlockHandle
 
 
 class IndexFormat(NamedTuple):
-    """How an index is written: with user keys or internal ones, by difference, and with first keys of blocks."""
+    """Format of an index: user keys or internal keys, sizes by difference or not, and with first keys or not."""
 
     user_keys: bool
     by_difference: bool
@@ -46,16 +46,16 @@ class IndexFormat(NamedTuple):
 
 
 def entries(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) of every entry of a block that lies at `offset` of the file; `SnapshotError` for damage.
+    """Yield the key and the value of every entry of a block; `SnapshotError`, with `path` and `offset`, for damage.
 
-    Of its `tail`: from the last restart on, so that the last entry costs no more than a few.
+    With `tail`, begin at the last restart: this is enough to find the last entry.
     """
     for key, value in value_places(block, path, offset, tail=tail):
         yield key, block[value]
 
 
 def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, slice]]:
-    """The key of every entry, and where in the block its value is; as `entries`."""
+    """Yield the key of every entry and the place of its value in the block. Arguments and errors as `entries`."""
     reader, key = _open(block, path, offset, tail=tail), b""
     while reader.remaining:
         shared, unshared, size = reader.varint32(), reader.varint32(), reader.varint32()
@@ -66,7 +66,7 @@ def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) ->
 
 
 def rows(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[TableRow]:
-    """The entries of a data block; as `entries`."""
+    """Yield the entries of a data block. Arguments and errors as `entries`."""
     for key, value in entries(block, path, offset, tail=tail):
         if len(key) < KIND_SIZE:
             raise EditReader(b"", path, offset).error("a key without a sequence number", found=key.hex())
@@ -77,7 +77,7 @@ def rows(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterato
 def index_entries(
     block: bytes, form: IndexFormat, path: str, offset: int, *, tail: bool = False
 ) -> Iterator[IndexEntry]:
-    """The entries of an index block (`IndexValue::DecodeFrom`); as `entries`."""
+    """Yield the entries of an index block (`IndexValue::DecodeFrom`). Arguments and errors as `entries`."""
     reader, key, handle = _open(block, path, offset, tail=tail), b"", BlockHandle(0, 0)
     while reader.remaining:
         shared, unshared = reader.varint32(), reader.varint32()
@@ -91,26 +91,26 @@ def index_entries(
         else:
             handle = read_handle(reader)
         if handle.size < 1:
-            raise reader.error("a block without a byte", found=handle.size)
+            raise reader.error("an index names an empty block", found=handle.size)
         if form.first_keys:
             reader.slice()
         yield IndexEntry(key if form.user_keys else key[:-KIND_SIZE], handle)
 
 
 def _open(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
-    """At the first entry, or the one of the last restart, and with its end behind the last one."""
+    """Return a reader at the first entry, or at the last restart for the `tail`, that ends behind the last entry."""
     number = int.from_bytes(block[-4:], "little")
     reader = EditReader(block, path, offset)
     if number & HASH_INDEX:
-        raise reader.refusal("blocks with a hash index, which are not read")
+        raise reader.refusal("blocks with a hash index, which is not supported")
     end = len(block) - 4 * (number + 1)
     if end < 0:
-        raise reader.error("a block with more restarts than it has room for", found=number)
+        raise reader.error("a block has more restarts than fit into it", found=number)
     reader.end = end
     if tail and number:
         restart = int.from_bytes(block[-8:-4], "little")
         if restart > end:
-            raise reader.error("a restart that lies outside its block", expected=f"at most {end}", found=restart)
+            raise reader.error("a restart lies outside of its block", expected=f"at most {end}", found=restart)
         reader.position = restart
     return reader
 
@@ -118,7 +118,7 @@ def _open(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
 def _key(reader: EditReader, before: bytes, shared: int, unshared: int) -> bytes:
     if shared > len(before):
         raise reader.error(
-            "a key that shares more with the one before than that has",
+            "a key shares more bytes with the key before than that has",
             expected=f"at most {len(before)} bytes",
             found=shared,
         )

@@ -14,20 +14,21 @@ from rescale.text.errors import UnsupportedError
 
 PREFIX = "rocksdb."
 PROPERTIES, RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
-"""In the metaindex: the block of properties, and that of deleted ranges."""
+"""Names in the metaindex of the block of properties and of the block of deleted ranges."""
 
 _GLOBAL_SEQUENCE = b"rocksdb.external_sst_file.global_seqno"
 
 _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
-"""`BlockBasedTableOptions::IndexType`; that with a hash has it beside the usual one."""
+"""`BlockBasedTableOptions::IndexType`; the hash index comes in addition to the binary one."""
 
 
 @dataclass(frozen=True)
 class TableProperties:
-    """`data_size` counts the bytes of data blocks as they are stored, `entries` rows and deleted ranges.
+    """Properties of an SST file. `entries` counts rows and deleted ranges.
 
-    Keys and values are counted as they are before compression, keys with sequence number and type; so is the index.
-    `global_sequence` is the number of all rows in a file that was ingested, unless it is 0 (`SstFileWriter`).
+    `data_size` is the stored size of the data blocks in bytes. The sizes of keys (with sequence number and type),
+    values and index are those before compression. `global_sequence` is the sequence number of all rows of an ingested
+    file (`SstFileWriter`), else 0.
     """
 
     column_family: str
@@ -48,7 +49,7 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
     def content(name: str) -> EditReader:
         data = values.get(f"{PREFIX}{name}".encode())
         if data is None:
-            raise EditReader(b"", path, offset).error(f"an SST file does not tell its {name}")
+            raise EditReader(b"", path, offset).error(f"an SST file lacks the property {name}")
         return EditReader(data, path, offset)
 
     def number(name: str) -> int:
@@ -57,7 +58,7 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
     kind = int.from_bytes(content("block.based.table.index.type").raw(4), "little")
     if kind not in (_BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS):
         raise UnsupportedError(
-            "an SST file with an index that is not read", path=path, found=f"index type {kind}", advice=CANONICAL
+            "an SST file has an unsupported index", path=path, found=f"index type {kind}", advice=CANONICAL
         )
     return TableProperties(
         column_family=values.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
@@ -93,9 +94,9 @@ _TEXTS = {
 
 
 def property_entries(numbers: Mapping[str, int], texts: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """The entries of a new file, in the order of their names: these, and those that all of ours have in common.
+    """Return the property entries of a new file, sorted by name: these, and those that are the same in all new files.
 
-    What RocksDB reads back, or a tool may show.
+    They are the properties that RocksDB reads, or that tools show.
     """
     values = {name: varint(number) for name, number in (_NUMBERS | dict(numbers)).items()}
     values |= {name: text.encode() for name, text in (_TEXTS | dict(texts)).items()}

@@ -1,9 +1,8 @@
-"""An SST file that holds nothing but one deleted range, as RocksDB's own `BlockBasedTableBuilder` writes it.
+"""Writer of an SST file with one deleted range and nothing else, as RocksDB's `BlockBasedTableBuilder` writes it.
 
-It goes into level 0 with the newest sequence number of its database: there all releases see it before any row, and
-hide the rows of the range, however deep they lie. It has its sequence number in its key, as flushed files have. One
-that `SstFileWriter` writes has 0 there, and releases differ in what they do with it; the C interface of RocksDB 6
-cannot write one at all.
+The file goes into level 0 with the newest sequence number of its database: there all releases read it before any row,
+so it hides the rows of the range in all levels. Its key has the sequence number, as in flushed files. `SstFileWriter`
+would write 0 there, which releases treat differently, and the C interface of RocksDB 6 cannot write such a file.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, pr
 
 
 def write_tombstone(begin: bytes, end: bytes, sequence: int, *, column_family: tuple[int, str], created: int) -> bytes:
-    """The file that deletes the user keys in [begin, end); `created` is in seconds since 1970.
+    """Return the bytes of a file that deletes the user keys in [begin, end); `created` is in seconds since 1970.
 
-    `column_family` are id and name, which RocksDB only shows.
+    `column_family` is the id and the name, which are informational only.
     """
     key = internal_key(InternalKey(begin, sequence, RANGE_DELETION))
     file = BlockFile()

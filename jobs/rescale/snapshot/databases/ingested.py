@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rescale.snapshot.databases.table_sizes import open_table
-from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RescaleError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from rescale.flink.keyed.header import understood
@@ -9,8 +10,9 @@ from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.stored_files import StoredFile, needed_files
-from rescale.snapshot.databases.listed_files import listed_files
-from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
+from rescale.snapshot.keyed_state import Database, LiveTable
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RescaleError
@@ -51,3 +53,15 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
         for live in family.files
     )
     return replace(database, tables=tables, source=source_database(files, manifest, database.key_groups))
+
+
+def listed_files(contents: SnapshotFiles, named: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
+    """Return the files at these extents; content that lies in `_metadata` is read."""
+    return [_stored(contents, name, extent) for name, extent in named]
+
+
+def _stored(contents: SnapshotFiles, name: str, extent: Extent) -> StoredFile:
+    uri, pin = contents.versions[extent.file]
+    if extent.file == 0:
+        return StoredFile(name, uri, extent.length, data=contents.read(extent))
+    return StoredFile(name, uri, extent.length, extent.start, pin)

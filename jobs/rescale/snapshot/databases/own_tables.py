@@ -14,9 +14,10 @@ from rescale.rocksdb.manifest.compactions import PassedTable, Rewritten, rewritt
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
 from rescale.rocksdb.options_file import refuse_few_levels, unfiltered_families
 from rescale.rocksdb.stored_files import newest_options
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import UnsupportedError
 
 
@@ -40,14 +41,22 @@ def own_tables(
     `kept` has the sizes of files, by name, that checkpoints in between had and that can be read. Raises what
     `read_manifest` does.
     """
-    old, new = _by_place(earlier, before), _by_place(later, after)
-    gone, added = (
-        frozenset(own[place] for place in own.keys() - others.keys()) for own, others in ((old, new), (new, old))
-    )
+    gone, added = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone or not added:
         return OwnTables(gone, added)
     files, passed = _rewritten(earlier, before, later, after, kept)
     return OwnTables(gone - files, added - files, passed)
+
+
+def differing_tables(
+    earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of files that only the earlier checkpoint has, and of those that only the later one has."""
+    old, new = _by_place(earlier, before), _by_place(later, after)
+    gone, added = (
+        frozenset(own[place] for place in own.keys() - others.keys()) for own, others in ((old, new), (new, old))
+    )
+    return gone, added
 
 
 def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:

@@ -13,7 +13,8 @@ from rescale.flink.keyed.composite_key import key_leads
 from rescale.rocksdb.sst.table import TAIL_SIZE
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.snapshot.databases.table_sizes import open_table
-from rescale.snapshot.model import LiveTable, Operator
+from rescale.snapshot.keyed_state import LiveTable
+from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import UnsupportedError
 

@@ -16,8 +16,9 @@ from rescale.flink.arrays import Longs
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable
+from rescale.snapshot.keyed_state import LiveTable
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import LiveTable, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RescaleError, UnsupportedError

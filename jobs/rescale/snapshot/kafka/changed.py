@@ -16,12 +16,12 @@ from rescale.flink.kafka.edited_source import (
     Edit,
     edited_coordinator,
     edited_reader_element,
+    reader_state_header,
     write_assigned,
     write_coordinator,
     write_reader_element,
 )
 from rescale.flink.kafka.position import Position
-from rescale.flink.kafka.reader_state import reader_state_header
 from rescale.flink.kafka.source import READER_STATE, UnknownVersionError
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
 from rescale.flink.operator_state import has_compressed_elements, read_operator_state_header

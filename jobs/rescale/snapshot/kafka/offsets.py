@@ -27,9 +27,9 @@ from rescale.flink.kafka.source import (
 from rescale.flink.metadata.properties import stopped_the_job
 from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.redistribution import redistribute
-from rescale.snapshot.element_layouts import layouts_of
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
+from rescale.snapshot.reading.element_layouts import layouts_of
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import SnapshotError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import NO_ROOM, RequestError, StoreError
@@ -49,3 +50,14 @@ def _advice(error: OSError) -> str:
     if error.errno in NO_ROOM:
         return Advice("make room there, or have the quota raised, then ", SAME_COMMAND)
     return Advice("see that the directory is there and its file system is mounted, then ", SAME_COMMAND)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Put the whole path into errors of the block."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        error.filename2 = None
+        raise

@@ -6,6 +6,7 @@ that name it are forced to disk.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
@@ -15,16 +16,16 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
-from rescale.storage.files import owned
+from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import directory_for, force_to_disk, in_one_mount, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated
 from rescale.storage.files.pinned_files import copy_span, opened, pin_of, read_exactly, same_bytes
 from rescale.storage.files.temporary_files import remove_abandoned, temporary
-from rescale.storage.files.write_back import begin_write_back
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, SnapshotError, StoreError, UnsupportedError
@@ -36,6 +37,8 @@ _PATIENCE = 0.01
 
 _TOKEN = re.compile(r"\.[0-9a-f]{32}")
 """Suffix of the name of a file that is written in parts, until it is complete."""
+
+_BEGIN_WRITE_BACK = 2  # SYNC_FILE_RANGE_WRITE: of what is dirty; nothing is waited for, and nothing promised
 
 
 class LocalStore:
@@ -132,7 +135,7 @@ class LocalStore:
                     for listed in (folders, names):
                         listed[:] = [name for name in listed if name.startswith(begin)]
                 for name in names:
-                    if name in owned.HIDDEN and folder.endswith(owned.BESIDE):
+                    if name in document_folders.HIDDEN and folder.endswith(document_folders.BESIDE):
                         continue
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # gone meanwhile
@@ -222,8 +225,8 @@ class LocalStore:
                     owned.replace(Path(token), Path(uri))
                     force_to_disk(Path(uri).parent)
             except FileNotFoundError:
-                there = self.stat(uri)
-                if there is None or there.size != size:
+                present = self.stat(uri)
+                if present is None or present.size != size:
                     raise
         self.delete([token])
 
@@ -309,3 +312,19 @@ def _writing(data: bytes) -> Callable[[int], None]:
             view = view[os.write(descriptor, view) :]
 
     return write
+
+
+def begin_write_back(descriptor: int, offset: int, length: int) -> None:
+    """Start the write-back of a range of a file; does nothing if the system cannot."""
+    call = _sync_file_range()
+    if call is not None:
+        call(descriptor, offset, length, _BEGIN_WRITE_BACK)
+
+
+@cache
+def _sync_file_range() -> Callable[[int, int, int, int], int] | None:
+    """Return Linux's `sync_file_range`; None on other systems."""
+    call = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if call is not None:
+        call.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+    return call

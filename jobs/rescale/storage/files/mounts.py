@@ -1,4 +1,4 @@
-"""The location of a path once links and bind mounts are resolved.
+"""The location of a path once links and bind mounts are resolved, and the identity of a directory or file.
 
 A directory that is mounted a second time has another path, but the same file system. The mount table of Linux
 (`/proc/self/mountinfo`) lists the directory and the file system of each mount. On other systems a location is the real
@@ -34,9 +34,9 @@ class Location(NamedTuple):
 def location_of(path: Path) -> Location:
     """Return the location that a path leads to, whether or not anything exists there yet."""
     real = Path(os.path.realpath(path))
-    there = next(folder for folder in (real, *real.parents) if folder.is_dir())
+    existing = next(folder for folder in (real, *real.parents) if folder.is_dir())
     try:
-        descriptor = os.open(there, FOLDER)
+        descriptor = os.open(existing, FOLDER)
     except OSError:  # not accessible, and neither is anything in it
         return Location("", str(real))
     try:
@@ -78,3 +78,23 @@ def is_mount_point(folder: Path) -> bool:
 def _plain(path: str) -> str:
     """Return a path of the mount table with its octal escapes decoded."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), path)
+
+
+class Identity(NamedTuple):
+    """The identity of a directory or a file, whatever its name."""
+
+    device: int
+    inode: int
+
+
+def identity_of(path: Path) -> Identity | None:
+    """Return the identity of the directory or file that a path leads to; None if there is none."""
+    try:
+        return identity_from(path.stat())
+    except (OSError, ValueError):
+        return None
+
+
+def identity_from(status: os.stat_result) -> Identity:
+    """Return the identity in the status of a directory or file."""
+    return Identity(status.st_dev, status.st_ino)

@@ -26,43 +26,29 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
-from rescale.storage.files.mounts import FOLDER, Location, is_mount_point, location_of, mount_of
+from rescale.storage.files.document_folders import (
+    BESIDE,
+    HIDDEN,
+    MADE_TARGET,
+    OWNER,
+    documents_of,
+    is_below_documents,
+    is_inside,
+    is_marked,
+    is_noted,
+    not_ours,
+    refuse_other_place,
+)
+from rescale.storage.files.local_errors import naming
+from rescale.storage.files.mounts import FOLDER, Identity, Location, identity_from, identity_of, location_of, mount_of
 from rescale.text.errors import RequestError
-
-BESIDE = ".rescale"
-"""Ending of the names of directories of documents."""
-
-STAGING = "staging"
-"""Directory of unfinished files in a directory of documents, whose marker counts for both."""
-
-PINS, ROUNDS, ORDERS = "pins", "rounds", "orders"
-"""Directories of a follower in a directory of documents, whose marker counts for all that lies in them."""
-
-FOLDERS = (STAGING, PINS, ROUNDS, ORDERS)
-"""All directories in a directory of documents."""
-
-OWNER = ".rescale-owner"
-"""Marker in a directory of documents."""
-
-_MADE_TARGET = ".rescale-made-target"
-"""File among the documents that records that a run made the target's directory."""
-
-HIDDEN = frozenset({OWNER, _MADE_TARGET})
-"""Files that are not documents, and are removed with their directory."""
 
 _MARK = b"Rescale made this directory for the documents of a run, and removes only its own files here.\n"
 
 _LISTED = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class Identity(NamedTuple):
-    """The identity of a directory or a file, whatever its name."""
-
-    device: int
-    inode: int
 
 
 _protected: dict[str, Location] = {}
@@ -92,23 +78,15 @@ def forget() -> None:
         memory.clear()
 
 
-def identity_of(path: Path) -> Identity | None:
-    """Return the identity of the directory or file that a path leads to; None if there is none."""
-    try:
-        return _identity(path.stat())
-    except (OSError, ValueError):
-        return None
-
-
 def new_file(path: Path) -> int:
     """Create a file, which must not exist, and return its descriptor for reading and writing."""
-    with _folder_of(path) as folder, _naming(path):
+    with _folder_of(path) as folder, naming(path):
         return os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=folder)
 
 
 def open_for_writing(path: Path) -> int:
     """Open an existing file, but no link, and return its descriptor for reading and writing."""
-    with _folder_of(path) as folder, _naming(path):
+    with _folder_of(path) as folder, naming(path):
         return os.open(path.name, os.O_RDWR | _FILE, dir_fd=folder)
 
 
@@ -119,7 +97,7 @@ def open_in(folder: int, name: str) -> int:
 
 def append(path: Path) -> IO[bytes]:
     """Open a file to append to, and create it if it does not exist."""
-    with _folder_of(path) as folder, _naming(path):
+    with _folder_of(path) as folder, naming(path):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _FILE
         return os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "ab")
 
@@ -132,31 +110,31 @@ def write_new(path: Path, data: bytes) -> None:
 
 def replace(path: Path, target: Path) -> None:
     """Rename a file, and replace the file that has the name."""
-    with _folder_of(path) as folder, _folder_of(target) as other, _naming(path):
+    with _folder_of(path) as folder, _folder_of(target) as other, naming(path):
         os.replace(path.name, target.name, src_dir_fd=folder, dst_dir_fd=other)
 
 
 def link(path: Path, target: Path) -> None:
     """Give a file a second name; `FileExistsError` if it is taken."""
-    with _folder_of(path) as folder, _folder_of(target) as other, _naming(path):
+    with _folder_of(path) as folder, _folder_of(target) as other, naming(path):
         os.link(path.name, target.name, src_dir_fd=folder, dst_dir_fd=other, follow_symlinks=False)
 
 
 def link_from(source: Path, path: Path) -> None:
     """A name of ours for a file of somebody else's, which is not touched; `FileExistsError` if the name is taken."""
-    with _folder_of(path) as folder, _naming(path):
+    with _folder_of(path) as folder, naming(path):
         os.link(source, path.name, dst_dir_fd=folder)
 
 
 def symlink(path: Path, leads_to: str) -> None:
     """Create a symbolic link."""
-    with _folder_of(path) as folder, _naming(path):
+    with _folder_of(path) as folder, naming(path):
         os.symlink(leads_to, path.name, dir_fd=folder)
 
 
 def unlink(path: Path) -> None:
     """Remove a file or a link (not its target), if it exists."""
-    with suppress(FileNotFoundError), _folder_of(path) as folder, _naming(path):
+    with suppress(FileNotFoundError), _folder_of(path) as folder, naming(path):
         os.unlink(path.name, dir_fd=folder)
 
 
@@ -168,7 +146,7 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
     if not folder.is_dir():
         make_folder(folder.parent, after)
         try:
-            with _folder_of(folder) as above, _naming(folder):
+            with _folder_of(folder) as above, naming(folder):
                 os.mkdir(folder.name, dir_fd=above)
         except FileExistsError:  # another process made it, and may have removed it again: the writer notices
             if folder.is_symlink() and not folder.exists():
@@ -189,7 +167,7 @@ def new_folder(place: Path, prefix: str) -> Path:
     with opened_folder(place) as above:
         while True:
             path = place / f"{prefix}{uuid.uuid4().hex[:12]}"
-            with suppress(FileExistsError), _naming(path):
+            with suppress(FileExistsError), naming(path):
                 os.mkdir(path.name, 0o700, dir_fd=above)
                 _note_made(path)
                 return path
@@ -199,10 +177,10 @@ def remove_folder(folder: Path) -> None:
     """Remove an empty directory if Rescale made it."""
     with suppress(OSError):
         with opened_folder(folder) as descriptor:
-            here = _identity(os.fstat(descriptor))
-            inside = _is_inside(folder)
+            here = identity_from(os.fstat(descriptor))
+            inside = is_inside(folder)
             marked = inside or folder.name.endswith(BESIDE)
-            if not marked and here not in _made and not _is_noted(folder):
+            if not marked and here not in _made and not is_noted(folder):
                 return
             if folder.name.endswith(BESIDE) and _names_in(descriptor) <= HIDDEN:
                 for name in sorted(HIDDEN):
@@ -216,22 +194,8 @@ def remove_folder(folder: Path) -> None:
                 mark(folder)
             return
         _made.discard(here)
-        if inside and _is_inside(folder.parent):
+        if inside and is_inside(folder.parent):
             remove_folder(folder.parent)
-
-
-def _is_inside(folder: Path) -> bool:
-    """Tell whether a directory is, or lies in, one of `FOLDERS` of a marked directory of documents."""
-    return any(is_marked(path.parent) for path in _folders_around(folder))
-
-
-def _is_below_documents(folder: Path) -> bool:
-    """Tell whether a directory is, or lies in, one of `FOLDERS`, going by its name alone."""
-    return any(_folders_around(folder))
-
-
-def _folders_around(folder: Path) -> Iterator[Path]:
-    return (path for path in (folder, *folder.parents) if path.name in FOLDERS and path.parent.name.endswith(BESIDE))
 
 
 def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
@@ -242,7 +206,7 @@ def remove_tree(folder: Path, identity: Identity, last: str = "") -> None:
     with _folder_of(folder) as above:
         descriptor = os.open(folder.name, _LISTED | os.O_NOFOLLOW, dir_fd=above)
         try:
-            if _identity(os.fstat(descriptor)) != identity:
+            if identity_from(os.fstat(descriptor)) != identity:
                 return
             _empty(descriptor, mount_of(descriptor), last)
             if last:
@@ -276,14 +240,6 @@ def spooled_file(in_memory: int, place: str) -> IO[bytes]:
     return tempfile.SpooledTemporaryFile(in_memory, dir=place)
 
 
-def is_marked(folder: Path) -> bool:
-    """Tell whether a path is a marked directory of documents, and not a link to one."""
-    try:
-        return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG((folder / OWNER).lstat().st_mode)
-    except OSError:
-        return False
-
-
 def mark(folder: Path) -> None:
     """Mark an existing directory of documents, which must not be a link, as Rescale's."""
     descriptor = os.open(folder, FOLDER | os.O_NOFOLLOW)
@@ -293,33 +249,10 @@ def mark(folder: Path) -> None:
         os.close(descriptor)
 
 
-def refuse_other_place(folder: Path) -> None:
-    """Raise `RequestError` if a directory of documents, or one below it, is a link or a mount."""
-    try:
-        status = folder.lstat()
-    except OSError:  # the next call on it fails, and reports why
-        return
-    if stat.S_ISLNK(status.st_mode):
-        raise not_ours(folder, f"a link to {folder.readlink()}")
-    if stat.S_ISDIR(status.st_mode) and is_mount_point(folder):
-        raise not_ours(folder, "a mount point")
-
-
 def refuse_other_folder(folder: Path) -> None:
     """Raise `RequestError` if a directory must not be changed; ignore one that does not exist or is not accessible."""
     with suppress(OSError), opened_folder(folder):
         pass
-
-
-def not_ours(folder: Path, content: str) -> RequestError:
-    """Return the error for a directory that Rescale did not make; `content` describes it."""
-    return RequestError(
-        "Rescale did not make this directory, so it writes and removes nothing in it",
-        path=str(folder),
-        expected="no such directory yet, or one that a run made for its documents",
-        found=content,
-        advice="name another target, or remove the directory yourself if nobody needs it",
-    )
 
 
 def in_one_mount(*folders: Path) -> bool:
@@ -340,10 +273,10 @@ def in_one_mount(*folders: Path) -> bool:
 @contextmanager
 def opened_folder(folder: Path) -> Iterator[int]:
     """Open a directory that may be changed, for the block; `RequestError` if it may not."""
-    with _naming(folder):
+    with naming(folder):
         descriptor = os.open(folder, FOLDER)
     try:
-        identity = _identity(os.fstat(descriptor))
+        identity = identity_from(os.fstat(descriptor))
         if _checked.get(folder) != identity:
             _check(folder, descriptor, identity)
         yield descriptor
@@ -368,7 +301,7 @@ def _check(folder: Path, descriptor: int, identity: Identity) -> None:
             advice="find out what changed it, undo that, then run the same command again",
         )
     _refuse_protected(folder, leads_to)
-    if _is_below_documents(folder):
+    if is_below_documents(folder):
         refuse_other_place(folder)
         with opened_folder(folder.parent):
             pass
@@ -431,20 +364,11 @@ def _note_made(folder: Path) -> None:
     """Record a directory that was just made; if it is a target, also among its documents, for later processes."""
     if (identity := identity_of(folder)) is not None:
         _made.add(identity)
-    documents = _documents_of(folder)
+    documents = documents_of(folder)
     if not folder.name.endswith(BESIDE) and is_marked(documents):
         with suppress(OSError), opened_folder(documents) as descriptor:
             flags = os.O_WRONLY | os.O_CREAT | _FILE
-            os.close(os.open(_MADE_TARGET, flags, 0o666, dir_fd=descriptor))
-
-
-def _is_noted(folder: Path) -> bool:
-    documents = _documents_of(folder)
-    return is_marked(documents) and (documents / _MADE_TARGET).exists()
-
-
-def _documents_of(folder: Path) -> Path:
-    return Path(f"{os.path.realpath(folder)}{BESIDE}")
+            os.close(os.open(MADE_TARGET, flags, 0o666, dir_fd=descriptor))
 
 
 def _empty(descriptor: int, mount: str | None, last: str) -> None:
@@ -462,18 +386,3 @@ def _empty(descriptor: int, mount: str | None, last: str) -> None:
         finally:
             os.close(folder)
         os.rmdir(name, dir_fd=descriptor)
-
-
-def _identity(status: os.stat_result) -> Identity:
-    return Identity(status.st_dev, status.st_ino)
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Put the whole path into errors of the block."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = str(path)
-        error.filename2 = None
-        raise

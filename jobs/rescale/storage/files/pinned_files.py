@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rescale.storage.contract import Pin, Span
-from rescale.storage.files.file_copies import copy_range
 from rescale.storage.files.local_errors import is_absent
 from rescale.text.errors import SnapshotError
 
 _COMPARED_AT_ONCE = 1 << 20
+
+_AT_ONCE = 1 << 20
+_NOT_HERE = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
+"""Errors of `copy_file_range` between file systems, in one that does not support it, or in a container that forbids it.
+"""
 
 
 @contextmanager
@@ -59,12 +64,12 @@ def copy_span(source: Span, target: int, offset: int) -> None:
 def same_bytes(path: Path, other: Path, size: int) -> bool:
     """Tell whether two files hold the same bytes; `size` is that of the first in bytes."""
     try:
-        with other.open("rb") as there:
-            if os.fstat(there.fileno()).st_size != size:
+        with other.open("rb") as other_file:
+            if os.fstat(other_file.fileno()).st_size != size:
                 return False
             with path.open("rb") as file:
                 return all(
-                    file.read(_COMPARED_AT_ONCE) == there.read(_COMPARED_AT_ONCE)
+                    file.read(_COMPARED_AT_ONCE) == other_file.read(_COMPARED_AT_ONCE)
                     for _ in range(0, size, _COMPARED_AT_ONCE)
                 )
     except OSError as error:
@@ -88,3 +93,32 @@ def _too_short(uri: str, start: int, length: int, present: int) -> SnapshotError
     return SnapshotError(
         "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present} bytes"
     )
+
+
+def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
+    """Copy `length` bytes between file descriptors; return the number of bytes copied, fewer if the source ends."""
+    done, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has it
+    while done < length:
+        place = start + done, offset + done
+        try:
+            copied = (_in_the_kernel if in_the_kernel else _bytewise)(source, target, length - done, *place)
+        except OSError as error:
+            if not in_the_kernel or error.errno not in _NOT_HERE:
+                raise
+            in_the_kernel = False
+            continue
+        if copied:
+            done += copied
+        elif in_the_kernel:
+            in_the_kernel = False  # some file systems return 0 in the middle of a file
+        else:
+            break
+    return done
+
+
+def _in_the_kernel(source: int, target: int, length: int, start: int, offset: int) -> int:
+    return os.copy_file_range(source, target, length, start, offset)
+
+
+def _bytewise(source: int, target: int, length: int, start: int, offset: int) -> int:
+    return os.pwrite(target, os.pread(source, min(length, _AT_ONCE), start), offset)

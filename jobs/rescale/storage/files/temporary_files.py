@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rescale.storage.files import owned
+from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import directory_for, in_one_mount
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
@@ -49,18 +49,18 @@ def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
 
 def _place_for(folder: Path) -> Path:
     """Return the directory for temporary files of the files in `folder`."""
-    if owned.is_marked(folder):
+    if document_folders.is_marked(folder):
         return folder
     documents = documents_of(folder)
-    beside = documents if owned.is_marked(documents) else folder.parent
+    beside = documents if document_folders.is_marked(documents) else folder.parent
     return beside if in_one_mount(beside, folder) and os.access(beside, os.W_OK) else folder
 
 
 def documents_of(folder: Path) -> Path:
     """Return the directory of documents of a target, or the one that a directory of unfinished files lies in."""
-    if folder.name == owned.STAGING and folder.parent.name.endswith(owned.BESIDE):
+    if folder.name == document_folders.STAGING and folder.parent.name.endswith(document_folders.BESIDE):
         return folder.parent
-    return Path(f"{os.path.realpath(folder)}{owned.BESIDE}")
+    return Path(f"{os.path.realpath(folder)}{document_folders.BESIDE}")
 
 
 @contextmanager
@@ -81,8 +81,8 @@ def is_temporary(folder: str, file: str) -> bool:
 
 def remove_abandoned(folder: Path) -> None:
     """Remove temporary files that dead processes left for a directory, if documents of a run lie beside it."""
-    documents = folder if owned.is_marked(folder) else documents_of(folder)
-    if not owned.is_marked(documents):
+    documents = folder if document_folders.is_marked(folder) else documents_of(folder)
+    if not document_folders.is_marked(documents):
         return
     for place in {documents, folder}:
         with suppress(FileNotFoundError, NotADirectoryError):

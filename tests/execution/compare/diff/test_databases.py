@@ -12,8 +12,9 @@ from unittest.mock import patch
 import pytest
 
 from rescale.runstate.places import places_of
-from rescale.snapshot.model import Operator, OtherKeyed, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.keyed_state import OtherKeyed
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support import snapshots
 from support.canonical import Record

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rescale.execution.compare.diff.differences import Difference
-from rescale.execution.compare.diff.items import EVERYWHERE, GIVEN_ONE, Item, Items, compare_copies
+from rescale.execution.compare.diff.items import EVERYWHERE, GIVEN_ONE, DigestedItem, DigestedItems, compare_copies
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
@@ -98,7 +98,7 @@ def test_it_is_said_that_a_copy_may_have_come_with_the_parallelism(
     subtasks: tuple[tuple[int, ...], ...], parallelism: tuple[int, int], differing: int, remark: str | None
 ) -> None:
     """Which snapshot came from the other is not known: it is a difference all the same."""
-    items = Items(*([Item(7, subtask, 0, Extent(1, 0, 9)) for subtask in side] for side in subtasks))
+    items = DigestedItems(*([DigestedItem(7, subtask, 0, Extent(1, 0, 9)) for subtask in side] for side in subtasks))
     compared = compare_copies(items, parallelism, lambda *_: "a copy")
     assert (compared.differing, compared.remark) == (differing, remark)
     assert compared.a == compared.b

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.compare.diff.differences import Difference
-from rescale.snapshot.model import KeyedStream, Operator, Snapshot
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import UnsupportedError
 from support import edited, snapshots
 from support.diffing import diff, edit_records, first, the_only, with_other_value

@@ -13,7 +13,7 @@ import pytest
 from rescale.execution.compare.diff.differences import Difference
 from rescale.execution.compare.diff.items import ONLY_BYTES
 from rescale.flink.slot import Slot
-from rescale.snapshot.model import KeyedStream
+from rescale.snapshot.keyed_state import KeyedStream
 from support.canonical import Record
 from support.diffing import against_source, diff, edit_records, first, the_only, unlike, with_other_value
 from support.planting import Result

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.compare.diff.snapshots import diff_snapshots
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from support import snapshots
 from support.diffing import against_source, diff, unlike
 from support.finished import rescaled

@@ -17,7 +17,7 @@ from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, 
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
 from rescale.plan.proof import Proof
 from rescale.runstate.places import places_of
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.pipeline import move, plan_rescale

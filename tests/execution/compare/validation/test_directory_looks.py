@@ -15,8 +15,9 @@ from rescale.flink.keyed.timers.heap_timers import TimerService
 from rescale.rocksdb.database_layout import MANIFEST_NAME
 from rescale.rocksdb.stored_files import CURRENT
 from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from support.small_directories import (
     HALVES,
     MAXIMUM,
@@ -103,7 +104,7 @@ def test_directories_stay_directories_where_nothing_else_changes() -> None:
     assert not may_go_by_files(old, operator("op", 2, 2 * MAXIMUM, databases=old.databases))
     assert not may_go_by_files(old, canonical(MAXIMUM))
     assert not may_go_by_files(canonical(MAXIMUM), canonical(MAXIMUM))
-    assert not may_go_by_files(replace(old, left_out=frozenset({"one"})), old)
+    assert not may_go_by_files(replace(old, dropped_states=frozenset({"one"})), old)
     assert not may_go_by_files(with_timers, old)
 
 

@@ -138,10 +138,10 @@ BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
         (missing, BOTH, "files of the result are missing|cannot be read as a snapshot"),
         (forgotten, BOTH, "is missing"),
         (no_deleted_range, BOTH, "rows of foreign key groups are not hidden"),
-        (wider, BOTH, "a range is deleted that belongs to the subtask"),
-        (other_sequence, BOTH, "not as old as they were"),
-        (other_level, BOTH, "not where it was"),
-        (older_range, BOTH, "older than rows that it is to hide"),
+        (wider, BOTH, "a deleted range covers key groups of the subtask"),
+        (other_sequence, BOTH, "another order of age"),
+        (other_level, BOTH, "another level, size or key range"),
+        (older_range, BOTH, "not newer than the rows that it must hide"),
         (damaged_range, BOTH, "cannot be read back"),
         (other_options, FILES, "differs between the result and the source"),
     ],
@@ -182,7 +182,7 @@ def ends_early(file: LiveFile) -> LiveFile:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"), [(begins_late, "begin behind its first row"), (ends_early, "end before its last row")]
+    ("change", "said"), [(begins_late, "begins after its first row"), (ends_early, "ends before its last row")]
 )
 def test_a_manifest_that_has_rows_outside_of_their_file_is_found(
     change: Callable[[LiveFile], LiveFile], said: str, rewritten: Spoilt, tmp_path: Path
@@ -192,7 +192,9 @@ def test_a_manifest_that_has_rows_outside_of_their_file_is_found(
     spoilt = Spoilt(rewritten.source, tmp_path / "target")
     spoilt.change(0, change)
     for proof in (Proof.RECORDS, Proof.FILES):
-        with pytest.raises(IntegrityError, match=f"cannot be read back: the MANIFEST has .* {said}") as caught:
+        with pytest.raises(
+            IntegrityError, match=f"cannot be read back: the key range of .* in the MANIFEST {said}"
+        ) as caught:
             spoilt.validate(proof)
         assert caught.value.path == str(spoilt.manifest(0)[0])
         assert caught.value.operator

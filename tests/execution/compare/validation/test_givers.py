@@ -19,7 +19,8 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import OperatorStateHeader, merge_operator_state_headers
 from rescale.flink.slot import Slot
 from rescale.flink.state_meta_info import StateMetaInfo
-from rescale.snapshot.model import ElementStream, KeyedStream, Operator
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import ElementStream, Operator
 from rescale.text.errors import IntegrityError
 from support.snapshot_bytes import keyed_header, keyed_state
 from support.synthetic import element_stream, keyed_stream, operator

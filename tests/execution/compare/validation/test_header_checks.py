@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from rescale.execution.compare.validation.coverage import check_rekeyed
+from rescale.execution.compare.validation.coverage import check_raw_timers, check_rekeyed
 from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
-from rescale.execution.compare.validation.timer_coverage import check_raw_timers
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.flink.operator_state import OperatorStateHeader
+from rescale.snapshot.keyed_state import Database, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator
+from rescale.snapshot.model import ElementStream, Operator
 from rescale.text.errors import IntegrityError
 from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, keyed_header, keyed_state, parsed
 from support.synthetic import element_stream, keyed_stream, operator
@@ -204,7 +204,7 @@ def test_timers_that_were_there_twice_are_there_once() -> None:
         check_rekeyed(old, replace(as_streams(3, 16, both), raw_keyed=kept))
     with pytest.raises(IntegrityError, match="header of subtask 0"):
         check_rekeyed(old, as_streams(3, 16, key))
-    given_up = replace(old, left_out=frozenset("a"))
+    given_up = replace(old, dropped_states=frozenset("a"))
     check_rekeyed(given_up, replace(as_streams(3, 16, replace(key, states=())), raw_keyed=kept))
     check_rekeyed(given_up, as_streams(3, 16, timer_header([SERVICE])))
     with pytest.raises(IntegrityError, match="header of subtask 0"):

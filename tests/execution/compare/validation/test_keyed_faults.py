@@ -9,7 +9,7 @@ import pytest
 
 from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
-from rescale.snapshot.model import KeyedStream
+from rescale.snapshot.keyed_state import KeyedStream
 from support.finished import KEYED, LAZY, LAZY_COMPRESSED, RAW, ResultOf, assert_found, keyed_place
 from support.planting import Place, Result
 from support.slow import pairs_in_turn

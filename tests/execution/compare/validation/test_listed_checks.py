@@ -20,8 +20,9 @@ from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.planning.little_work import LITTLE_BYTES, LITTLE_UNITS
+from rescale.snapshot.keyed_state import Database, DatabaseFile, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, KeyedStream, Operator
+from rescale.snapshot.model import Operator
 from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.text.errors import IntegrityError
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header, keyed_state, parsed
@@ -142,7 +143,7 @@ def test_raw_timers_go_by_record_where_others_do() -> None:
     old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=raw_timers(2))
     new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=raw_timers(3))
     assert len(of_kind(listed(old, new), GroupCheck)) == 8
-    checks = listed(replace(old, left_out=frozenset("never")), new)
+    checks = listed(replace(old, dropped_states=frozenset("never")), new)
     assert of_kind(checks, GroupCheck) == []
     record_checks = [(check.in_result, framing(check)) for check in of_kind(checks, RecordCheck)]
     assert record_checks == [
@@ -204,12 +205,12 @@ def test_raw_keyed_state_of_its_own_format_goes_by_key_groups_where_records_move
     """At the same maximum; at another one it cannot be there."""
     old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=streams(2, framing=Framing.RAW))
     new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=streams(3, framing=Framing.RAW))
-    checks = listed(replace(old, left_out=frozenset("never")), new)
+    checks = listed(replace(old, dropped_states=frozenset("never")), new)
     assert [len(check.pairs) for check in of_kind(checks, GroupCheck)] == [3, 1, 2, 2]
     assert {check.slot for check in of_kind(checks, GroupCheck)} == {Slot.RAW_KEYED}
     assert len(of_kind(checks, RecordCheck)) == 5
     with pytest.raises(IntegrityError, match="is not in the result"):
-        listed(replace(old, left_out=frozenset("never")), replace(new, raw_keyed=()))
+        listed(replace(old, dropped_states=frozenset("never")), replace(new, raw_keyed=()))
 
 
 def directory(subtask: int, key_groups: KeyGroupRange, *names: str) -> Database:

@@ -23,7 +23,8 @@ from rescale.flink.metadata.handles import InlineStream, KeyGroupsHandle, Single
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.planning.request.operator_shapes import Shape
 from rescale.runstate.certificate import COMPLETE, Certificate, CertifiedOperator
-from rescale.snapshot.model import Changelog, KeyedStream, Operator, OtherKeyed, Snapshot
+from rescale.snapshot.keyed_state import Changelog, KeyedStream, OtherKeyed
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.store import Pin
 from rescale.text.errors import IntegrityError, RequestError
 from support.synthetic import RAW_TAG, database, operator, own_stream, snapshot

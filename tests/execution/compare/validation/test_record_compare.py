@@ -19,8 +19,8 @@ from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.flink.keys.pojo_formulas import KNOWN
+from rescale.snapshot.keyed_state import DatabaseFile
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import DatabaseFile
 from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, SnapshotError, StoreError, UnsupportedError

@@ -77,7 +77,7 @@ def test_how_sure_a_hash_is_is_said() -> None:
 
 
 def test_what_was_given_up_is_counted_and_must_not_be_there() -> None:
-    given_up = replace(operator("op"), left_out=frozenset({"b", "never"}))
+    given_up = replace(operator("op"), dropped_states=frozenset({"b", "never"}))
     proof = proven(tally(False, a=ONE, b=OTHER), tally(True, a=ONE), of=given_up)
     assert (proof.left_out, proof.compared, list(proof.states)) == ({"b": 2, "never": 0}, 1, ["a"])
     with pytest.raises(IntegrityError, match="lost, doubled or changed") as caught:
@@ -105,7 +105,7 @@ NAMES = [f"state {i}" for i in range(9)]
 
 def test_states_come_in_the_order_of_their_names() -> None:
     """So that two certificates of one thing are the same, and of several faults one is told."""
-    given_up = replace(operator("op"), left_out=frozenset(NAMES))
+    given_up = replace(operator("op"), dropped_states=frozenset(NAMES))
     states = dict.fromkeys(reversed(NAMES), ONE)
     proof = proven(tally(False, **states, a=ONE), tally(True, a=ONE), of=given_up)
     assert list(proof.left_out) == NAMES

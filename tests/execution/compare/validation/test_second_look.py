@@ -16,7 +16,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 from rescale.storage.files.local_store import LocalStore

@@ -19,8 +19,9 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.slot import Slot
+from rescale.snapshot.keyed_state import Database, DatabaseFile, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, KeyedStream, Operator
+from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError
 from support.synthetic import header_of, keyed_stream, operator
 
@@ -84,7 +85,7 @@ TIMERS = replace(keyed(2), raw_keyed=raw(2, services=("a service",)))
         (keyed(2), keyed(2, 16), True),
         (keyed(2), keyed(2, framing=Framing.HEAP), True),
         (keyed(2), in_directories(2), True),
-        (replace(keyed(2), left_out=frozenset("a")), keyed(2), True),
+        (replace(keyed(2), dropped_states=frozenset("a")), keyed(2), True),
         (TIMERS, keyed(2), True),
         (TIMERS, TIMERS, False),
         (OWN, OWN, False),

@@ -116,12 +116,12 @@ def test_a_manifest_of_the_source_that_lies_of_keys_is_believed_by_files_and_not
     assert edit_files(source, "MANIFEST", lying(begins_late))
     plan = moved(source, tmp_path / "target", "3")
     assert "begin and end with the keys in their MANIFESTs" in said_of(plan, Proof.FILES)
-    with pytest.raises(SnapshotError, match="begin behind its first row"):
+    with pytest.raises(SnapshotError, match="begins after its first row"):
         validate_coverage(plan, Loop(), Proof.RECORDS)
 
 
 def test_a_manifest_of_the_source_that_lies_of_sizes_is_found_before_anything_moves(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
     assert edit_files(source, "MANIFEST", lying(lambda file: replace(file, size=file.size - 1)))
-    with pytest.raises(SnapshotError, match="has not the size that the MANIFEST tells"):
+    with pytest.raises(SnapshotError, match="has another size than in the MANIFEST"):
         plan_rescale(str(source), str(tmp_path / "target"), ["3"])

@@ -23,8 +23,9 @@ from rescale.runstate.certificate import (
     CertifiedRecords,
 )
 from rescale.snapshot.kafka.changes import KafkaChange
+from rescale.snapshot.keyed_state import Database, DatabaseFile
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.store import open_store
 from support.synthetic import operator, snapshot

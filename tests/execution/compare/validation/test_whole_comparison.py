@@ -24,8 +24,9 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import CertifiedChecksums, CertifiedDirectories, CertifiedOperator
+from rescale.snapshot.keyed_state import Database, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.checksums import CRCS, Checksum
 from rescale.storage.files.local_store import LocalStore

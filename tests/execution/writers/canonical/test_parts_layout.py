@@ -17,7 +17,7 @@ from rescale.execution.writers.canonical.parts_layout import (
     stream_parts,
 )
 from rescale.execution.writers.canonical.range_parts import RangeParts
-from rescale.execution.writers.parts import number_of_parts, part_size
+from rescale.execution.writers.files import number_of_parts, part_size
 from rescale.execution.writers.protocol import WriteRange
 from rescale.plan.plan import Plan
 from rescale.runstate.places import places_of

@@ -13,7 +13,7 @@ from rescale.execution.writers.rocksdb import rows_writer
 from rescale.plan.plan import Plan
 from rescale.planning.streams import inline
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.store import open_store
 from support.pipeline import execute_without_spark, plan_rescale
 from support.results import remove
@@ -35,7 +35,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several files for every state, and none of them inline."""
     monkeypatch.setattr(inline, "INLINE_LIMIT", 0)
     monkeypatch.setattr(windows, "WINDOW", 500)
-    monkeypatch.setattr(windows, "SLOT_MEMORY", 500)
+    monkeypatch.setattr(windows, "CELL_MEMORY", 500)
     monkeypatch.setattr("rescale.execution.rekeying.write_ranges.RANGE_SIZE", 500)
     monkeypatch.setattr(rows_writer, "TABLE_BYTES", 60)
 

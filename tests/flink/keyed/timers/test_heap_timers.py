@@ -16,7 +16,7 @@ from rescale.flink.keyed.timers import timer_reader
 from rescale.flink.keyed.timers.heap_timers import read_services, services_of, timer_header
 from rescale.flink.keyed.timers.timer_reader import TimerReader
 from rescale.flink.keyed.timers.timer_writer import Run, TimerWriter
-from rescale.snapshot.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support import snapshots
 from support.canonical import Record

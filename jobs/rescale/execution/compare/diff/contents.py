@@ -8,7 +8,7 @@ from contextlib import suppress
 from rescale.execution.compare.diff.copies import LARGEST_COPY, CopyUnit
 from rescale.execution.compare.diff.differences import BothFiles, Side
 from rescale.execution.compare.diff.first_look import is_deflated
-from rescale.execution.compare.diff.items import Item
+from rescale.execution.compare.diff.items import DigestedItem
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.operator_state import OperatorStateHeader
@@ -38,7 +38,7 @@ class Contents:
         self._trees = [_trees((stream.parsed for stream in side), state) for side in streams]
         self._deflated = [{stream.subtask for stream in side if is_deflated(stream)} for side in streams]
 
-    def in_words(self, side: Side, item: Item) -> str:
+    def in_words(self, side: Side, item: DigestedItem) -> str:
         """Return the element's values as text, or the beginning of its bytes if its type is unknown."""
         beginning = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
         if item.subtask in self._deflated[side]:
@@ -53,7 +53,7 @@ class Contents:
         size = counted(item.extent.length, "byte")
         return f"{size} {bytes_in_words(beginning[:_BYTES_SHOWN])}{'…' if len(beginning) > _BYTES_SHOWN else ''}"
 
-    def copy(self, side: Side, item: Item) -> CopyUnit | None:
+    def copy(self, side: Side, item: DigestedItem) -> CopyUnit | None:
         """Return the copy of a broadcast state as a unit to compare by entry; None if its entries cannot be read."""
         trees = self._trees[side]
         if trees is None or len(trees) != 2 or item.extent.length > LARGEST_COPY:

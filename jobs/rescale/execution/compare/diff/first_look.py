@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rescale.execution.compare.diff.differences import BothFiles, Side
-from rescale.execution.compare.diff.items import Item, Items
+from rescale.execution.compare.diff.items import DigestedItem, DigestedItems
 from rescale.execution.compare.diff.pairs import OperatorPair
 from rescale.execution.compare.diff.state_digests import Digester, ExtentDigests, ExtentUnit, RecordUnit
 from rescale.execution.compare.source_digests import add_digests
@@ -20,7 +20,8 @@ from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.slot import OPERATOR_SLOTS, Slot
-from rescale.snapshot.model import ElementStream, KeyedStream, Operator
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.model import ElementStream, Operator
 
 StateDigests = dict[str, StateDigest]
 
@@ -35,7 +36,7 @@ class StatePart(NamedTuple):
 
 
 class _UnitPlace(NamedTuple):
-    """The part that a unit's extents belong to, and the `Item.number` of each extent."""
+    """The part that a unit's extents belong to, and the `DigestedItem.number` of each extent."""
 
     part: StatePart
     subtask: int
@@ -48,7 +49,7 @@ class FirstLook:
 
     records: dict[int, tuple[StateDigests, StateDigests]] = field(default_factory=lambda: defaultdict(lambda: ({}, {})))
     record_units: dict[int, list[RecordUnit]] = field(default_factory=lambda: defaultdict(list))
-    items: dict[StatePart, Items] = field(default_factory=dict)
+    items: dict[StatePart, DigestedItems] = field(default_factory=dict)
 
 
 def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstLook:
@@ -65,7 +66,7 @@ def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
             if by_record:
                 look.record_units[i] += _record_units(pair, side, operator)
             for part in _element_parts(i, operator):
-                look.items.setdefault(part, Items([], []))
+                look.items.setdefault(part, DigestedItems([], []))
             for place, unit in _extent_units(i, pair, side, operator, heap=not by_record):
                 places.append(place)
                 extent_units.append(unit._replace(number=len(extent_units)))
@@ -77,8 +78,8 @@ def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
         if isinstance(unit_digests, ExtentDigests):
             place, extent_unit = places[unit_digests.unit], extent_units[unit_digests.unit]
             items = zip(unit_digests.digests, place.numbers, extent_unit.extents, strict=True)
-            side_items = look.items.setdefault(place.part, Items([], []))[extent_unit.side]
-            side_items += (Item(digest, place.subtask, number, extent) for digest, number, extent in items)
+            side_items = look.items.setdefault(place.part, DigestedItems([], []))[extent_unit.side]
+            side_items += (DigestedItem(digest, place.subtask, number, extent) for digest, number, extent in items)
         else:
             pair_number, record_unit = record_units[unit_digests.unit]
             add_digests(look.records[pair_number][record_unit.side], unit_digests.states)

@@ -37,7 +37,7 @@ ONLY_BYTES = (
 )
 
 
-class Item(NamedTuple):
+class DigestedItem(NamedTuple):
     """A key group, element or copy; `number` is the key group, or the element's index in its state and subtask."""
 
     digest: int
@@ -46,14 +46,14 @@ class Item(NamedTuple):
     extent: Extent
 
 
-class Items(NamedTuple):
-    """Items of one state in both snapshots."""
+class DigestedItems(NamedTuple):
+    """DigestedItems of one state in both snapshots."""
 
-    a: list[Item]
-    b: list[Item]
+    a: list[DigestedItem]
+    b: list[DigestedItem]
 
     @property
-    def by_side(self) -> Iterator[tuple[Side, Item]]:
+    def by_side(self) -> Iterator[tuple[Side, DigestedItem]]:
         """All items, those of A first."""
         return ((side, item) for side in Side for item in self[side])
 
@@ -66,13 +66,13 @@ class Compared(NamedTuple):
     remark: str | None = None
 
 
-Describe = Callable[[Side, Item], str]
+Describe = Callable[[Side, DigestedItem], str]
 """Names the content of an item."""
 
 
-def compare_key_groups(items: Items, remark: str | None) -> Compared:
+def compare_key_groups(items: DigestedItems, remark: str | None) -> Compared:
     """Compare key groups by number; `remark` is added if any differ."""
-    by_number: dict[int, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
+    by_number: dict[int, tuple[list[DigestedItem], list[DigestedItem]]] = defaultdict(lambda: ([], []))
     for side, item in items.by_side:
         by_number[item.number][side].append(item)
     differences = []
@@ -84,7 +84,7 @@ def compare_key_groups(items: Items, remark: str | None) -> Compared:
     return Compared(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
 
 
-def compare_bags(items: Items, mode: DistributionMode, describe: Describe) -> Compared:
+def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describe) -> Compared:
     """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
     a, b = (Counter(item.digest for item in side) for side in items)
     places = {item.digest: (side, item) for side, item in items.by_side}
@@ -100,9 +100,9 @@ def compare_bags(items: Items, mode: DistributionMode, describe: Describe) -> Co
     return Compared(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
 
 
-def compare_copies(items: Items, parallelism: tuple[int, int], describe: Describe) -> Compared:
+def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: Describe) -> Compared:
     """Compare copies of a BROADCAST state: both sides have the same distinct copies, and no subtask lacks one."""
-    places: dict[int, tuple[Side, Item]] = {}
+    places: dict[int, tuple[Side, DigestedItem]] = {}
     holders: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
     for side, item in items.by_side:
         places.setdefault(item.digest, (side, item))
@@ -121,7 +121,7 @@ def compare_copies(items: Items, parallelism: tuple[int, int], describe: Describ
     return Compared(_distinct(items.a), _distinct(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark)
 
 
-def _missing(items: Items, parallelism: tuple[int, int]) -> Difference | None:
+def _missing(items: DigestedItems, parallelism: tuple[int, int]) -> Difference | None:
     """Return the difference between the subtasks without a copy on either side, if there is one."""
     without = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
     if without[0] == without[1] or (all(without) and parallelism[0] != parallelism[1]):
@@ -130,21 +130,21 @@ def _missing(items: Items, parallelism: tuple[int, int]) -> Difference | None:
     return Difference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
 
 
-def _amount(items: Sequence[Item]) -> Amount:
+def _amount(items: Sequence[DigestedItem]) -> Amount:
     return Amount(len(items), sum(item.digest for item in items) % MODULUS)
 
 
-def _distinct(items: Sequence[Item]) -> Amount:
+def _distinct(items: Sequence[DigestedItem]) -> Amount:
     digests = {item.digest for item in items}
     return Amount(len(digests), sum(digests) % MODULUS)
 
 
-def _place(place: tuple[Side, Item]) -> tuple[int, int, int]:
+def _place(place: tuple[Side, DigestedItem]) -> tuple[int, int, int]:
     side, item = place
     return side, item.subtask, item.number
 
 
-def _sizes(items: Iterable[Item]) -> str | None:
+def _sizes(items: Iterable[DigestedItem]) -> str | None:
     return " and ".join(counted(item.extent.length, "byte") for item in items) or None
 
 

@@ -31,9 +31,9 @@ def operator_differences(pair: OperatorPair) -> Iterator[Difference]:
     """Yield what differs between both operators: presence, finished subtasks, key types, coordinator, headers."""
     a, b = pair.sides
     if a is None or b is None:
-        (there,) = pair.listed
-        if there.bytes or there.entry.coordinator is not None:
-            size = f"{counted(there.bytes, 'byte')} of state"
+        (operator,) = pair.listed
+        if operator.bytes or operator.entry.coordinator is not None:
+            size = f"{counted(operator.bytes, 'byte')} of state"
             yield Difference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
         return
     finished = _in_words(a), _in_words(b)
@@ -77,9 +77,9 @@ def _in_words(operator: Operator) -> str:
 
 def state_types(pair: OperatorPair, operator: Operator | None) -> dict[str, str]:
     """Return the types of an operator's keyed states by name, as far as their headers are understood."""
-    left_out = operator.left_out if operator is not None else ()
+    dropped_states = operator.dropped_states if operator is not None else ()
     infos = [info for header in pair.headers(operator) for info in header.states]
-    return {info.name: _type(info) for info in infos if info.name not in left_out}
+    return {info.name: _type(info) for info in infos if info.name not in dropped_states}
 
 
 def element_types(operator: Operator | None) -> dict[str, str]:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, understood
 from rescale.flink.keyed.heap.heap_entries import tells_entries
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.snapshot.model import Changelog, Database, KeyedHolder, KeyedStream, Operator, Snapshot
+from rescale.snapshot.keyed_state import Changelog, Database, KeyedHolder, KeyedStream
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 _CANONICAL_ADVICE = "compare canonical savepoints (flink savepoint --type canonical), which delimit records"

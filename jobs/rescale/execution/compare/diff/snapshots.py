@@ -20,7 +20,7 @@ from rescale.execution.compare.diff.first_look import FirstLook, StatePart, look
 from rescale.execution.compare.diff.items import (
     ONLY_BYTES,
     Compared,
-    Items,
+    DigestedItems,
     compare_bags,
     compare_copies,
     compare_key_groups,
@@ -90,8 +90,8 @@ class _Comparison:
     def _records(self, i: int, pair: OperatorPair) -> Iterator[StateDiff]:
         """Compare the keyed states of a pair that is compared by record, by name."""
         a, b = self._look.records[i]
-        left_out = pair.sides[0].left_out if pair.sides[0] else ()
-        a = {name: digest for name, digest in a.items() if name not in left_out}
+        dropped_states = pair.sides[0].dropped_states if pair.sides[0] else ()
+        a = {name: digest for name, digest in a.items() if name not in dropped_states}
         types = [state_types(pair, operator) for operator in pair.sides]
         names = sorted({*a, *b, *types[0], *types[1]}) if pair.by_record else []
         amounts = {name: (_amount(a.get(name)), _amount(b.get(name))) for name in names}
@@ -128,7 +128,7 @@ class _Comparison:
                 compared = _with_types(compared, *(of_side.get(part.state) for of_side in types))
             yield StateDiff(state, kind, counted, *compared)
 
-    def _copies(self, items: Items, contents: Contents, pair: OperatorPair) -> Compared:
+    def _copies(self, items: DigestedItems, contents: Contents, pair: OperatorPair) -> Compared:
         a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
         digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
         if all(digests) and digests[0].keys() != digests[1].keys():
@@ -136,7 +136,7 @@ class _Comparison:
             units = [(copy.extent.length, copy) for copy in copies if copy is not None]
             progress = Progress("compare by entry", sum(size for size, _ in units), ByteAction.READ_ON_BOTH_SIDES)
             by_entry = dict(self._tasks.run(CopyDigester(self._files), units, progress))
-            items = Items(
+            items = DigestedItems(
                 *([item._replace(digest=by_entry.get(item.digest, item.digest)) for item in s] for s in items)
             )
         return compare_copies(items, (a, b), contents.in_words)

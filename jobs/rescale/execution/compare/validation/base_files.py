@@ -16,7 +16,8 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.certificate import CertifiedChecksums
 from rescale.snapshot.databases.own_tables import OwnTables
-from rescale.snapshot.model import Database, Operator
+from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.keeping import is_one_file
 from rescale.text.errors import IntegrityError

@@ -49,8 +49,9 @@ from rescale.runstate.certificate import (
 )
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables
+from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin

@@ -25,7 +25,8 @@ from rescale.flink.givers import Givers
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.planning.little_work import is_little
-from rescale.snapshot.model import Database, ElementStream, KeyedHolder, Operator, Snapshot
+from rescale.snapshot.keyed_state import Database, KeyedHolder
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
 
 Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
 from rescale.flink.givers import Givers
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, HandleTag
@@ -20,12 +21,13 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.slot import Slot
 from rescale.planning.request.operator_shapes import Shape
 from rescale.runstate.certificate import Certificate
+from rescale.snapshot.keyed_state import Database, DatabaseFile, KeyedStream
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, DatabaseFile, ElementStream, KeyedStream, Operator, Snapshot
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import contains, join, name
 from rescale.text.advice import SAME_COMMAND, Advice
-from rescale.text.errors import IntegrityError, RequestError
+from rescale.text.errors import IntegrityError, RequestError, RescaleError
 
 
 class GroupPair(NamedTuple):
@@ -146,14 +148,14 @@ def check_references(source: Snapshot, result: Snapshot) -> None:
             )
 
 
-def check_directory(result: Snapshot, there: Sequence[str]) -> None:
-    """Check that all files in the target (`there`) belong to the result.
+def check_directory(result: Snapshot, existing: Sequence[str]) -> None:
+    """Check that all files in the target (`existing`) belong to the result.
 
     Flink deletes the files of a claimed savepoint, and then its directory only if it is empty. Temporary files are
     allowed: they are deleted before the result is published.
     """
     ours = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
-    surplus = [uri for uri in there if uri not in ours and not is_temporary(name(result.directory), name(uri))]
+    surplus = [uri for uri in existing if uri not in ours and not is_temporary(name(result.directory), name(uri))]
     if surplus:
         raise IntegrityError(
             "the target holds files that do not belong to the result",
@@ -200,7 +202,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups or the kind changed, or directories were split."""
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
-    if old.left_out or (old.raw_timers and not new.raw_timers):
+    if old.dropped_states or (old.raw_timers and not new.raw_timers):
         return True
     if old.heap_streams and _lists_other_states(old, new):
         return True
@@ -225,7 +227,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         if timer_stream.parsed is not None
         for state in timer_stream.parsed.states
     }
-    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.left_out)
+    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
     subtasks = list(range(new.parallelism)) if givers or timers else []
     same_groups = old.max_parallelism == new.max_parallelism
     if old.databases and new.databases and same_groups:
@@ -330,3 +332,35 @@ def check_equal(subject: str, expected: object, actual: object, label: str | Non
     """`IntegrityError` about the subject if the result's value differs from the source's."""
     if expected != actual:
         raise IntegrityError(f"{subject}: result and source differ", operator=label, expected=expected, found=actual)
+
+
+def check_raw_timers(old: Operator, new: Operator) -> None:
+    """Check the raw timers of an operator whose records moved one by one: each stream has its subtask's key groups.
+
+    If the max parallelism changed, either every subtask has a stream that lists all timer services, or none has a
+    stream and timers are keyed states. The timers themselves are compared as records.
+    """
+    for stream in new.raw_timers:
+        own = new.key_groups_of(stream.subtask)
+        check_equal(f"key groups of the timers of subtask {stream.subtask}", own, stream.key_groups, old.label)
+    if new.raw_timers and old.max_parallelism != new.max_parallelism:
+        subtasks = list(range(new.parallelism)) if old.raw_timers else []
+        check_equal("subtasks with raw timers", subtasks, [stream.subtask for stream in new.raw_timers], old.label)
+        source_headers = list(dict.fromkeys(timers.parsed for timers in old.raw_timers if timers.parsed is not None))
+        for stream in new.raw_timers:
+            _check_services(old, source_headers, stream)
+
+
+def _check_services(old: Operator, source_headers: Sequence[KeyedHeader], stream: KeyedStream) -> None:
+    """Check that a stream lists the timer services of the source's streams, whose distinct headers are given."""
+    headers = source_headers if stream.parsed is None else [stream.parsed, *source_headers]
+    try:
+        merged = merge_keyed_headers(headers).header
+    except RescaleError as error:
+        raise IntegrityError(
+            f"the timers of subtask {stream.subtask} do not agree with the source's: {error.what}", operator=old.label
+        ) from None
+    subject = f"timer services of subtask {stream.subtask}"
+    check_equal(subject, merged, stream.parsed, old.label)
+    known = {state.name for header in source_headers for state in header.states}
+    check_equal(subject, sorted(known), sorted(stream.state_names), old.label)

@@ -25,8 +25,9 @@ from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import DeletedRange
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import open_table
+from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Database, LiveTable, Operator, Snapshot
+from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
@@ -49,7 +50,7 @@ class WholeFiles(NamedTuple):
 def may_go_by_files(old: Operator, new: Operator) -> bool:
     """Whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
     same = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
-    return same and bool(old.databases) and not old.left_out and not (old.raw_timers and not new.raw_timers)
+    return same and bool(old.databases) and not old.dropped_states and not (old.raw_timers and not new.raw_timers)
 
 
 def whole_files(source: Snapshot, result: Snapshot) -> list[dict[int, WholeFiles]]:

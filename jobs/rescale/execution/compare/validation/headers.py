@@ -13,7 +13,8 @@ from typing import Protocol, TypeVar
 from rescale.flink.keyed.header import merge_keyed_headers
 from rescale.flink.keyed.timers.heap_timers import timer_header
 from rescale.flink.operator_state import merge_operator_state_headers
-from rescale.snapshot.model import Database, ElementStream, KeyedHolder, KeyedStream
+from rescale.snapshot.keyed_state import Database, KeyedHolder, KeyedStream
+from rescale.snapshot.model import ElementStream
 from rescale.text.errors import IntegrityError, RescaleError
 
 MADE_ANEW = "if the result is published, run again into another target; else discard it and run again"

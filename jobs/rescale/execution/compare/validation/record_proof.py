@@ -23,7 +23,7 @@ def record_proof(
     if not tallies:
         return None
     source = _added_up(tally for tally in tallies if not tally.in_result and not tally.doubled)
-    left_out = {name: source.pop(name, StateDigest()).records for name in sorted(operator.left_out)}
+    left_out = {name: source.pop(name, StateDigest()).records for name in sorted(operator.dropped_states)}
     result = _added_up(tally for tally in tallies if tally.in_result)
     _compare_doubled(operator, source, _added_up(tally for tally in tallies if tally.doubled))
     for state in sorted(source.keys() | result.keys()):

@@ -13,6 +13,7 @@ from rescale.execution.compare.validation.coverage import (
     broadcast_states,
     check_directory,
     check_metadata,
+    check_raw_timers,
     check_references,
     check_rekeyed,
     is_compared_by_record,
@@ -22,7 +23,6 @@ from rescale.execution.compare.validation.inline_names import check_inline_names
 from rescale.execution.compare.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.compare.validation.record_proof import record_proof
 from rescale.execution.compare.validation.stored_sums import StoredSums, proven_by_sums
-from rescale.execution.compare.validation.timer_coverage import check_raw_timers
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.byte_digests import MODULUS
 from rescale.execution.tasks.protocol import Tasks
@@ -31,7 +31,7 @@ from rescale.flink.slot import OPERATOR_SLOTS, Slot
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import CertifiedChecksums, CertifiedDirectories, CertifiedOperator, CertifiedTables
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.opening import open_candidate
+from rescale.snapshot.reading.opening import open_candidate
 from rescale.storage.locations import is_s3, parent
 from rescale.storage.second_look import changed_sides, misread
 from rescale.storage.side_by_side import side_by_side

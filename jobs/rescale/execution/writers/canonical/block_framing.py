@@ -25,11 +25,11 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
     """Yield the key groups of the blocks in pieces of about `WINDOW` bytes; each piece is overwritten by the next."""
     from rescale.execution.writers.canonical import framing_loop
 
-    slots = blocks.slots
-    groups, states = slots // blocks.number_of_states, slots % blocks.number_of_states
+    cells = blocks.cells
+    groups, states = cells // blocks.number_of_states, cells % blocks.number_of_states
     changes = np.diff(groups) != 0
     begins, ends = np.append(True, changes), np.append(changes, True)
-    ends_state = np.append(np.diff(slots) != 0, True)
+    ends_state = np.append(np.diff(cells) != 0, True)
     first_ids = np.where(begins, states, -1)
     marks = np.where(ends_state, np.where(ends, END_OF_GROUP, np.append(states[1:], 0)), -1)
     behind = np.cumsum(blocks.sizes + ID_SIZE * begins + ID_SIZE * ends_state)
@@ -50,7 +50,7 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
 
 def by_key_group(blocks: Blocks) -> Iterator[tuple[int, Blocks]]:
     """Yield (key group, its blocks) for each key group that has any."""
-    groups = blocks.slots // blocks.number_of_states
+    groups = blocks.cells // blocks.number_of_states
     borders = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(blocks)]
     for first, last in pairwise(borders):
         if last > first:

@@ -19,11 +19,9 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.canonical.block_framing import by_key_group, framed, framed_lengths
 from rescale.execution.writers.canonical.parts_layout import Merge, PartsWork, stream_parts
 from rescale.execution.writers.canonical.range_parts import RangeParts, WrittenParts
-from rescale.execution.writers.files import begun_in_parts, stream_uri
+from rescale.execution.writers.files import begun_in_parts, packed, part_limits, part_size, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
-from rescale.execution.writers.parts import part_limits, part_size
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite
-from rescale.execution.writers.receipts import packed
 from rescale.execution.writers.sink import StreamSink
 from rescale.flink.arrays import Longs
 from rescale.flink.encoding.snappy import compressed
@@ -54,7 +52,7 @@ class CanonicalWriter:
         """Return `good`, or None if compressed: a part's offset is then unknown until all before it is written."""
         return None if rekeying.compressed else good
 
-    def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[PartsWork]:
+    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[PartsWork]:
         planned = (stream for operator in self.plan.operators for stream in operator.streams if stream.inline)
         inline = InlineBudget(spent=sum(stream.size for stream in planned))
         works: list[PartsWork] = []
@@ -63,7 +61,7 @@ class CanonicalWriter:
             lengths = framed_lengths(stream.blocks)
             size = stream.stream.size + int(lengths.sum())
             is_inline = not self.plan.operators[stream.operator].is_compressed and inline.takes(size)
-            if not self.plan.operators[stream.operator].is_compressed and there.get(name(self._uri(stream))) == size:
+            if not self.plan.operators[stream.operator].is_compressed and existing.get(name(self._uri(stream))) == size:
                 continue
             sizes = _range_sizes(stream, lengths)
             if is_inline or len(sizes) == 1:

@@ -17,9 +17,8 @@ from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.database_records import database_of_snapshot
 from rescale.execution.sources.planned_records import rekeyed_operator
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.writers.files import stream_uri
+from rescale.execution.writers.files import part_size, stream_uri
 from rescale.execution.writers.new_handles import WrittenStream, written_handle
-from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import Sink, StreamSink
 from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import KeyGroupRange
@@ -37,10 +36,10 @@ from rescale.storage.locations import name
 from rescale.text.errors import RescaleError
 
 
-def convert_databases(plan: Plan, tasks: Tasks, there: Mapping[str, int]) -> list[WrittenHandle]:
+def convert_databases(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> list[WrittenHandle]:
     """Write the keyed streams of all operators whose source is in order; return their handles.
 
-    `there` has the sizes of the target's files by name: a file that an earlier attempt completed is kept.
+    `existing` has the sizes of the target's files by name: a file that an earlier attempt completed is kept.
     """
     units = [
         (_expected_size(operator, stream), (i, j))
@@ -51,26 +50,26 @@ def convert_databases(plan: Plan, tasks: Tasks, there: Mapping[str, int]) -> lis
     if not units:
         return []
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units), ByteAction.WRITTEN)
-    return tasks.run(partial(_converted, plan, there), units, progress)
+    return tasks.run(partial(_converted, plan, existing), units, progress)
 
 
-def _converted(plan: Plan, there: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
+def _converted(plan: Plan, existing: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
     operator = plan.operators[unit[0]]
     stream = operator.rekeyed[unit[1]]
     try:
-        return written_handle(plan, operator, _written(plan, operator, stream, there))
+        return written_handle(plan, operator, _written(plan, operator, stream, existing))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
 
 
-def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, there: Mapping[str, int]) -> WrittenStream:
+def _written(plan: Plan, operator: OperatorPlan, stream: RekeyedStream, existing: Mapping[str, int]) -> WrittenStream:
     uri = stream_uri(plan, operator, stream)
     assert operator.rekeying is not None
     conversion = _Conversion(plan, operator, operator.rekeying, stream)
-    if name(uri) in there:
+    if name(uri) in existing:
         counted = _Size()
         lengths = conversion.write(counted)
-        if counted.size == there[name(uri)]:
+        if counted.size == existing[name(uri)]:
             return WrittenStream(stream, counted.size, lengths, None)
     size = part_size(plan, _expected_size(operator, stream))
     sink = StreamSink(uri, places_of(plan).staging, size, inline=False)

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rescale.execution.writers.parts import number_of_parts, part_size
+from rescale.execution.writers.files import number_of_parts, part_size
 from rescale.execution.writers.protocol import WriteRange
 from rescale.plan.plan import Plan
 from rescale.runstate.places import places_of

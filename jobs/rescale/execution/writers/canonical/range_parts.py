@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.writers.canonical.parts_layout import PartsWork
-from rescale.execution.writers.parts import number_of_parts
-from rescale.execution.writers.receipts import unpacked
+from rescale.execution.writers.files import number_of_parts, unpacked
 from rescale.storage.store import open_store
 
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.writers.files import tell_of_refusals
 from rescale.execution.writers.new_handles import DirectoryFile, directory_handle
-from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.header import understood
-from rescale.plan.new_streams import META_STREAM, CompactedRows
+from rescale.plan.new_streams import META_STREAM, CompactedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.pieces import Piece
@@ -25,7 +25,7 @@ from rescale.rocksdb.assembly.compaction import StoredDatabase, compacted_databa
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.runstate.written_handles import WrittenHandle
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.places import DatabasePlace
 from rescale.storage.scratch import scratch_directory
 from rescale.storage.store import open_store
@@ -65,7 +65,7 @@ def _compacted(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     return _Compacted(directory_handle(plan, operator, stream, files), refused)
 
 
-def _files(plan: Plan, operator: OperatorPlan, stream: CompactedRows) -> Iterator[DirectoryFile]:
+def _files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:
     own = plan.file_name(operator, stream)
     header = read_piece(plan, stream.header)[1]
     sources = [_stored(plan, source) for source in stream.sources]

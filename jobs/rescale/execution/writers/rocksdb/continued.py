@@ -11,8 +11,8 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
+from rescale.execution.writers.files import tell_of_refusals
 from rescale.execution.writers.new_handles import DirectoryFile
-from rescale.execution.writers.refused_copies import tell_of_refusals
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.keyed.header import understood
 from rescale.plan.continuation import BaseDatabase
@@ -22,7 +22,7 @@ from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.runstate.places import places_of
-from rescale.snapshot.databases.listed_files import listed_files
+from rescale.snapshot.databases.live_tables import listed_files
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.keeping import may_be_kept
 from rescale.storage.side_by_side import side_by_side

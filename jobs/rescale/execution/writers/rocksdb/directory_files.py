@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from rescale.execution.sources.chunks import Chunk
 from rescale.execution.writers.cuts import is_copied_whole
+from rescale.execution.writers.files import part_size
 from rescale.execution.writers.new_handles import DirectoryFile
-from rescale.execution.writers.parts import part_size
 from rescale.execution.writers.sink import StreamSink
 from rescale.plan.plan import Plan
 from rescale.rocksdb.stored_files import StoredFile

@@ -21,11 +21,12 @@ from rescale.execution.writers.new_handles import DirectoryFile, directory_handl
 from rescale.execution.writers.protocol import Blocks, RecordOrder, StreamToWrite, WriteRange
 from rescale.execution.writers.rocksdb.continued import base_manifest, base_of, take_bases
 from rescale.execution.writers.rocksdb.directory_files import directory_sink, put_directory_file
-from rescale.execution.writers.rocksdb.rows_of_blocks import changes_of_blocks, rows_of_blocks
 from rescale.execution.writers.sink import StreamSink
+from rescale.execution.writers.windows import windows_of_cells
 from rescale.flink.arrays import Longs
+from rescale.flink.keyed.blocks.record_places import records_of_blocks
 from rescale.flink.keyed.header import understood
-from rescale.plan.new_streams import META_STREAM, RekeyedRows
+from rescale.plan.new_streams import META_STREAM, RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import read_piece
 from rescale.plan.plan import Plan
@@ -81,7 +82,7 @@ class RowsWriter:
     def range_size(self, rekeying: Rekeying, good: int) -> int:  # noqa: ARG002
         return TABLE_BYTES
 
-    def lay_out(self, streams: Sequence[StreamToWrite], there: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
+    def lay_out(self, streams: Sequence[StreamToWrite], existing: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
         inline = self._inline(streams)
         works = []
         for stream in streams:
@@ -178,11 +179,11 @@ class RowsWriter:
         )
         return directory_handle(self.plan, operator, stream, files)
 
-    def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedRows, list[str]]:
+    def _stream(self, operator_number: int, number: int) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
         """Return the operator, its stream, and the names of the stream's states."""
         operator = self.plan.operators[operator_number]
         stream = operator.rekeyed[number]
-        if not isinstance(stream, RekeyedRows):
+        if not isinstance(stream, RekeyedDirectory):
             raise TypeError(f"expected a stream of RocksDB rows: {stream}")
         header = understood(read_header(self.plan, stream.header))
         return operator, stream, [state.name for state in header.states]
@@ -218,3 +219,26 @@ def _written(
 
 def _stored(files: str, number: int) -> str:
     return f"{files}-{number:06d}.sst"
+
+
+def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
+    """Yield the rows of blocks of changes (`change_records`), whose values begin with the kind of the row."""
+    for rows, order in rows_of_blocks(blocks):
+        kinds = rows.data[rows.value_begins]
+        yield rows._replace(value_begins=rows.value_begins + 1, kinds=kinds), order
+
+
+def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
+    """Yield the records of one state, a bounded number of bytes at a time, with the order of the rows by key.
+
+    Keys begin with their key groups, so sorting the rows of several cells keeps the cells in order. Cells that are too
+    large to be loaded at once must be sorted already.
+    """
+    from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
+
+    for first, last in windows_of_cells(blocks):
+        data, starts = blocks.load(first, last)
+        records = records_of_blocks(data, starts, starts + blocks.sizes[first:last])
+        order = np.empty(len(records.starts), np.int64)
+        sort_keys(data, records.starts, records.limits, order, np.empty(len(order), np.uint64))
+        yield Rows(data, records.starts, records.limits, records.limits + 4, records.ends), order

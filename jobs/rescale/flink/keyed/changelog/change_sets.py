@@ -122,19 +122,19 @@ class _Contents:
                 found=f"{size} bytes",
                 advice=MATERIALISED,
             )
-        parts, there = [self._data[self._at :]], len(self._data) - self._at
+        parts, available = [self._data[self._at :]], len(self._data) - self._at
         for chunk in self._chunks:
             parts.append(bytes(chunk))
-            there += len(chunk)
-            if there >= size:
+            available += len(chunk)
+            if available >= size:
                 break
         self._behind += self._at
         self._data, self._at = b"".join(parts), 0
-        if there < size:
+        if available < size:
             raise SnapshotError(
                 "a changelog ends inside a change",
                 offset=self._offset,
                 expected=f"{size} more bytes",
-                found=there,
+                found=available,
                 advice="the file was cut: take another snapshot",
             )

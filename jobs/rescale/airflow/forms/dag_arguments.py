@@ -1,0 +1,84 @@
+"""Arguments that all DAGs of this package share: the form, and those that follow from the settings of the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk.exceptions import ParamValidationError
+
+from rescale.airflow.forms.form import Form, rescale_form
+from rescale.airflow.settings import Settings, TaskSettings, settings, settings_path
+from rescale.text.errors import RequestError
+
+
+def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run: bool = False) -> dict[str, Any]:
+    """Return the arguments of a DAG, with the defaults of the settings in its `form`.
+
+    With `one_run` there are never two runs at once, whatever the settings say, and the form keeps its own defaults.
+    """
+    ours = settings()
+    _refuse_unknown_fields(ours)
+    form = _approved(form if one_run else with_defaults(form, ours.form))
+    arguments: dict[str, Any] = {
+        "params": form,
+        "tags": ["rescale", "flink", *tags, *ours.tags],
+        "default_args": _default_args(ours.tasks),
+        "on_failure_callback": [notifier.create() for notifier in ours.notify.failed] or None,
+    }
+    runs = 1 if one_run else ours.runs_at_once
+    return {**arguments, **({"max_active_runs": runs} if runs is not None else {})}
+
+
+def form_of_platform() -> Form:
+    """Return the form of a rescale with the defaults of the settings."""
+    _refuse_unknown_fields(settings())
+    return _approved(with_defaults(rescale_form(), settings().form))
+
+
+def _approved(form: Form) -> Form:
+    """Let the form ask for an approval if the settings require one of every plan."""
+    if settings().approval.required.always and "require_approval" in form:
+        form["require_approval"].value = True
+    return form
+
+
+def _refuse_unknown_fields(ours: Settings) -> None:
+    """Raise `RequestError` if the settings have a default for a field that no form has."""
+    if not ours.form:
+        return
+    from rescale.airflow.forms.job_form import job_form
+
+    known = {**rescale_form(), **job_form()}
+    if unknown := sorted(ours.form.keys() - known.keys()):
+        raise RequestError(
+            "the settings of the platform set defaults for fields that no form has: form",
+            path=str(settings_path()),
+            expected=f"only {', '.join(known)}",
+            found=", ".join(unknown),
+        )
+
+
+def with_defaults(form: Form, defaults: Mapping[str, Any]) -> Form:
+    """Set the defaults of a form, and return it. Raises `RequestError` for a value that the field does not accept.
+
+    Defaults of fields that this form does not have are ignored: another form has them.
+    """
+    for name, value in defaults.items():
+        if name not in form:
+            continue
+        try:
+            form[name].resolve(value)
+        except ParamValidationError as error:
+            raise RequestError(
+                f"the settings of the platform have a wrong value: form.{name}", found=str(error).splitlines()[0]
+            ) from None
+        form[name].value = value
+    return form
+
+
+def _default_args(tasks: TaskSettings) -> dict[str, Any]:
+    named = {name: getattr(tasks, name) for name in ("owner", "pool", "queue", "priority_weight")}
+    timeout = None if tasks.timeout_minutes is None else timedelta(minutes=tasks.timeout_minutes)
+    return {name: value for name, value in {**named, "execution_timeout": timeout}.items() if value is not None}

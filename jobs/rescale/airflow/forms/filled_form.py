@@ -1,0 +1,215 @@
+"""Values of a filled form: their normalisation, the request that they make, and the checks of the first task.
+
+A field's schema checks one value. The checks here concern several values at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rescale.airflow.forms.form import title
+from rescale.options.option import Option, OptionKind
+from rescale.options.rows import OPTIONS, option
+from rescale.plan.proof import Proof
+from rescale.planning.request.result_files import Files
+from rescale.text.errors import RequestError, in_option
+
+if TYPE_CHECKING:
+    from rescale.options.asked import Values
+    from rescale.planning.request.request import Request
+
+ADDED_BY_AIRFLOW = frozenset({"openlineage"})
+"""Keys that Airflow itself adds to the `conf` of a run.
+
+With OpenLineage's provider enabled, `TriggerDagRunOperator` adds `openlineage`, which names parent and root task
+(`safe_inject_openlineage_properties_into_dagrun_conf`).
+"""
+
+ALLOWED_MODULES = "RESCALE_KEY_HASH_MODULES"
+"""Variable with the names of the allowed modules, separated by commas; without it no module is allowed."""
+
+
+def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
+    """Return the lines of a field that are not empty, without surrounding spaces."""
+    return [line.strip() for line in params[name] or [] if line.strip()]
+
+
+def stripped(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a filled form without surrounding spaces, and None for empty text.
+
+    Raises `RequestError` for two names that differ only in spaces: one of their values would be lost.
+    """
+    trimmed = {name: _trimmed(name, value) for name, value in params.items()}
+    return {name: None if value == "" else value for name, value in trimmed.items()}
+
+
+def _trimmed(field: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, Mapping):
+        if len({name.strip() for name in value}) < len(value):
+            raise RequestError(
+                "a field of the form has the same name twice",
+                option=f'"{title(field)}"',
+                expected="each name once; spaces around it do not count",
+                found=", ".join(map(repr, value)),
+            )
+        return {name.strip(): _trimmed(field, item) for name, item in value.items()}
+    return [_trimmed(field, item) for item in value] if isinstance(value, list) else value
+
+
+def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
+    """Raise `RequestError` for a value without a field, which Airflow itself accepts."""
+    if unknown := sorted(params.keys() - form.keys() - ADDED_BY_AIRFLOW):
+        raise RequestError(
+            "the form does not have a field that was given",
+            expected=f"only {', '.join(form)}",
+            found=", ".join(unknown),
+        )
+
+
+def refuse_silent_copy(params: Mapping[str, Any]) -> None:
+    """Raise `RequestError` unless the form asks for a change, or for a copy, but not for both."""
+    shape = any(params[name] for name in ("parallelism", "max_parallelism")) or bool(_shapes(params["operators"]))
+    if params["same_shape"] and shape:
+        raise RequestError(
+            "the form asks for the same shape and for another shape",
+            option=f'"{title("same_shape")}"',
+            advice=f'leave the numbers empty, or switch "{title("same_shape")}" off',
+        )
+    changing = [row for row in OPTIONS if row.changes_result]
+    if not shape and not params["same_shape"] and not any(is_set(row, params) for row in changing):
+        fields = [row.field.name for row in changing]
+        titles = [f'"{title(name)}"' for name in (*fields[:2], "operators", *fields[2:])]
+        raise RequestError(
+            "the form asks for no change",
+            expected=f"{', '.join(titles[:-1])} or {titles[-1]}",
+            found="none of them",
+            advice=f'for an unchanged copy, switch "{title("same_shape")}" on',
+        )
+
+
+def is_set(row: Option, params: Mapping[str, Any]) -> bool:
+    """Return whether a filled form gives an option another value than its default."""
+    value = _value(row, params)
+    return value != row.default if row.kind is OptionKind.CHOICE else bool(value)
+
+
+def refuse_unapproved_drops(params: Mapping[str, Any], *, required: bool) -> None:
+    """Raise `RequestError` if the run would drop state without an approval.
+
+    A form without approval, which only plans, may name drops. `required`: the settings require an approval of every
+    plan that drops state, so the form need not ask for it.
+    """
+    drops = [*lines_of(params, "drops"), *lines_of(params, "state_drops")]
+    if drops and not required and not params.get("require_approval", True):
+        raise RequestError(
+            "the run would drop operators or states without an approval",
+            expected=f'"{title("require_approval")}"',
+            found=", ".join(drops),
+            advice=f'switch "{title("require_approval")}" on',
+        )
+
+
+def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> Request:
+    """Return the request of a filled form. Raises `RequestError` for values that are wrong.
+
+    `known` holds source and target if earlier tasks have determined them; the form's own fields count otherwise.
+    """
+    from rescale.options.asked import request_of_values
+
+    params = stripped(params)
+    values = values_of(params)
+    with in_option(option("key-hash").flag):
+        check_key_functions(name.rpartition("=")[2] for name in values["key-hash"])
+    places = {**params, **(known or {})}
+    return request_of_values(places["source"], places["target"], values)
+
+
+def values_of(params: Mapping[str, Any]) -> Values:
+    """Return the values of a form's options, by option name."""
+    values = {row.name: _value(row, params) for row in OPTIONS if row.field.name in params}
+    for operator, shape in _shapes(params["operators"]):
+        for name, number in shape.items():
+            values[name] = [f"{operator}={number}", *values[name]]
+    return values
+
+
+def _value(row: Option, params: Mapping[str, Any]) -> Any:
+    given = params[row.field.name]
+    if row.field.is_number:
+        return [] if given is None or not str(given).strip() else [str(given).strip()]
+    if row.field.is_text:
+        return (given or "").strip()
+    match row.kind:
+        case OptionKind.LINES:
+            return lines_of(params, row.field.name)
+        case OptionKind.FILE:
+            return "\n".join(lines_of(params, row.field.name))
+        case OptionKind.CHOICE:
+            return given or row.default
+        case _:
+            return bool(given)
+
+
+def _shapes(given: Mapping[str, Mapping[str, int]] | list[str] | None) -> list[tuple[str, dict[str, str]]]:
+    """Return each operator that has a shape of its own, with its numbers by option name."""
+    if isinstance(given, Mapping):
+        return [
+            (operator, {name.replace("_", "-"): str(number) for name, number in shape.items()})
+            for operator, shape in given.items()
+        ]
+    return [_shape_of_line(line) for line in given or [] if line.strip()]
+
+
+def _shape_of_line(line: str) -> tuple[str, dict[str, str]]:
+    """Parse `uid=6`, `uid=6/256` or `uid=/256`."""
+    operator, _, numbers = line.rpartition("=")
+    parallelism, _, maximum = (part.strip() for part in numbers.partition("/"))
+    shape = {"parallelism": parallelism, "max-parallelism": maximum}
+    return operator.strip(), {name: number for name, number in shape.items() if number}
+
+
+def proof_of(params: Mapping[str, Any]) -> Proof:
+    """Return the proof that a filled form asks for."""
+    return Proof(stripped(params)["proof"] or Proof.RECORDS)
+
+
+def request_sentence(request: Request) -> str:
+    """Return a line for the log that says what a form asks for."""
+    return f"asked for: {describe_request(request)}"
+
+
+def describe_request(request: Request) -> str:
+    """Describe a request in a line: shape, renames, drops, Kafka changes, format."""
+    numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
+    surgery, kafka = request.surgery, request.surgery.kafka
+    parts = [f"{what} {of['']}" if "" in of else f"{what} unchanged" for what, of in numbers]
+    parts += [f"{what} {number} for {uid}" for what, of in numbers for uid, number in of.items() if uid]
+    parts += [f"{old} renamed to {new}" for old, new in surgery.renames.items()]
+    parts += [f"{operator} dropped" for operator in surgery.drops]
+    parts += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka.sources.items()]
+    parts += [f"topic {old} renamed to {new}" for old, new in kafka.topics.items()]
+    parts += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
+    parts += [f"state {state} dropped" for state in surgery.state_drops]
+    files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
+    return f"{', '.join(parts)}; format {request.format.value}{files}"
+
+
+def check_key_functions(key_hashes: Iterable[str]) -> None:
+    """Raise `RequestError` for a `module:function` of a module that is not allowed. Formulas have no module.
+
+    A user of the form must not choose which code runs, so the operator of Airflow names the allowed modules.
+    """
+    allowed = [module.strip() for module in os.environ.get(ALLOWED_MODULES, "").split(",") if module.strip()]
+    for name in key_hashes:
+        module, colon, _ = name.partition(":")
+        if colon and module not in allowed:
+            raise RequestError(
+                f"the module {module!r} is not allowed for key hashes",
+                expected=f"one of {', '.join(allowed)}" if allowed else "a formula; no module is allowed",
+                found=name,
+                advice=f"the operator of Airflow can allow it, by the variable {ALLOWED_MODULES} of the workers",
+            )

@@ -1,0 +1,194 @@
+"""The trigger form of a rescale: its fields, in their order.
+
+The schema of a field checks its value, in the form and in Airflow's REST API. No field holds a secret: it names an
+Airflow connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Param
+
+from rescale.airflow.forms.form_advice import SHAPES
+from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
+from rescale.options.option import FormSection, Option, OptionKind
+from rescale.options.rows import OPTIONS, PLACE
+
+_PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
+
+_RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
+
+# Airflow's number field turns `abc` into null and `7e2` into 72, so a number is a text field; the REST API may send a
+# number. With two types Airflow would show a text area; `examples` make it show a single line (`FieldSelector`).
+_NUMBER: dict[str, Any] = {"type": ["null", "string", "integer"], "pattern": "^ *([1-9][0-9]{0,4})? *$", **_RANGE}
+
+_SHAPES: dict[str, Any] = {
+    "not": {"type": ["boolean", "number", "string"]},
+    "items": {
+        "type": "string",
+        "pattern": "^ *$|^.+=([1-9][0-9]{0,4}(/[1-9][0-9]{0,4})?|/[1-9][0-9]{0,4}) *$",
+    },
+    "propertyNames": {"minLength": 1},
+    "additionalProperties": {
+        "type": "object",
+        "properties": {name: {"type": "integer", **_RANGE} for name in ("parallelism", "max_parallelism")},
+        "additionalProperties": False,
+        "minProperties": 1,
+    },
+}
+"""Schema for lines of text, or for a JSON object with operators as keys. With two types Airflow would show a text area
+for JSON (`FieldSelector`), so the schema names no type and excludes the others by `not`."""
+
+_YEAR_MINUTES = 366 * 24 * 60
+
+Form = dict[str, Param]
+
+
+def rescale_form() -> Form:
+    """Return the Params of a rescale, in the order of the form.
+
+    The fields that a first user needs come first, without a section: places, shape, approval, connection. The sections
+    after them are folded, and none of their fields is marked as required.
+    """
+    form = _open_fields()
+    for section in list(FormSection)[1:-1]:
+        form |= {**_fields_without_option(section), **_fields_of_options(section)}
+    return form
+
+
+def look_form() -> Form:
+    """Return the Params of a run that only plans: those of a rescale, without proof and approval."""
+    form = rescale_form()
+    for name in ("proof", "require_approval", "approval_minutes", "accept_unconditional_publish"):
+        del form[name]
+    return form
+
+
+def discard_form() -> Form:
+    """Return the Params of a run that removes what an unpublished run left behind."""
+    form = rescale_form()
+    target = form["target"]
+    target.schema["description_md"] = (
+        f"The target of a run that did not publish its result: {_PLACES}. A published result is never removed."
+    )
+    return {"target": target, "connection": form["connection"]}
+
+
+def title(name: str) -> str:
+    """Return the title of a field of the rescale form."""
+    return str(rescale_form()[name].schema["title"])
+
+
+def _open_fields() -> Form:
+    return {
+        "source": Param(
+            type="string",
+            pattern=PLACE,
+            title="Source",
+            description_md=f"The directory that Flink printed when it took the savepoint: {_PLACES}. Never modified.",
+        ),
+        "target": Param(
+            type="string",
+            pattern=PLACE,
+            title="Target",
+            description_md=f"A directory that does not exist yet, outside the source: {_PLACES}.",
+        ),
+        **_fields_of_options(FormSection.OPEN),
+        "same_shape": flag(
+            title="Same shape: a self-contained copy",
+            description_md="Copies the snapshot unchanged into a directory that can be moved. Without it, a run that "
+            "would change nothing is refused.",
+        ),
+        "require_approval": flag(
+            title="Ask before anything moves",
+            description_md="The run waits until somebody approves the plan. If it is rejected, the run fails and its "
+            "staged files are removed.",
+        ),
+        "approval_minutes": Param(
+            120,
+            type="number",
+            exclusiveMinimum=0,
+            exclusiveMaximum=_YEAR_MINUTES,
+            title="Minutes to approve in",
+            description_md="Without an answer in this time, the plan counts as rejected.",
+        ),
+        "connection": Param(
+            None,
+            type=["null", "string"],
+            title="Connection",
+            description_md="The id of an Airflow connection of type aws for access to S3. Empty: the access that the "
+            "worker has in its own environment. Must be empty if steps run in pods.",
+        ),
+    }
+
+
+def _fields_without_option(section: FormSection) -> Form:
+    """Return the fields of a section that have no option on the command line."""
+    match section:
+        case FormSection.OPERATORS:
+            return {
+                "operators": Param(
+                    [],
+                    **_SHAPES,
+                    title=SHAPES,
+                    section=section.value,
+                    description_md="Lines such as `uid=6`, with a uid or an operator id. `uid=6/256` changes the max "
+                    "parallelism too, `uid=/256` only that. They take precedence over the numbers for all operators.",
+                )
+            }
+        case FormSection.KAFKA:
+            return {
+                "without_offsets": lines(
+                    title="May start without their Kafka offsets",
+                    section=section.value,
+                    description_md="Names of operators, one per line. After stop-with-savepoint, a "
+                    "`FlinkKafkaConsumer` has no offsets, or those of an earlier checkpoint. The run fails unless the "
+                    "operator is named here.",
+                )
+            }
+        case _:
+            return {}
+
+
+def _fields_of_options(section: FormSection) -> Form:
+    return {row.field.name: field_of_option(row) for row in OPTIONS if row.field.section is section}
+
+
+def field_of_option(row: Option) -> Param:
+    """Return the form field of an option."""
+    field = row.field
+    schema: dict[str, Any] = {"title": field.title, "description_md": field.help}
+    if field.section is not FormSection.OPEN:
+        schema["section"] = field.section.value
+    if field.is_number:
+        return Param(None, **_NUMBER, examples=[*field.examples], **schema)
+    if field.is_text:
+        return Param(None, type=["string", "null"], format="multiline", **schema)
+    match row.kind:
+        case OptionKind.FLAG:
+            return flag(**schema)
+        case OptionKind.CHOICE:
+            return choice({value: label for value, label in row.choices.items() if label}, **schema)
+        case _:
+            return lines(pattern=field.pattern, **schema)
+
+
+def lines(*, pattern: str = ".", **schema: Any) -> Param:
+    """Return a field of strings, one per line, that are empty or match `pattern`.
+
+    Airflow's form sends null for a cleared field, and an empty string for each empty line.
+    """
+    return Param([], type=["array", "null"], items={"type": "string", "pattern": f"^$|{pattern}"}, **schema)
+
+
+def flag(**schema: Any) -> Param:
+    """Return a switch that is off. Its type allows null, so that the form does not mark it as required."""
+    return Param(False, type=["boolean", "null"], **schema)
+
+
+def choice(shown: Mapping[Any, str], **schema: Any) -> Param:
+    """Return a drop-down field from values and their labels; the first is the default. It is not marked as required."""
+    labels = {str(value): label for value, label in shown.items()}
+    return Param(next(iter(labels)), type=["string", "null"], enum=[*labels], values_display=labels, **schema)

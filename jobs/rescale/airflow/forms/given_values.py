@@ -1,0 +1,37 @@
+"""Values of the form that a DAG gives in its code, instead of a user in the form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk.exceptions import ParamValidationError
+
+from rescale.airflow.forms.dag_arguments import form_of_platform
+from rescale.text.errors import RequestError
+
+PLACES = ("source", "target")
+
+
+def given_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value for each field of the form: the given one or, for None, the default of the platform.
+
+    The values may be templates and outputs of other tasks, so they are checked later (`check_values`).
+    """
+    defaults = {name: param.value for name, param in form_of_platform().items() if name not in PLACES}
+    lists = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    return {**defaults, **{name: value for name, value in lists.items() if value is not None}}
+
+
+def check_values(values: Mapping[str, Any]) -> None:
+    """Raise `RequestError` for a value that its field in the form would not accept."""
+    form = form_of_platform()
+    for name, value in values.items():
+        try:
+            form[name].resolve(value)
+        except ParamValidationError as error:
+            raise RequestError(
+                f"the argument {name!r} has a wrong value",
+                found=str(error).splitlines()[0],
+                advice="the documentation has a table of the Params (docs/reference/params.md)",
+            ) from None

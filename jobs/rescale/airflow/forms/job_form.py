@@ -1,0 +1,238 @@
+"""The form of a running job's rescale: instead of a source, it names the job, and how to stop and start it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Param
+
+from rescale.airflow.forms.filled_form import lines_of
+from rescale.airflow.forms.form import Form, choice, lines, rescale_form
+from rescale.airflow.forms.live_form import live_fields
+from rescale.airflow.hand_overs import PATCHED, HandOver, PatchDeployment, Print, RunJar
+from rescale.flink_rest.client import SavepointFormat, StopMode
+from rescale.options.rows import PLACE
+from rescale.text.errors import RequestError
+
+if TYPE_CHECKING:
+    from rescale.planning.request.request import Request
+
+_STARTING = "Starting it again"
+
+
+class HandOverKind(StrEnum):
+    """Kind of hand-over."""
+
+    PRINT = "print"
+    JAR = "jar"
+    DEPLOYMENT = "deployment"
+
+
+_TAKING_SHOWN = {
+    StopMode.RUN_ON: "run on: only take its savepoint",
+    StopMode.STOP: "stop with savepoint",
+    StopMode.CANCEL: "savepoint, then cancel",
+    StopMode.CHECKPOINT: "checkpoint, then cancel: no savepoint is written",
+}
+_FORMAT_SHOWN = {
+    SavepointFormat.CANONICAL: "canonical: can be rescaled to every shape and format",
+    SavepointFormat.NATIVE: "native: RocksDB's files as they are",
+}
+_KIND_SHOWN = {
+    HandOverKind.PRINT: "print: print the command",
+    HandOverKind.JAR: "jar: run an uploaded jar",
+    HandOverKind.DEPLOYMENT: "deployment: patch a FlinkDeployment",
+}
+_KIND_BY_FIELDS = "by the fields below: run the jar, or patch the FlinkDeployment, or else print the command"
+
+
+def job_form() -> Form:
+    """Return the Params of a running job's rescale, in the order of the form."""
+    rescale_fields = rescale_form()
+    del rescale_fields["source"]
+    return {**_job_fields(), **_hand_over_fields(), **rescale_fields, **live_fields(), **_starting_fields()}
+
+
+def _job_fields() -> Form:
+    return {
+        "flink": Param(
+            type="string",
+            pattern="^[^@]+$",  # refuses passwords in an address, which Airflow would store with the run
+            title="Flink",
+            description_md="The address of Flink's REST API, such as `http://jobmanager:8081`, or the id of an Airflow "
+            "connection of type http. The connection may hold login and password, or only a password as a token.",
+        ),
+        "job": Param(
+            type="string",
+            minLength=1,
+            title="Job",
+            description_md="The name of a running job, if it is unique, or its id, which changes with every start.",
+        ),
+        "savepoints": Param(
+            None,
+            type=["null", "string"],
+            pattern=PLACE,
+            title="Savepoints",
+            description_md="The directory in which Flink writes the savepoint. Flink and the workers need access. "
+            "Empty if no savepoint is written.",
+        ),
+        "savepoint_format": choice(
+            _FORMAT_SHOWN,
+            title="Format of the savepoint",
+            description_md="Flink takes a native savepoint quickly, and RocksDB opens the result without a conversion. "
+            "But a native savepoint lacks timers that are on the heap. The run refuses it before it stops the job, "
+            "unless the job's latest checkpoint shows that there are no such timers. A job with asynchronous state "
+            "needs the native format.",
+        ),
+        "taking": choice(
+            _TAKING_SHOWN,
+            title="What becomes of the job",
+            description_md="A stopped or cancelled job is started from the result as `Hand over` says. If anything "
+            "fails, or the plan is rejected, it is started again from its savepoint. A job with a `FlinkKafkaConsumer` "
+            "loses its offsets if it is stopped with a savepoint: cancel it instead. With `checkpoint, then cancel`, "
+            "the job's last checkpoint is the source, which Flink must keep on cancellation; the records after it are "
+            "processed again, as after a failure. A job that runs on is taken back to its savepoint when it is started "
+            "from the result: it processes all later records again, and a sink that remembers ids of checkpoints (such "
+            "as Iceberg's) may skip commits.",
+        ),
+    }
+
+
+def _hand_over_fields() -> Form:
+    """Return the fields that choose the hand-over. They are not folded: a run that stops a job needs them."""
+    return {
+        "hand_over": Param(
+            None,
+            type=["null", "string"],
+            enum=[None, *map(str, HandOverKind)],
+            values_display={"null": _KIND_BY_FIELDS, **{kind.value: label for kind, label in _KIND_SHOWN.items()}},
+            title="Hand over",
+            description_md="How to start the job from the result, or again if the rescale fails. The parallelism of "
+            "single operators must be set in the job's code.",
+        ),
+        "jar": Param(
+            None,
+            type=["null", "string"],
+            title="Jar",
+            description_md="To run a jar: the file name of an uploaded jar (the last one of that name), or its id. "
+            "Without a persistent `web.upload.dir`, Flink loses uploaded jars when the JobManager ends.",
+        ),
+        "deployment": Param(
+            None,
+            type=["null", "string"],
+            pattern=PATCHED,
+            title="FlinkDeployment",
+            description_md="To patch a FlinkDeployment: `namespace/name`; a FlinkSessionJob: "
+            "`flinksessionjob/namespace/name`.",
+        ),
+    }
+
+
+def _starting_fields() -> Form:
+    """Return the fields that some hand-overs need."""
+    return {
+        "entry_class": Param(
+            None,
+            type=["null", "string"],
+            title="Entry class",
+            section=_STARTING,
+            description_md="To run a jar: the class with `main`. Empty: the class that the jar's manifest names.",
+        ),
+        "arguments": lines(
+            title="Arguments",
+            section=_STARTING,
+            description_md="To run a jar: the arguments of the program, one per line. No secrets.",
+        ),
+        "flink_options": Param(
+            {},
+            type=["object", "null"],
+            additionalProperties={"type": "string"},
+            title="Options of Flink",
+            section=_STARTING,
+            description_md='To run a jar: Flink options for the job, such as `{"state.backend.type": "rocksdb"}`. '
+            "No secrets.",
+        ),
+        "kubernetes_connection": Param(
+            None,
+            type=["null", "string"],
+            title="Connection to Kubernetes",
+            section=_STARTING,
+            description_md="To patch a FlinkDeployment or a FlinkSessionJob: the id of an Airflow connection. "
+            "Empty: the worker's own access.",
+        ),
+    }
+
+
+def _kind_of(params: Mapping[str, Any]) -> HandOverKind:
+    """Return the chosen kind, or the one whose field is filled in. Raises `RequestError` if both fields are."""
+    if params["hand_over"]:
+        return HandOverKind(params["hand_over"])
+    filled = [kind for kind in (HandOverKind.JAR, HandOverKind.DEPLOYMENT) if params[kind.value]]
+    if len(filled) > 1:
+        raise RequestError(
+            "the form names both a jar and a FlinkDeployment to start the job",
+            option='"Hand over"',
+            expected='"Jar" or "FlinkDeployment"',
+            found=f"{params['jar']} and {params['deployment']}",
+            advice='clear one of the two fields, or choose under "Hand over"',
+        )
+    return filled[0] if filled else HandOverKind.PRINT
+
+
+def hand_over_of(params: Mapping[str, Any]) -> HandOver:
+    """Return the hand-over of a filled form. Raises `RequestError` if a field is missing."""
+    kind = _kind_of(params)
+    if kind is HandOverKind.JAR:
+        return RunJar(
+            params["flink"],
+            _given(params, "jar", kind),
+            params["entry_class"],
+            tuple(lines_of(params, "arguments")),
+            params["flink_options"] or {},
+        )
+    if kind is HandOverKind.DEPLOYMENT:
+        return PatchDeployment.named(_given(params, "deployment", kind), params["kubernetes_connection"])
+    return Print()
+
+
+def taking_of(params: Mapping[str, Any], hand_over: HandOver) -> StopMode:
+    """Return the fate of the job. Raises `RequestError` if the old job would run on beside the new one."""
+    taking = StopMode(params["taking"])
+    if taking is StopMode.RUN_ON and not isinstance(hand_over, Print):
+        raise RequestError(
+            "the job would run twice: the old one runs on while a new one starts from the result",
+            option='"What becomes of the job"',
+            expected=f"a job that ends, or the hand-over {HandOverKind.PRINT.value!r}",
+            found=f"{taking.value!r} and the hand-over {_kind_of(params).value!r}",
+        )
+    return taking
+
+
+def check_renames(request: Request, hand_over: HandOver) -> None:
+    """Raise `RequestError` if operators or topics are renamed or converted and the run would start the job.
+
+    The same program cannot restore both the savepoint and the result.
+    """
+    sources = {old: f"a KafkaSource {new}".rstrip() for old, new in request.surgery.kafka.sources.items()}
+    renamed = {**request.surgery.renames, **request.surgery.kafka.topics, **sources}
+    if renamed and not isinstance(hand_over, Print):
+        raise RequestError(
+            "the run would start the job, although operators or topics are renamed: the same program cannot restore "
+            "both the result and, if the rescale fails, the old savepoint",
+            expected=f"the hand-over {HandOverKind.PRINT.value!r}",
+            found=", ".join(f"{old} renamed to {new}" for old, new in renamed.items()),
+            advice="choose to print the command, and start the changed program with it",
+        )
+
+
+_TITLES = {"jar": "Jar", "deployment": "FlinkDeployment"}
+
+
+def _given(params: Mapping[str, Any], field: str, kind: HandOverKind) -> str:
+    if not params[field]:
+        raise RequestError(
+            f"the hand-over {kind.value!r} needs the field {field!r}", option=f'"{_TITLES[field]}"', found="nothing"
+        )
+    return str(params[field])

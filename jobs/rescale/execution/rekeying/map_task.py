@@ -1,0 +1,91 @@
+"""Map tasks of the shuffle: they read records, compute their new key groups, and send blocks to the reduce tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import numpy as np
+
+from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
+from rescale.execution.rekeying.read_units import ReadUnit
+from rescale.execution.rekeying.totals import Receipt, packed
+from rescale.execution.sources.planned_records import RekeyedOperator, rekeyed_operator
+from rescale.execution.sources.record_sources import SourceReader
+from rescale.execution.writers.protocol import WriteRange
+from rescale.flink.keyed.header import LEFT_OUT
+from rescale.plan.plan import Plan
+from rescale.plan.rekeying import Rekeying
+from rescale.text.errors import RescaleError
+
+BATCHES = 8
+"""Number of batches that are read, sorted and sent at once."""
+
+
+@dataclass(frozen=True)
+class MapTask:
+    """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
+
+    `receipts` is the partition whose task adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
+    `done` is called with the bytes of the source read so far.
+    """
+
+    plan: Plan
+    rekeyings: Mapping[int, Rekeying]
+    ranges: Sequence[WriteRange]
+    receipts: int
+    whole_entries: bool
+    done: Callable[[int], None]
+
+    def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
+        of_task = (unit for run in units for unit in run)
+        for number, mine in groupby(of_task, lambda unit: unit.operator):
+            operator = self.plan.operators[number]
+            try:
+                planned = rekeyed_operator(self.plan, operator, self.rekeyings[number])
+                ranges = [write_range for write_range in self.ranges if write_range.operator == number]
+                reader = SourceReader(self.plan.contents, times=BATCHES, whole_entries=self.whole_entries)
+                sorter = _OperatorSorter(planned, number, ranges, reader)
+                for unit in mine:
+                    yield from sorter.rows(unit)
+                    self.done(unit.size)
+                yield self.receipts, packed(sorter.receipt())
+            except RescaleError as error:
+                if not error.final:
+                    raise
+                yield self.receipts, packed(error.located(operator=operator.label))
+                return
+
+
+class _OperatorSorter:
+    """Sorts units of one operator, whose new streams are split into `ranges`."""
+
+    def __init__(
+        self, planned: RekeyedOperator, number: int, ranges: Sequence[WriteRange], reader: SourceReader
+    ) -> None:
+        self._planned = planned
+        self._number = number
+        self._sorter = BlockSorter(planned.operator.new_max_parallelism, planned.number_of_states)
+        self._partitions = [write_range.partition for write_range in ranges]
+        self._borders = np.array([write_range.first * planned.number_of_states for write_range in ranges], np.int64)
+        self._reader = reader
+        self._sizes = np.zeros(self._sorter.cells, np.int64)
+
+    def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
+        source, new_ids = self._planned.source(unit.source)
+        some_are_left_out = LEFT_OUT in new_ids
+        for batch, batch_records in enumerate(self._reader.batches(source)):
+            records = replace(batch_records, states=new_ids[batch_records.states])
+            if some_are_left_out:
+                records = records.only(records.states != LEFT_OUT)
+            new_groups, _ = self._planned.key_groups.of(records)
+            index, blocks = self._sorter.sort(records, records.states, new_groups)
+            self._sizes[index["cell"]] += index["size"]
+            for section, row in write_rows(self._number, unit.number, batch, index, blocks, self._borders):
+                yield self._partitions[section], row
+
+    def receipt(self) -> Receipt:
+        """Return the totals of everything that was read."""
+        cells = np.flatnonzero(self._sizes)
+        return Receipt(self._number, cells, self._sizes[cells])

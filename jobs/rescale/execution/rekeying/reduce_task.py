@@ -1,0 +1,46 @@
+"""Reduce tasks of the shuffle: the task of a partition collects all its blocks and writes its ranges in order."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from rescale.execution.rekeying.block_buffer import BlockBuffer
+from rescale.execution.rekeying.key_order import in_key_order
+from rescale.execution.rekeying.sorted_blocks import take_in
+from rescale.execution.writers.protocol import KeyedWriter, RecordOrder, Result, Work
+from rescale.plan.plan import Plan
+from rescale.text.errors import RescaleError
+
+
+@dataclass(frozen=True)
+class ReduceTask(Generic[Work, Result]):
+    """Writes the ranges of a partition from its rows; yields a final error in place of a result.
+
+    `works` has the pickled works of each partition: a task unpickles only its own. `states` has the number of states by
+    operator.
+    """
+
+    plan: Plan
+    writer: KeyedWriter[Work, Result]
+    works: Mapping[int, bytes]
+    states: Mapping[int, int]
+
+    def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[Result | RescaleError]:
+        with BlockBuffer() as buffer:
+            taken = take_in(rows, buffer)
+            works: Sequence[Work] = pickle.loads(self.works[partition])
+            for work in works:
+                mine = work.range
+                try:
+                    blocks = taken.of_range(mine, self.states[mine.operator])
+                    if self.writer.order is RecordOrder.KEY:
+                        blocks = in_key_order(blocks)
+                    yield self.writer.write(work, blocks)
+                except RescaleError as error:
+                    if not error.final:
+                        raise
+                    yield error.located(operator=self.plan.operators[mine.operator].label)
+                    return

@@ -1,0 +1,179 @@
+"""Comparison of two checkpoints of a job by their files alone: what a round of a live rescale would read.
+
+RocksDB's incremental checkpoints share files. A round reads the SST files that only one of the checkpoints has, except
+for those that only compactions have rewritten in between (`own_tables`). All other state is moved whole in each round.
+The estimates use the rates of `durations`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rescale.flink.metadata.handles import IncrementalHandle
+from rescale.insight.durations import CORES, PROCESS_SECONDS, RECORDS, ROWS, S3_CONNECTION, SPARK_SECONDS, Rates
+from rescale.planning.little_work import LITTLE_BYTES
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.databases.own_tables import differing_tables, own_tables
+from rescale.snapshot.databases.table_sizes import open_table
+from rescale.snapshot.keyed_state import Database, LiveTable
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.storage.locations import is_s3
+from rescale.storage.side_by_side import side_by_side
+from rescale.text.errors import RequestError
+
+_PAYS = 2
+"""A live rescale pays if its last round is at least this many times as fast as a full run."""
+
+
+class OperatorChanges(msgspec.Struct, frozen=True):
+    """Bytes of an operator's SST files in the later checkpoint, and how far they differ from the earlier one.
+
+    `shared`, `added` and `gone` are the bytes of files that both checkpoints have, only the later one, and only the
+    earlier one. A round reads `read` bytes of them, with `entries` rows: no more rows than these can have changed.
+    `whole` are the bytes of state that each round moves whole; `reason` says why, if it is keyed state.
+    """
+
+    operator_id: str
+    label: str
+    bytes: int
+    shared: int
+    added: int
+    gone: int
+    read: int
+    entries: int
+    whole: int
+    reason: str | None
+
+
+class FileChanges(msgspec.Struct, frozen=True):
+    """The files of checkpoint `b` that differ from those of the earlier checkpoint `a` of the same job.
+
+    `seconds` are those between both, None if the store does not know when they were written. `round_seconds` and
+    `run_seconds` estimate a round from `b`, and a full run of it. `pays` says whether a round is much faster.
+    """
+
+    a: str
+    b: str
+    seconds: float | None
+    operators: tuple[OperatorChanges, ...]
+    round_seconds: float
+    run_seconds: float
+    pays: bool
+
+    @classmethod
+    def estimated(
+        cls, a: str, b: str, seconds: float | None, operators: tuple[OperatorChanges, ...], places_in_s3: int
+    ) -> FileChanges:
+        """Return the changes with the estimates; `places_in_s3` of source and target are in S3."""
+        size, read, whole = (
+            sum(getattr(operator, field) for operator in operators) for field in ("bytes", "read", "whole")
+        )
+
+        def estimate(rows: int) -> float:
+            work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(whole, RECORDS, places_in_s3)
+            return PROCESS_SECONDS + work / CORES
+
+        full = estimate(size) + (SPARK_SECONDS if size + whole > LITTLE_BYTES else 0)
+        pays = size > 0 and estimate(read) * _PAYS <= full
+        return cls(a, b, seconds, operators, estimate(read), full, pays)
+
+    def total(self, field: str) -> int:
+        """Return the sum of a field over all operators."""
+        return sum(getattr(operator, field) for operator in self.operators)
+
+
+def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
+    """Compare the files of `a` with those of `b`, a later checkpoint of the same job.
+
+    Raises `RequestError` if `b` is not later, or belongs to another job, and what `with_tables` raises.
+    """
+    if a.metadata.checkpoint_id >= b.metadata.checkpoint_id:
+        raise RequestError(
+            "B is not later than A",
+            path=b.directory,
+            expected=f"a checkpoint of the same job with a number above {a.metadata.checkpoint_id}",
+            found=f"number {b.metadata.checkpoint_id}",
+            advice="name the earlier checkpoint first",
+        )
+    before = {operator.operator_id: operator for operator in a.operators}
+    if not before.keys() & {operator.operator_id for operator in b.operators}:
+        raise RequestError("A and B have no operator in common", path=b.directory, found=f"A is {a.directory}")
+    a, b = with_tables(a), with_tables(b)
+    before = {operator.operator_id: operator for operator in a.operators}
+    operators = tuple(_changes(a, before.get(operator.operator_id), b, operator) for operator in b.operators)
+    seconds = None if a.taken is None or b.taken is None else (b.taken - a.taken).total_seconds()
+    places = sum(is_s3(snapshot.directory) for snapshot in (a, b))
+    return FileChanges.estimated(a.directory, b.directory, seconds, operators, places)
+
+
+def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator) -> OperatorChanges:
+    """Compare an operator in both checkpoints."""
+    reason = _obstacle(before, after)
+    if before is None or reason is not None or not after.databases:
+        return OperatorChanges(after.operator_id, after.label, 0, 0, 0, 0, 0, 0, after.bytes, reason)
+    earlier = {database.key_groups: database for database in before.databases}
+    later = {database.key_groups: database for database in after.databases}
+    pairs = [(earlier.get(own), later.get(own)) for own in sorted(earlier.keys() | later.keys())]
+    size = gone = added = 0
+    for old, new in pairs:
+        only_a, only_b = differing_tables(a, old, b, new)
+        size += _bytes(_tables(new))
+        gone += _bytes(table for table in _tables(old) if table.file.name in only_a)
+        added += _bytes(table for table in _tables(new) if table.file.name in only_b)
+    differing = side_by_side(lambda pair: own_tables(a, pair[0], b, pair[1], {}), pairs)
+    read = [
+        (snapshot, table)
+        for (old, new), own in zip(pairs, differing, strict=True)
+        for snapshot, database, names in ((a, old, own.gone), (b, new, own.added))
+        for table in _tables(database)
+        if table.file.name in names
+    ]
+    return OperatorChanges(
+        after.operator_id,
+        after.label,
+        size,
+        size - added,
+        added,
+        gone,
+        _bytes(table for _, table in read),
+        sum(side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entries, read)),
+        after.bytes - sum(database.size for database in after.databases),
+        None,
+    )
+
+
+def _obstacle(before: Operator | None, after: Operator) -> str | None:
+    """Return why the keyed state of an operator is moved whole; None if it is not, or there is none."""
+    if not after.managed_keyed and not after.other_keyed:
+        return None
+    if before is None:
+        return "A does not have this operator"
+    for operator, name in ((before, "A"), (after, "B")):
+        if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
+            return f"{name} does not keep all of its keyed state in RocksDB directories"
+    if (before.parallelism, before.max_parallelism) != (after.parallelism, after.max_parallelism):
+        return "it has another shape in A: the job was rescaled in between"
+    if any(backend != _backends(before).get(subtask, backend) for subtask, backend in _backends(after).items()):
+        return "it has other state backends in A: the job was restored in between, or A is another job"
+    return None
+
+
+def _backends(operator: Operator) -> dict[int, object]:
+    """Return the ids of the RocksDB backends by subtask."""
+    handles = {subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state}
+    return {subtask: handle.backend_id for subtask, handle in handles.items() if isinstance(handle, IncrementalHandle)}
+
+
+def _tables(database: Database | None) -> tuple[LiveTable, ...]:
+    return () if database is None else database.tables
+
+
+def _bytes(tables: Iterable[LiveTable]) -> int:
+    return sum(table.extent.length for table in tables)
+
+
+def _core_seconds(size: int, rates: Rates, places_in_s3: int) -> float:
+    """Return the seconds in which one core moves and compares `size` bytes."""
+    return size / rates.move + size / rates.compare + size * places_in_s3 / S3_CONNECTION

@@ -1,0 +1,147 @@
+"""Refusals of state that cannot be read, moved or written: they come before anything is written."""
+
+from __future__ import annotations
+
+from rescale.flink.advice import ANOTHER, CANONICAL, CANONICAL_RESULT, MATERIALISED, NOTHING_IN_FLIGHT
+from rescale.flink.keyed.changelog.change_layouts import change_layout
+from rescale.flink.keyed.header import understood
+from rescale.flink.keyed.heap.heap_entries import entry_layouts
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.state_meta_info import StateKind
+from rescale.planning.request.result_files import Format
+from rescale.planning.request.result_kind import becomes_databases
+from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY
+from rescale.snapshot.keyed_state import Changelog, KeyedStream
+from rescale.snapshot.model import Operator
+from rescale.text.advice import Advice, mention
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
+
+_NOT_READ = (StateKind.KEY_VALUE_V2,)
+"""`RegisteredKeyValueStateBackendMetaInfo` of `runtime.state.v2`, which only `ForStKeyedStateBackend` writes."""
+
+
+def refuse_unread(operator: Operator) -> None:
+    """Raise `UnsupportedError` for state that Rescale cannot read, `SnapshotError` for damaged raw keyed state."""
+    if operator.other_keyed:
+        raise UnsupportedError(
+            "keyed state of this kind cannot be read",
+            operator=operator.label,
+            expected="key-group streams or RocksDB directories, with or without a changelog",
+            found=f"{type(operator.other_keyed[0].handle).__name__} in subtask {operator.other_keyed[0].subtask}",
+            advice=CANONICAL,
+        )
+    if len(operator.kinds) > 1:
+        raise UnsupportedError(
+            "its subtasks keep keyed state of different kinds, and Flink would restore only one of them",
+            operator=operator.label,
+            found=" and ".join(operator.kinds),
+            advice=ANOTHER,
+        )
+    unlike = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
+    if operator.raw_timers and unlike:  # an operator with raw keyed state of its own has its timers elsewhere
+        raise SnapshotError(
+            "the raw keyed state of some subtasks holds timers, and that of others cannot be read as timers",
+            operator=operator.label,
+            expected="timers in every subtask with raw keyed state",
+            found=f"other bytes in subtask {unlike[0]}: the offsets of its key groups may be damaged",
+            advice=ANOTHER,
+        )
+    foreign = [s for header in operator.keyed_headers if header for s in header.states if s.kind in _NOT_READ]
+    if foreign:
+        raise UnsupportedError(
+            "keyed state that ForSt keeps for the asynchronous state API cannot be read",
+            operator=operator.label,
+            state=foreign[0].name,
+            found=f"{foreign[0].kind.name} in its description",
+            advice="let Flink itself change the parallelism when it restores the job, or run the job on RocksDB or the "
+            "heap: such a job can be rescaled",
+        )
+    if operator.has_channel_state:
+        raise UnsupportedError(
+            "this is an unaligned checkpoint: it holds records in flight, which belong to the old subtasks already",
+            operator=operator.label,
+            found=f"{operator.channel_bytes} bytes of channel state",
+            advice=NOTHING_IN_FLIGHT,
+        )
+
+
+def refuse_changelog(operator: Operator, wanted: Format) -> None:
+    """Raise `UnsupportedError` if the changelog cannot be parsed, or the result would have to keep one."""
+    if not operator.changelogs:
+        return
+    try:
+        for changelog in operator.changelogs:
+            _refuse_unknown(changelog)
+        if operator.raw_timers:
+            raise UnsupportedError(
+                "timers are both in a changelog and in raw keyed state, and it is not known which are current",
+                advice=MATERIALISED,
+            )
+    except RescaleError as error:
+        raise error.located(operator=operator.label) from None
+    if wanted is Format.KEEP and not becomes_databases(operator, wanted):
+        raise UnsupportedError(
+            "the keyed state is kept in a changelog, which Rescale cannot write, and its materialised part is not in "
+            "RocksDB",
+            operator=operator.label,
+            expected="format canonical or rocksdb",
+            found="format keep",
+            advice=Advice(
+                CANONICAL_RESULT, ", which every backend restores, or RocksDB's (", mention("format", "rocksdb"), ")"
+            ),
+        )
+
+
+def _refuse_unknown(changelog: Changelog) -> None:
+    if changelog.parsed is None and not changelog.base:
+        raise UnsupportedError(
+            "no state is materialised yet, and the changelog alone does not describe the serializer of its keys",
+            expected="a materialised part in at least one subtask, or timers",
+            found=f"only changes in subtask {changelog.subtask}",
+            advice=MATERIALISED,
+        )
+    header = understood(changelog.parsed, advice=MATERIALISED)
+    for state in header.states:
+        if state.name in changelog.logged:
+            change_layout(header, state)
+    for part in changelog.base:
+        if isinstance(part, KeyedStream) and part.framing is Framing.HEAP:
+            entry_layouts(understood(part.parsed, advice=MATERIALISED))
+
+
+def refuse_names(operator: Operator, wanted: Format) -> None:
+    """Raise `UnsupportedError` for a name that RocksDB's library truncates, or that `RocksDBOperationUtils` refuses.
+
+    Names in the source's own directories are valid in Flink, but RocksDB's library does not accept all of them.
+    """
+    are_databases = becomes_databases(operator, Format.KEEP)
+    if not (are_databases or becomes_databases(operator, wanted)):
+        return
+    omitted = frozenset[str]() if are_databases else operator.dropped_states  # all states of a directory are opened
+    advice = CANONICAL if are_databases else CANONICAL_RESULT
+    for name in dict.fromkeys(s.name for header in operator.keyed_headers if header for s in header.states):
+        if name in omitted:
+            continue
+        if "\0" in name:
+            raise UnsupportedError(
+                "the name of a state has a NUL character, where RocksDB's library would cut it off",
+                operator=operator.label,
+                state=name,
+                advice=advice,
+            )
+        if name == DEFAULT_COLUMN_FAMILY:
+            raise UnsupportedError(
+                "a state has the name that RocksDB reserves for itself, so Flink's RocksDB backend refuses it",
+                operator=operator.label,
+                state=name,
+                advice=Advice(CANONICAL_RESULT, ", for a job on the heap"),
+            )
+
+
+def refuse_heap(operator: Operator) -> None:
+    """Raise `UnsupportedError` if the lengths of the operator's heap entries are not known."""
+    try:
+        for header in {stream.header: stream.parsed for stream in operator.heap_streams}.values():
+            entry_layouts(understood(header))
+    except RescaleError as error:
+        raise error.located(operator=operator.label) from None

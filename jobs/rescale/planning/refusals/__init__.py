@@ -1,1 +1,0 @@
-"""Refusals: snapshots and requests that planning rejects, before anything is written."""

@@ -1,0 +1,62 @@
+"""Page about the files in which two checkpoints of a job differ, and what a live rescale would cost."""
+
+from __future__ import annotations
+
+from rescale.insight.file_changes import FileChanges, OperatorChanges
+from rescale.report.page import Block, Listed, Page, paragraph, table
+from rescale.report.renderers.text import text_of
+from rescale.report.shortening import MOST_ROWS, first, left_out
+from rescale.text.units import counted, duration, human_bytes
+
+_HEADERS = ("operator", "SST files", "shared", "new in B", "gone from A", "read", "rows at most", "moved whole")
+
+
+def file_changes_text(changes: FileChanges) -> str:
+    """Return the page as text."""
+    return text_of(file_changes_page(changes))
+
+
+def file_changes_page(changes: FileChanges) -> Page:
+    """Return the page: the operators, what a round would read, and whether a live rescale pays."""
+    with_state = [operator for operator in changes.operators if operator.bytes or operator.whole]
+    shown = first(with_state, MOST_ROWS, lambda operator: -operator.read)
+    blocks: list[Block] = [
+        paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval(changes)),
+        table(_HEADERS, [_row(operator) for operator in shown]),
+        *left_out(len(with_state) - len(shown), "more operator", "more operators", reported=False),
+    ]
+    reasons = [f"{operator.label}: {operator.reason}" for operator in changes.operators if operator.reason]
+    blocks += [Listed("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []
+    return Page((*blocks, paragraph(*_verdict(changes))))
+
+
+def _interval(changes: FileChanges) -> list[str]:
+    """Return how much was written between both checkpoints, if the time is known."""
+    if not changes.seconds or changes.seconds <= 0:
+        return []
+    rate = changes.total("added") / changes.seconds
+    return [f"B was written {duration(changes.seconds)} after A; {human_bytes(rate)}/s of new SST files in between"]
+
+
+def _row(operator: OperatorChanges) -> tuple[str, ...]:
+    sizes = (operator.bytes, operator.shared, operator.added, operator.gone, operator.read)
+    return (
+        operator.label,
+        *(human_bytes(size) for size in sizes),
+        f"{operator.entries:,}",
+        human_bytes(operator.whole),
+    )
+
+
+def _verdict(changes: FileChanges) -> list[str]:
+    read, whole = changes.total("read"), changes.total("whole")
+    also = f", and move {human_bytes(whole)} whole" if whole else ""
+    lines = [
+        f"A round from A to B would read {human_bytes(read)} of {human_bytes(changes.total('bytes'))}{also}, "
+        f"with at most {counted(changes.total('entries'), 'changed row')}. A follower reads less if it sees the "
+        "checkpoints in between.",
+        f"Estimate: a last round takes {duration(changes.round_seconds)}, a full run {duration(changes.run_seconds)}.",
+    ]
+    if changes.pays:
+        return [*lines, "A live rescale to another max parallelism pays (rescale follow)."]
+    return [*lines, "A live rescale saves little here: rescale the job after it was stopped."]

@@ -1,0 +1,268 @@
+"""Candidates: keys whose live values may differ between two databases that share most of their files.
+
+Only the entries of files that are not shared are read. They are decoded and merged by key in compiled loops
+(`entry_loop`). Compaction moves most rows from file to file unchanged; a key with only such rows is no candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+from rescale.rocksdb.engine.changes.keys import Keys, keys_of
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
+from rescale.text.errors import SnapshotError
+
+_READ_AT_ONCE = 1 << 20
+"""Size of the stored blocks that are read and decoded together, in bytes."""
+
+
+class OwnTable(NamedTuple):
+    """An SST file that only one of the databases has, with its entry in the MANIFEST."""
+
+    file: LiveFile
+    table: SstTable
+
+
+def changed_keys(
+    earlier: Sequence[OwnTable],
+    later: Sequence[OwnTable],
+    shared: Sequence[LiveFile],
+    begin: bytes,
+    end: bytes,
+    passed: Sequence[SstTable] = (),
+) -> Iterator[Keys]:
+    """Yield the candidates in [begin, end), in order, each once.
+
+    `shared` are the later database's other files. They have the same rows as the other files of the earlier database,
+    except for keys in the files that `passed`: these were flushed after the earlier checkpoint and compacted before the
+    later one. Deleted ranges are ignored. Raises `SnapshotError` for a damaged file, and `UnsupportedError` for one
+    with an unsupported format.
+    """
+    from rescale.rocksdb.engine.changes import entry_loop
+
+    runs = [_Run(tables, False) for tables in _runs(earlier)] + [
+        _Run(tables, True) for tables in (*_runs(later), *([table] for table in passed))
+    ]
+    points, oldest = _oldest(shared)
+    first = np.frombuffer(bytearray(begin), np.uint8)
+    for run in runs:
+        run.skip_to(first)
+    while True:
+        bound = min((run.last for run in runs if not run.is_at_end), default=end)
+        is_last = bound >= end
+        limit = np.frombuffer(bytearray(min(bound, end)), np.uint8)
+        parts = [(run, part) for run in runs if len((part := run.take(limit)).key_ends)]
+        if parts:
+            entries = _joined([part for _, part in parts])
+            run_ends = np.cumsum([len(part.key_ends) for _, part in parts], dtype=np.int64)
+            run_starts = np.append(np.int64(0), run_ends[:-1])
+            is_later = np.array([run.is_later for run, _ in parts], np.int64)
+            changed = np.empty(int(run_ends[-1]), np.int64)
+            number = entry_loop.changed_keys(
+                entries.data,
+                entries.keys,
+                entries.key_starts,
+                entries.key_ends,
+                entries.trailers,
+                entries.values,
+                entries.value_ends,
+                run_starts,
+                run_ends,
+                is_later,
+                points.data,
+                points.ends,
+                oldest,
+                changed,
+            )
+            if number:
+                yield _chosen(entries, changed[:number])
+        if is_last:
+            return
+
+
+class _Entries(NamedTuple):
+    """Decoded entries; values lie in `data`."""
+
+    data: Bytes
+    keys: Bytes
+    key_starts: Longs
+    key_ends: Longs
+    trailers: Longs
+    values: Longs
+    value_ends: Longs
+
+    def part(self, begin: int, end: int) -> _Entries:
+        """Return entries `begin` to `end`, with no more than their bytes."""
+        if begin == end:
+            return _NOTHING
+        key, key_end = self.key_starts[begin], self.key_ends[end - 1]
+        value, value_end = self.values[begin], self.value_ends[end - 1]
+        return _Entries(
+            self.data[value:value_end],
+            self.keys[key:key_end],
+            self.key_starts[begin:end] - key,
+            self.key_ends[begin:end] - key,
+            self.trailers[begin:end],
+            self.values[begin:end] - value,
+            self.value_ends[begin:end] - value,
+        )
+
+    def key(self, i: int) -> bytes:
+        return self.keys[self.key_starts[i] : self.key_ends[i]].tobytes()
+
+
+_NO_BYTES, _NO_PLACES = np.empty(0, np.uint8), np.empty(0, np.int64)
+_NOTHING = _Entries(_NO_BYTES, _NO_BYTES, *(_NO_PLACES,) * 5)
+
+
+class _Run:
+    """The entries of files with ascending key ranges that do not overlap, decoded some at a time."""
+
+    def __init__(self, tables: Sequence[SstTable], is_later: bool) -> None:
+        self.is_later = is_later
+        self.is_at_end = False
+        self._batches = (batch for table in tables for batch in _batches(table))
+        self.last = b""
+        """The last decoded key; more entries of this key may follow, but none of a smaller key."""
+        self._path = tables[0].path
+        self._entries = _NOTHING
+        self._fill()
+
+    def skip_to(self, key: Bytes) -> None:
+        """Skip the entries of keys before `key`."""
+        while not self.is_at_end and self.last < key.tobytes():
+            self._entries = _NOTHING
+            self._fill()
+        self.take(key)
+
+    def take(self, limit: Bytes) -> _Entries:
+        """Return the decoded entries of keys before `limit`, and decode more."""
+        from rescale.rocksdb.engine.changes.entry_loop import first_at_least
+
+        entries = self._entries
+        number = int(first_at_least(entries.keys, entries.key_starts, entries.key_ends, limit))
+        self._entries = entries.part(number, len(entries.key_ends))
+        self._fill()
+        return entries.part(0, number)
+
+    def _fill(self) -> None:
+        """Decode until there are entries of two keys: only then are the entries of the first key complete."""
+        while not self.is_at_end and (not len(self._entries.key_ends) or self._entries.key(0) == self.last):
+            batch = next(self._batches, None)
+            if batch is None:
+                self.is_at_end = True
+            elif len(batch.key_ends):
+                self._append(batch)
+
+    def _append(self, batch: _Entries) -> None:
+        if batch.key(0) < self.last:
+            raise _unsorted(self._path)
+        self._entries = _joined([self._entries, batch]) if len(self._entries.key_ends) else batch
+        self.last = batch.key(-1)
+
+
+def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
+    """Return the files of each level in the order of their keys; those of level 0 overlap, so each is a run."""
+    runs: dict[tuple[int, int], list[SstTable]] = {}
+    for own in sorted(tables, key=lambda own: (own.file.level, own.file.smallest)):
+        runs.setdefault((own.file.level, own.file.number if own.file.level == 0 else 0), []).append(own.table)
+    return list(runs.values())
+
+
+def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
+    """Return sorted keys, and for each the least sequence number above 0 that files may have from this key on."""
+    from rescale.rocksdb.engine.changes.entry_loop import NEVER
+
+    ranges = sorted(
+        (file.smallest, file.largest + b"\0", max(1, file.smallest_sequence))
+        for file in files
+        if file.largest_sequence > 0
+    )
+    points = sorted({point for first, end, _ in ranges for point in (first, end)})
+    oldest, open_ranges, begun = [], list[tuple[int, bytes]](), 0
+    for point in points:
+        while begun < len(ranges) and ranges[begun][0] <= point:
+            _, end, sequence = ranges[begun]
+            heappush(open_ranges, (sequence, end))
+            begun += 1
+        while open_ranges and open_ranges[0][1] <= point:
+            heappop(open_ranges)
+        oldest.append(open_ranges[0][0] if open_ranges else NEVER)
+    return keys_of(points), np.array(oldest, np.int64)
+
+
+def _batches(table: SstTable) -> Iterator[_Entries]:
+    """Yield the entries of a file in order, those of some blocks at a time."""
+    offsets, sizes = table.data_blocks()
+    sequence = table.properties.global_sequence
+    at = 0
+    while at < len(offsets):
+        start = int(offsets[at])
+        ends = offsets[at:] + sizes[at:] + TRAILER_SIZE - start
+        number = max(1, int(np.searchsorted(ends, _READ_AT_ONCE, "right")))
+        blocks = table.read_blocks(offsets[at : at + number], sizes[at : at + number])
+        yield _decoded(blocks, table.path, start, sequence)
+        at += number
+
+
+def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> _Entries:
+    """Return the entries of blocks; `sequence`, if not 0, is the sequence number of all entries (an ingested file)."""
+    from rescale.rocksdb.engine.changes.entry_loop import first_unsorted, measure_entries, take_entries
+
+    data = np.frombuffer(bytearray().join(blocks), np.uint8)
+    block_ends = np.cumsum([len(block) for block in blocks], dtype=np.int64)
+    count, size, damaged = measure_entries(data, block_ends)
+    if damaged >= 0:
+        raise SnapshotError("a block of rows cannot be decoded", path=path, offset=offset)
+    keys = np.empty(size, np.uint8)
+    key_ends, trailers, values, value_ends = (np.empty(count, np.int64) for _ in range(4))
+    take_entries(data, block_ends, keys, key_ends, trailers, values, value_ends)
+    if first_unsorted(keys, key_ends, trailers) >= 0:
+        raise _unsorted(path)
+    if sequence:
+        trailers = trailers & 0xFF | sequence << 8
+    key_starts = np.append(np.int64(0), key_ends[:-1])[:count]
+    return _Entries(data, keys, key_starts, key_ends, trailers, values, value_ends)
+
+
+def _unsorted(path: str) -> SnapshotError:
+    return SnapshotError("the rows of an SST file are not sorted by their keys", path=path)
+
+
+def _joined(parts: Sequence[_Entries]) -> _Entries:
+    """Return the entries of all parts as one."""
+    if len(parts) == 1:
+        return parts[0]
+    data_at = np.cumsum([0, *(len(part.data) for part in parts)])
+    keys_at = np.cumsum([0, *(len(part.keys) for part in parts)])
+
+    def moved(name: str, places: Longs) -> Longs:
+        return np.concatenate([getattr(part, name) + place for part, place in zip(parts, places[:-1], strict=True)])
+
+    return _Entries(
+        np.concatenate([part.data for part in parts]),
+        np.concatenate([part.keys for part in parts]),
+        moved("key_starts", keys_at),
+        moved("key_ends", keys_at),
+        np.concatenate([part.trailers for part in parts]),
+        moved("values", data_at),
+        moved("value_ends", data_at),
+    )
+
+
+def _chosen(entries: _Entries, chosen: Longs) -> Keys:
+    """Return the keys of the chosen entries."""
+    from rescale.rocksdb.engine.changes.entry_loop import copy_keys
+
+    starts, ends = entries.key_starts[chosen], entries.key_ends[chosen]
+    new_ends = np.cumsum(ends - starts)
+    data = np.empty(int(new_ends[-1]), np.uint8)
+    copy_keys(entries.keys, starts, ends, data)
+    return Keys(data, new_ends)

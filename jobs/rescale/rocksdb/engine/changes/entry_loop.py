@@ -1,0 +1,273 @@
+"""Compiled loops over the entries of data blocks (`DataBlockIter`): decode them, and compare those of two databases.
+
+Import this module late: it loads numba.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Flags, Longs
+from rescale.flink.compiled import Long, compare_bytes, compiled, copy_bytes
+from rescale.rocksdb.manifest.version_edit import DELETION, MERGE, VALUE
+
+_KIND_SIZE = 8
+"""Bytes of `sequence << 8 | type` behind a user key."""
+
+_LONGEST_VARINT = 5
+
+NEVER = (1 << 63) - 1
+"""A number greater than all sequence numbers."""
+
+
+@compiled
+def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
+    """Return the varint at `at` and where it ends; -1 in its place if it is cut off or too long."""
+    value = np.int64(0)
+    for i in range(_LONGEST_VARINT):
+        if at >= end:
+            break
+        byte = np.int64(data[at])
+        at += 1
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return value, at
+    return np.int64(-1), at
+
+
+@compiled
+def _end_of_entries(data: Bytes, begin: Long, end: Long) -> Long:
+    """Return where the entries of a block end; a place before `begin` if its list of restarts does not fit."""
+    if end - begin < 4:
+        return begin - 1
+    restarts = np.int64(0)
+    for i in range(4):
+        restarts |= np.int64(data[end - 4 + i]) << 8 * i
+    return end - 4 * (restarts + 1)
+
+
+@compiled
+def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
+    """Return the number of entries in blocks that lie end to end, and the total size of their user keys.
+
+    The third value is the number of the first damaged block, -1 if there is none.
+    """
+    count, total, begin = np.int64(0), np.int64(0), np.int64(0)
+    for block in range(len(block_ends)):
+        end = _end_of_entries(data, begin, block_ends[block])
+        damaged = end < begin
+        at, before = begin, np.int64(0)
+        while not damaged and at < end:
+            shared, at = _varint(data, at, end)
+            unshared, at = _varint(data, at, end)
+            value, at = _varint(data, at, end)
+            size = shared + unshared
+            at += unshared + value
+            damaged = shared < 0 or unshared < 0 or value < 0 or shared > before or size < _KIND_SIZE or at > end
+            before = size
+            total += size - _KIND_SIZE
+            count += 1
+        if damaged:
+            return np.int64(0), np.int64(0), np.int64(block)
+        begin = block_ends[block]
+    return count, total, np.int64(-1)
+
+
+@compiled
+def take_entries(
+    data: Bytes, block_ends: Longs, keys: Bytes, key_ends: Longs, trailers: Longs, values: Longs, value_ends: Longs
+) -> None:
+    """Decode blocks that `measure_entries` found sound: user keys end to end, trailers, and the place of each value."""
+    filled, count, begin = np.int64(0), 0, np.int64(0)
+    last = np.empty(1024, np.uint8)
+    for block in range(len(block_ends)):
+        end = _end_of_entries(data, begin, block_ends[block])
+        at = begin
+        while at < end:
+            shared, at = _varint(data, at, end)
+            unshared, at = _varint(data, at, end)
+            value, at = _varint(data, at, end)
+            size = shared + unshared
+            if size > len(last):
+                larger = np.empty(2 * size, np.uint8)
+                copy_bytes(last, 0, shared, larger, 0)
+                last = larger
+            copy_bytes(data, at, at + unshared, last, shared)
+            at += unshared
+            trailer = np.int64(0)
+            for i in range(_KIND_SIZE):
+                trailer |= np.int64(last[size - _KIND_SIZE + i]) << 8 * i
+            filled = copy_bytes(last, 0, size - _KIND_SIZE, keys, filled)
+            key_ends[count] = filled
+            trailers[count] = trailer
+            values[count] = at
+            at += value
+            value_ends[count] = at
+            count += 1
+        begin = block_ends[block]
+
+
+@compiled
+def first_at_least(keys: Bytes, key_starts: Longs, key_ends: Longs, key: Bytes) -> Long:
+    """Return the number of the first of sorted keys that is at least `key`."""
+    low, high = np.int64(0), np.int64(len(key_ends))
+    while low < high:
+        middle = (low + high) // 2
+        if compare_bytes(keys, key_starts[middle], key_ends[middle], key, 0, len(key)) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends: Longs, wanted: Flags) -> None:
+    """Mark the blocks of a file in which rows of sorted keys may lie.
+
+    The last key of block i is at most separator i, and the first key of the next block is at least that separator.
+    RocksDB looks for a key that is missing in its block in the next block, too, so both are marked.
+    """
+    block, number = 0, len(separator_ends)
+    for i in range(len(key_ends)):
+        begin = key_ends[i - 1] if i else np.int64(0)
+        order = np.int64(-1)
+        while block < number:
+            first = separator_ends[block - 1] if block else np.int64(0)
+            order = compare_bytes(separators, first, separator_ends[block], keys, begin, key_ends[i])
+            if order >= 0:
+                break
+            block += 1
+        last = block
+        while last < number and order == 0:
+            wanted[last] = True
+            last += 1
+            if last < number:
+                order = compare_bytes(
+                    separators, separator_ends[last - 1], separator_ends[last], keys, begin, key_ends[i]
+                )
+        for j in range(last, min(last + 2, number)):
+            wanted[j] = True
+
+
+@compiled
+def first_unsorted(keys: Bytes, key_ends: Longs, trailers: Longs) -> Long:
+    """Return the number of the first entry that is out of order; -1 if all are sorted.
+
+    The order is by key; entries of one key are ordered by their trailers, the newest first.
+    """
+    for i in range(1, len(key_ends)):
+        begin = key_ends[i - 2] if i > 1 else np.int64(0)
+        order = compare_bytes(keys, begin, key_ends[i - 1], keys, key_ends[i - 1], key_ends[i])
+        if order > 0 or (order == 0 and np.uint64(trailers[i - 1]) < np.uint64(trailers[i])):
+            return np.int64(i)
+    return np.int64(-1)
+
+
+@compiled
+def copy_keys(keys: Bytes, starts: Longs, ends: Longs, out: Bytes) -> None:
+    """Copy keys end to end into `out`."""
+    at = np.int64(0)
+    for i in range(len(starts)):
+        at = copy_bytes(keys, starts[i], ends[i], out, at)
+
+
+@compiled
+def _same_value(data: Bytes, values: Longs, value_ends: Longs, i: Long, j: Long) -> bool:
+    order: Long = compare_bytes(data, values[i], value_ends[i], data, values[j], value_ends[j])
+    return bool(order == 0)
+
+
+@compiled
+def _oldest_at(
+    keys: Bytes, begin: Long, end: Long, points: Bytes, point_ends: Longs, oldest: Longs, place: Longs
+) -> Long:
+    """Return `oldest` of the last point that is at most the key; the largest number if there is no such point.
+
+    `place` is a cursor: the number of points at or before the last key. Keys must come in order.
+    """
+    while place[0] < len(point_ends):
+        first = point_ends[place[0] - 1] if place[0] else np.int64(0)
+        if compare_bytes(points, first, point_ends[place[0]], keys, begin, end) > 0:
+            break
+        place[0] += 1
+    return oldest[place[0] - 1] if place[0] else np.int64(NEVER)
+
+
+@compiled
+def changed_keys(
+    data: Bytes,
+    keys: Bytes,
+    key_starts: Longs,
+    key_ends: Longs,
+    trailers: Longs,
+    values: Longs,
+    value_ends: Longs,
+    runs: Longs,
+    run_ends: Longs,
+    is_later: Longs,
+    points: Bytes,
+    point_ends: Longs,
+    oldest: Longs,
+    changed: Longs,
+) -> Long:
+    """Find the keys whose live value may differ between an earlier and a later database.
+
+    Run r consists of the entries `runs[r]` to `run_ends[r]`, in order; `is_later[r]` says to which database it belongs.
+    `changed` receives the number of one entry of each such key. Returns how many there are.
+
+    All entries that are not in a run are in both databases. The live value of a key is the same if the newest entries
+    of the key in both databases' runs are the same write: they have the same value, and the same sequence number. A
+    compaction into the last level replaces the sequence number by 0, so 0 counts as the same. In that case no shared
+    entry of the key may be older than the write, because it would hide the row with 0: `oldest` bounds the sequence
+    numbers above 0 of the shared entries from each of the `points` on.
+    The operand of a merge is combined with the entries below it, so it must be the key's only entry in the runs.
+    """
+    heads = runs.copy()
+    newest = np.empty(2, np.int64)
+    number = np.empty(2, np.int64)
+    count = 0
+    place = np.zeros(1, np.int64)
+    while True:
+        least = np.int64(-1)
+        for r in range(len(heads)):
+            if heads[r] < run_ends[r]:
+                i = heads[r]
+                if (
+                    least < 0
+                    or compare_bytes(keys, key_starts[i], key_ends[i], keys, key_starts[least], key_ends[least]) < 0
+                ):
+                    least = i
+        if least < 0:
+            return np.int64(count)
+        newest[:] = -1
+        number[:] = 0
+        for r in range(len(heads)):
+            side, i = is_later[r], heads[r]
+            while (
+                i < run_ends[r]
+                and compare_bytes(keys, key_starts[i], key_ends[i], keys, key_starts[least], key_ends[least]) == 0
+            ):
+                if newest[side] < 0 or np.uint64(trailers[i]) > np.uint64(trailers[newest[side]]):
+                    newest[side] = i
+                number[side] += 1
+                i += 1
+            heads[r] = i
+        earlier, later = newest[0], newest[1]
+        is_same = False
+        if earlier >= 0 and later >= 0:
+            kind, other = trailers[earlier] & 0xFF, trailers[later] & 0xFF
+            if kind == other and _same_value(data, values, value_ends, earlier, later):
+                is_equal = trailers[earlier] == trailers[later]
+                if kind == VALUE:
+                    is_same = is_equal or (
+                        trailers[later] >> 8 == 0
+                        and trailers[earlier] >> 8
+                        < _oldest_at(keys, key_starts[least], key_ends[least], points, point_ends, oldest, place)
+                    )
+                elif kind == MERGE:
+                    is_same = is_equal and number[0] == 1 and number[1] == 1
+                else:
+                    is_same = is_equal and kind == DELETION
+        if not is_same:
+            changed[count] = least
+            count += 1

@@ -1,0 +1,43 @@
+"""Many keys in two arrays, which compiled loops can read, and which are quickly sent to other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rescale.flink.arrays import Bytes, Longs
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys end to end in `data`; key i ends at `ends[i]`."""
+
+    data: Bytes
+    ends: Longs
+
+    def __iter__(self) -> Iterator[bytes]:
+        data, start = self.data.tobytes(), 0
+        for end in self.ends.tolist():
+            yield data[start:end]
+            start = end
+
+    def part(self, begin: int, end: int) -> Keys:
+        """Return keys `begin` to `end`."""
+        start = int(self.ends[begin - 1]) if begin else 0
+        return Keys(self.data[start : int(self.ends[end - 1]) if end else 0], self.ends[begin:end] - start)
+
+
+def keys_of(keys: Sequence[bytes]) -> Keys:
+    """Return a list of keys as arrays."""
+    return Keys(
+        np.frombuffer(bytearray(b"".join(keys)), np.uint8), np.cumsum([len(key) for key in keys], dtype=np.int64)
+    )
+
+
+def joined_keys(parts: Sequence[Keys]) -> Keys:
+    """Return the keys of all parts, one part after the other."""
+    starts = np.cumsum([0, *(len(part.data) for part in parts)])
+    ends = [part.ends + start for part, start in zip(parts, starts[:-1], strict=True)]
+    return Keys(np.concatenate([part.data for part in parts]), np.concatenate(ends))

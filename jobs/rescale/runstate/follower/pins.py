@@ -1,0 +1,166 @@
+"""Pins: files of a job's checkpoints, kept beside a target for as long as a follower needs them.
+
+Flink deletes a file once no retained checkpoint uses it. A pin is another name for its bytes (a hard link), or a copy
+that the store makes. Pins are arranged like the files in the job's directory of checkpoints, so that a pinned
+checkpoint is opened like any other, with a move from the job's directory to that of the pins. Files from other
+directories, such as those of a savepoint that the job was restored from, are in directories named by a hash of theirs.
+
+The `_metadata` of a checkpoint is pinned last and removed first: if it exists, all files that it names are pinned. A
+file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
+checkpoint that has vanished serve the next one.
+
+Of checkpoints *between* two rounds only what was flushed is of use: the next round looks for changed keys there. So
+their SST files below level 0, which compactions write, are not pinned, and the pin of their `_metadata` is `_flushed`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from rescale.runstate.places import Places, pins_place
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.moves import Move
+from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints
+from rescale.snapshot.reading.file_list import list_files
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
+from rescale.storage.contract import Pin, Span
+from rescale.storage.keeping import keep
+from rescale.storage.locations import contains, join, name, parent
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import open_store, stats_of
+from rescale.text.errors import SnapshotError
+
+_ELSEWHERE = "elsewhere"
+_FLUSHED = "_flushed"
+_HASH_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class PinnedCheckpoint:
+    """A checkpoint with all of its files pinned; `moves` lead from the job's files to the pins."""
+
+    checkpoint: int
+    directory: str
+    moves: tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class Pins:
+    """The pins beside `target` of the checkpoints in the job's directory `checkpoints`."""
+
+    target: str
+    checkpoints: str
+    allow_prefixes: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The directory of the pins."""
+        return pins_place(self.target)
+
+    def pin(self, checkpoint: int) -> PinnedCheckpoint:
+        """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if one vanishes meanwhile."""
+        metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
+        listed = list_files(metadata, self.allow_prefixes)
+        there = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        missing: list[Span] = []
+        for uri, version in stats_of(listed.files).items():
+            size = there.get(self._place_of(uri))
+            if version is None and size is None:
+                raise SnapshotError("a file of the checkpoint is gone", path=uri)
+            if version is not None and version.size != size:
+                missing.append(_whole(uri, version))
+        side_by_side(self._keep, missing)
+        self._keep(_whole(metadata, listed.metadata))
+        return self._pinned(checkpoint, listed.files)
+
+    def pin_flushed(self, checkpoint: int) -> None:
+        """Pin the files of a checkpoint, without those that compactions wrote.
+
+        Raises `SnapshotError` if one vanishes meanwhile.
+        """
+        snapshot = with_tables(open_snapshot(checkpoint_directory(self.checkpoints, checkpoint), self.allow_prefixes))
+        deep, others = set[int](), set[int]()
+        for database in (database for operator in snapshot.operators for database in operator.databases):
+            compacted = {table.file.name for table in database.tables if table.file.level > 0}
+            for file in database.files:
+                (deep if file.name in compacted else others).add(file.extent.file)
+        left_out = {0, *(deep - others)}
+        there = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        files = [_whole(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
+        side_by_side(self._keep, [file for file in files if there.get(self._place_of(file.uri)) != file.length])
+        uri, pin = snapshot.files[0]
+        keep(self._metadata(checkpoint, _FLUSHED), _whole(uri, pin), Places(self.target, "").staging)
+
+    def between(self) -> list[int]:
+        """Return the numbers of checkpoints of which all is pinned that was flushed, in order."""
+        entries = open_store(self.place).list(self.place)
+        folders = [name(parent(entry.uri)) for entry in entries if name(entry.uri) == _FLUSHED]
+        return sorted(int(folder.removeprefix("chk-")) for folder in folders)
+
+    def open_flushed(self, number: int) -> Snapshot:
+        """Open one of these checkpoints; files are missing in it."""
+        metadata = self._metadata(number, _FLUSHED)
+        moves = self._moves(self._files(number, _FLUSHED))
+        return open_candidate(metadata, parent(metadata), self.allow_prefixes, moves=moves)
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of checkpoints of which all files are pinned, in order."""
+        return complete_checkpoints(self.place)
+
+    def newest(self) -> PinnedCheckpoint | None:
+        """Return the newest of these checkpoints."""
+        numbers = self.numbers()
+        return self.checkpoint(numbers[-1]) if numbers else None
+
+    def checkpoint(self, number: int) -> PinnedCheckpoint:
+        """Return one of these checkpoints."""
+        return self._pinned(number, self._files(number))
+
+    def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
+        """Remove the pins that none of these checkpoints needs, and those of unfinished ones."""
+        store = open_store(self.place)
+        needed = set[str]()
+        for checkpoint, own in [*((n, METADATA) for n in checkpoints), *((n, _FLUSHED) for n in between)]:
+            needed.add(self._metadata(checkpoint, own))
+            needed |= {self._place_of(uri) for uri in self._files(checkpoint, own)}
+        rest = [entry.uri for entry in store.list(self.place) if entry.uri not in needed]
+        store.delete([uri for uri in rest if name(uri) in (METADATA, _FLUSHED)])
+        store.delete([uri for uri in rest if name(uri) not in (METADATA, _FLUSHED)])
+
+    def _files(self, checkpoint: int, own: str = METADATA) -> tuple[str, ...]:
+        """Return the files of a pinned checkpoint by their places in the job's directory."""
+        metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
+        return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, own)).files
+
+    def _metadata(self, checkpoint: int, own: str = METADATA) -> str:
+        """Return the place of the `_metadata` of a pinned checkpoint, with the name `own`."""
+        return join(checkpoint_directory(self.place, checkpoint), own)
+
+    def _keep(self, source: Span) -> None:
+        keep(self._place_of(source.uri), source, Places(self.target, "").staging)
+
+    def _place_of(self, uri: str) -> str:
+        """Return the place of the pin of a file."""
+        if contains(self.checkpoints, uri):
+            return join(self.place, uri[len(self.checkpoints) :].lstrip("/"))
+        return join(self._outside(parent(uri)), name(uri))
+
+    def _outside(self, directory: str) -> str:
+        """Return the directory for pins of files from a directory outside of the job's."""
+        digest = hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
+        return join(self.place, f"{_ELSEWHERE}/{digest}")
+
+    def _pinned(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
+        return PinnedCheckpoint(checkpoint, checkpoint_directory(self.place, checkpoint), self._moves(files))
+
+    def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
+        """Return the moves that lead from these files to their pins."""
+        outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
+        return Move(self.checkpoints, self.place), *(Move(folder, self._outside(folder)) for folder in outside)
+
+
+def _whole(uri: str, version: Pin) -> Span:
+    return Span(uri, 0, version.size, version)

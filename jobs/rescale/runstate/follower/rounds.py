@@ -1,0 +1,189 @@
+"""The rounds of a follower beside its target, and the document that names the followed job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import msgspec
+
+from rescale.runstate.documents import read_document
+from rescale.runstate.places import follower_place, rounds_place
+from rescale.snapshot.reading.discovery import METADATA
+from rescale.storage.files.document_folders import BESIDE
+from rescale.storage.locations import join, name
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import open_store
+from rescale.text.advice import Advice, command
+from rescale.text.errors import RequestError
+from rescale.text.names import quoted
+
+T = TypeVar("T")
+
+MOST_DESCRIBED = 50
+"""Rounds whose documents stay when they are removed themselves."""
+
+
+@dataclass(frozen=True)
+class FollowedJob:
+    """A job that a target follows: its directory of `checkpoints`, and the `options` of the result's shape."""
+
+    checkpoints: str
+    options: Mapping[str, Any]
+
+
+class RoundKind(StrEnum):
+    """The way in which a round was made."""
+
+    BASE = "base"
+    """A full run."""
+
+    ROUND = "round"
+    """The changes since the round before."""
+
+    JOINED = "joined"
+    """The changes since the base, which replace all rounds before."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A finished round.
+
+    `root` is the checkpoint of the full run on which it is based. `rows_left` counts rows that were replaced or
+    deleted, `rows_came` rows that are new or replace others; both are None for a base. `bytes_changed` are bytes
+    written besides copies of an earlier round. `taken` is the time of the checkpoint, in seconds since 1970. `seconds`
+    is the duration of the round; None if its process was killed before it was recorded.
+    """
+
+    number: int
+    checkpoint: int
+    kind: RoundKind
+    root: int
+    reason: str | None
+    rows_left: int | None
+    rows_came: int | None
+    bytes_changed: int
+    bytes_read: int
+    change_rate: float | None
+    taken: float | None
+    seconds: float | None
+    last_round_seconds: float | None
+
+
+def followed_job(target: str) -> FollowedJob | None:
+    """Return the job that a target follows; None if it follows none."""
+    uri = follower_place(target)
+    if open_store(uri).stat(uri) is None:
+        return None
+    return _decoded(uri, FollowedJob)
+
+
+def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
+    """Let the target follow the job. Raises `RequestError` if it follows another job, or in another shape."""
+    uri, store = follower_place(target), open_store(target)
+    document = msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
+    if followed_job(target) is None:
+        if accept_unconditional:
+            store.put(uri, document)
+        else:
+            store.put_if_absent(uri, document)
+    refuse_another_job(target, job)
+
+
+def refuse_another_job(target: str, job: FollowedJob) -> None:
+    """Raise `RequestError` unless the target follows this job in this shape."""
+    current = followed_job(target)
+    if current == job:
+        return
+    raise RequestError(
+        "the target no longer follows this job: it was finished or discarded meanwhile"
+        if current is None
+        else "the target follows another job, or follows it in another shape",
+        path=follower_place(target),
+        expected=_described(job),
+        found=None if current is None else _described(current),
+        advice=Advice("name another target, or remove what that follower left: ", command("discard", quoted(target))),
+    )
+
+
+def round_target(target: str, checkpoint: int) -> str:
+    """Return the target of the run that makes a round."""
+    return join(rounds_place(target), str(checkpoint))
+
+
+def rounds_there(target: str) -> list[int]:
+    """Return the checkpoints of the finished rounds, the newest last."""
+    place = rounds_place(target)
+    of_round = re.compile(rf"{re.escape(place)}/([0-9]+)/{METADATA}")
+    return sorted(int(match[1]) for entry in open_store(place).list(place) if (match := of_round.fullmatch(entry.uri)))
+
+
+def read_round(target: str, checkpoint: int) -> Round | None:
+    """Return a round, or None if its document was not written."""
+    uri = _document(target, checkpoint)
+    return None if open_store(uri).stat(uri) is None else _decoded(uri, Round)
+
+
+def write_round(target: str, made: Round) -> None:
+    """Put the document of a finished round."""
+    uri = _document(target, made.checkpoint)
+    open_store(uri).put(uri, msgspec.json.encode(made))
+
+
+def described_rounds(target: str) -> tuple[Round, ...]:
+    """Return the last rounds that a follower made, in order; most of them are no longer there themselves."""
+    place = rounds_place(target)
+    numbers = sorted(_described_in(place, [entry.uri for entry in open_store(place).list(place)]))
+    made = side_by_side(lambda number: read_round(target, number), numbers[-MOST_DESCRIBED:])
+    return tuple(each for each in made if each is not None)
+
+
+def remove_rounds(target: str, *, keep: Collection[int]) -> None:
+    """Remove all rounds but those of the checkpoints to `keep`, finished or not, `_metadata` first.
+
+    The documents of the last rounds stay, for the report.
+    """
+    place = rounds_place(target)
+    store, kept = open_store(place), {str(checkpoint) for checkpoint in keep}
+    files = [entry.uri for entry in store.list(place)]
+    last = {_document(target, number) for number in sorted(_described_in(place, files))[-MOST_DESCRIBED:]}
+    rest = [uri for uri in files if _round_of(place, uri) not in kept and uri not in last]
+    for number in {_round_of(place, uri) for uri in rest}:
+        store.abort_parts(join(place, number), lambda _: True)
+    store.delete([uri for uri in rest if name(uri) == METADATA])
+    store.delete([uri for uri in rest if name(uri) != METADATA])
+
+
+def _round_of(place: str, uri: str) -> str:
+    """Return the checkpoint in the name of a round's file: in its target, among its documents, or its own document."""
+    first = uri.removeprefix(f"{place}/").partition("/")[0]
+    return first.removesuffix(".json").removesuffix(BESIDE)
+
+
+def _described_in(place: str, files: Iterable[str]) -> Iterator[int]:
+    """Yield the checkpoints of the rounds whose documents are among these files."""
+    of_document = re.compile(rf"{re.escape(place)}/([0-9]+)\.json")
+    return (int(match[1]) for uri in files if (match := of_document.fullmatch(uri)))
+
+
+def _document(target: str, checkpoint: int) -> str:
+    return join(rounds_place(target), f"{checkpoint}.json")
+
+
+def _described(job: FollowedJob) -> str:
+    options = [f"{option} {value}" for option, value in job.options.items() if value]
+    return ", ".join([job.checkpoints, *options])
+
+
+def _decoded(uri: str, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(read_document(uri), type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise RequestError(
+            f"a document of a follower cannot be read: {error}",
+            path=uri,
+            advice="another version of Rescale wrote it, or it was edited: name another target",
+        ) from None

@@ -1,0 +1,195 @@
+"""Keyed state of one subtask: a stream of key groups, a RocksDB directory, or a changelog over these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import KeyedHeader
+from rescale.flink.keyed.heap.heap import is_empty_group
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.keyed.timers.heap_timers import TimerService
+from rescale.flink.metadata.handles import KeyedHandle
+from rescale.rocksdb.assembly.assembled_database import SourceDatabase
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.snapshot.locate import Extent
+
+
+@dataclass(frozen=True)
+class KeyedStream:
+    """The keyed stream of one subtask.
+
+    `groups` are the extents of the key groups from `first_key_group` on, None for an absent key group. `header` is
+    empty for raw keyed state; `parsed` is None if the header has an unknown serializer. If raw keyed state is timers,
+    `services` has their services, and `parsed` is the header that canonical state would have for them, None if there
+    is no service.
+    """
+
+    subtask: int
+    tag: int
+    extent: Extent
+    framing: Framing
+    first_key_group: int
+    groups: tuple[Extent | None, ...]
+    header: bytes
+    parsed: KeyedHeader | None
+    services: tuple[TimerService, ...] | None = None
+
+    @property
+    def key_groups(self) -> KeyGroupRange:
+        return KeyGroupRange(self.first_key_group, self.first_key_group + len(self.groups) - 1)
+
+    @property
+    def header_extent(self) -> Extent:
+        return self.extent.part(0, len(self.header))
+
+    @property
+    def size(self) -> int:
+        return self.extent.length
+
+    @property
+    def file_numbers(self) -> tuple[int, ...]:
+        return (self.extent.file,)
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Names of the states, by state id; none if the header has an unknown serializer."""
+        return tuple(state.name for state in self.parsed.states) if self.parsed is not None else ()
+
+    @property
+    def present_groups(self) -> Iterator[tuple[int, Extent]]:
+        """(key group, extent) of every key group that is not absent."""
+        for key_group, extent in enumerate(self.groups, self.first_key_group):
+            if extent is not None:
+                yield key_group, extent
+
+    @property
+    def filled_groups(self) -> Iterator[tuple[int, Extent]]:
+        """(key group, extent) of every key group with entries; the length of a heap key group tells."""
+        header = self.parsed if self.framing is Framing.HEAP else None
+        for key_group, extent in self.present_groups:
+            if header is None or not is_empty_group(extent.length, header):
+                yield key_group, extent
+
+    @cached_property
+    def has_no_entry(self) -> bool:
+        """Whether this is a heap stream in which no key group has an entry."""
+        known = self.framing is Framing.HEAP and self.parsed is not None
+        return known and next(self.filled_groups, None) is None
+
+
+class DatabaseFile(NamedTuple):
+    """A file of a RocksDB directory: its name there, and where its bytes lie."""
+
+    name: str
+    extent: Extent
+
+
+class LiveTable(NamedTuple):
+    """An SST file of a RocksDB directory: the id of its state, its entry in the MANIFEST, and its extent."""
+
+    state: int
+    file: LiveFile
+    extent: Extent
+
+
+@dataclass(frozen=True)
+class Database:
+    """The keyed state of one subtask as a RocksDB directory; only its rows of `key_groups` count.
+
+    `header_extent` is the extent of the stream that describes its states, with the bytes `header`; `parsed` is as for
+    `KeyedStream`. `tables` and `source` are set once the MANIFEST was read, and `measured`, the bytes of each key
+    group, once they were measured.
+    """
+
+    subtask: int
+    key_groups: KeyGroupRange
+    header_extent: Extent
+    header: bytes
+    parsed: KeyedHeader | None
+    files: tuple[DatabaseFile, ...]
+    tables: tuple[LiveTable, ...] = ()
+    source: SourceDatabase | None = None
+    measured: tuple[int, ...] = ()
+
+    framing = Framing.CANONICAL
+    """A row is a canonical record (`RocksDBKeyedStateBackend`)."""
+
+    has_no_entry = False
+
+    @property
+    def size(self) -> int:
+        return self.header_extent.length + sum(file.extent.length for file in self.files)
+
+    @property
+    def file_numbers(self) -> tuple[int, ...]:
+        return (self.header_extent.file, *(file.extent.file for file in self.files))
+
+    @property
+    def key_group_sizes(self) -> tuple[int, ...]:
+        """Bytes of each key group; equal shares if they were not measured."""
+        number = len(self.key_groups)
+        return self.measured or (self.size // max(number, 1),) * number
+
+
+class ChangeSet(NamedTuple):
+    """Changes of a changelog: the set that begins at `offset` of a file, or a list in `_metadata` (None)."""
+
+    extent: Extent
+    offset: int | None
+
+
+@dataclass(frozen=True)
+class Changelog:
+    """The keyed state of one subtask: its materialised `base`, and the changes since. Only `key_groups` count.
+
+    `base` may be empty or have several parts, which may hold other key groups, too. `parsed` is the header of the state
+    after all changes, None if a serializer is not known; `header` has its bytes, which lie in no file. `logged` are the
+    names of the states with changes, and `log_size` counts the bytes of the changes.
+    """
+
+    subtask: int
+    key_groups: KeyGroupRange
+    base: tuple[KeyedStream | Database, ...]
+    changes: tuple[ChangeSet, ...]
+    log_size: int
+    header: bytes
+    parsed: KeyedHeader | None
+    logged: frozenset[str] = frozenset()
+
+    framing = Framing.CANONICAL
+    """Framing in which the records after all changes are produced."""
+
+    has_no_entry = False
+
+    @property
+    def size(self) -> int:
+        return self.log_size + sum(part.size for part in self.base)
+
+    @property
+    def key_group_sizes(self) -> tuple[int, ...]:
+        """Bytes of each key group, in equal shares."""
+        number = len(self.key_groups)
+        return (self.size // max(number, 1),) * number
+
+    @property
+    def file_numbers(self) -> tuple[int, ...]:
+        """Numbers of all its files."""
+        below = (number for part in self.base for number in part.file_numbers)
+        return (*(change.extent.file for change in self.changes), *below)
+
+
+KeyedHolder: TypeAlias = KeyedStream | Database | Changelog
+"""Keyed state of a subtask whose records can be read."""
+
+
+@dataclass(frozen=True)
+class OtherKeyed:
+    """Keyed state of a kind that cannot be read. `size` counts the bytes of its files."""
+
+    subtask: int
+    handle: KeyedHandle
+    size: int

@@ -1,0 +1,57 @@
+"""The headers of changelogs, composed from the header of the materialised part and the states that the log describes.
+
+A log does not describe the serializer of its keys. It is taken from the materialised part, from timers, or from the
+changelog of another subtask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, write_keyed_header
+from rescale.flink.keyed.namespaces import is_of_timers, serializer_of
+from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.state_meta_info import SerializerKey, StateMetaInfo
+from rescale.snapshot.keyed_state import Changelog
+from rescale.text.errors import SnapshotError
+
+
+class ReadChangelog(NamedTuple):
+    """A changelog without its header, and the states that its log describes; None if a state could not be read."""
+
+    changelog: Changelog
+    logged: tuple[StateMetaInfo, ...] | None
+
+
+def with_headers(read: Sequence[ReadChangelog], label: str) -> tuple[Changelog, ...]:
+    """Return the changelogs of an operator with their headers, without those of subtasks that have no state."""
+    key = next((key for part in read for key in _key_serializers(part)), None)
+    held: dict[bytes, tuple[bytes, KeyedHeader]] = {}
+    try:
+        return tuple(_with_header(part, key, held) for part in read if part.changelog.base or part.changelog.changes)
+    except SnapshotError as error:
+        raise error.located(operator=label) from None
+
+
+def _with_header(
+    read: ReadChangelog, key: SerializerSnapshot | None, held: dict[bytes, tuple[bytes, KeyedHeader]]
+) -> Changelog:
+    """Return the changelog with its header; `held` keeps equal headers of thousands of subtasks once."""
+    base_headers = [part.parsed for part in read.changelog.base]
+    known = [replace(header, compressed=False) for header in base_headers if header is not None]
+    if key is None or read.logged is None or len(known) < len(base_headers):
+        return read.changelog
+    logged = [KeyedHeader(False, key, (state,)) for state in read.logged]
+    merged = merge_keyed_headers([*known, *logged]).header
+    written = write_keyed_header(merged)
+    header, parsed = held.setdefault(written, (written, merged))
+    names = frozenset(state.name for state in read.logged)
+    return replace(read.changelog, header=header, parsed=parsed, logged=names)
+
+
+def _key_serializers(read: ReadChangelog) -> Iterator[SerializerSnapshot]:
+    yield from (part.parsed.key_serializer for part in read.changelog.base if part.parsed is not None)
+    timers = filter(is_of_timers, read.logged or ())
+    yield from (serializer_of(state, SerializerKey.VALUE).nested[0] for state in timers)

@@ -1,0 +1,280 @@
+"""Opening a snapshot: read `_metadata`, then the sizes of its files and the headers of its streams, many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
+from typing import TypeVar
+
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
+from rescale.flink.metadata.handles import (
+    ChangelogHandle,
+    ChannelHandle,
+    IncrementalHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+)
+from rescale.flink.metadata.properties import snapshot_type
+from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.snapshot.keyed_state import Database, KeyedStream, OtherKeyed
+from rescale.snapshot.locate import Locator
+from rescale.snapshot.model import ElementStream, Operator, Snapshot
+from rescale.snapshot.moves import Move, find_moves
+from rescale.snapshot.reading.changelog_headers import ReadChangelog, with_headers
+from rescale.snapshot.reading.discovery import find_metadata
+from rescale.snapshot.reading.given_names import unused_names
+from rescale.snapshot.reading.handle_streams import has_changes, streams_of
+from rescale.snapshot.reading.stream_reader import StreamReader
+from rescale.storage.locations import parent
+from rescale.storage.second_look import SOURCE, looked_at_again
+from rescale.storage.store import Pin, open_store, stats_of
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
+
+METADATA_LIMIT = 1 << 30
+_AT_ONCE = 32
+
+T = TypeVar("T")
+
+
+def open_snapshot(
+    uri: str,
+    allow_prefixes: Sequence[str] = (),
+    uids: Iterable[tuple[str, str]] = (),
+    given_up: Collection[str] = (),
+    moves: Sequence[Move] = (),
+) -> Snapshot:
+    """Open the snapshot at `uri`: a directory with `_metadata`, that file itself, or a job's directory of checkpoints.
+
+    See `open_candidate` for the other parameters.
+    """
+    metadata_uri = find_metadata(uri)
+    return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, uids, given_up, moves, finds_moves=True)
+
+
+def open_readable(
+    uri: str, allow_prefixes: Sequence[str] = (), uids: Iterable[tuple[str, str]] = (), moves: Sequence[Move] = ()
+) -> Snapshot:
+    """Open a snapshot as far as it can be read: operators whose state cannot be read are `unread`."""
+    try:
+        return open_snapshot(uri, allow_prefixes, uids, moves=moves)
+    except (SnapshotError, UnsupportedError) as error:
+        if error.operator is None:
+            raise
+    metadata_uri = find_metadata(uri)
+    data, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
+    every = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
+    tried = open_snapshot(uri, allow_prefixes, uids, every, moves)
+    unread = [operator.operator_id for operator in tried.operators if operator.unread is not None]
+    return open_snapshot(uri, allow_prefixes, uids, unread, moves)
+
+
+def open_candidate(
+    metadata_uri: str,
+    directory: str,
+    allow_prefixes: Sequence[str] = (),
+    uids: Iterable[tuple[str, str]] = (),
+    given_up: Collection[str] = (),
+    moves: Sequence[Move] = (),
+    *,
+    finds_moves: bool = False,
+) -> Snapshot:
+    """Open the metadata at `metadata_uri` as if it were the `_metadata` of `directory`.
+
+    Operators that are `given_up` (uids, names or ids) may be damaged: they are read as far as possible, and files that
+    only they have do not belong to the snapshot. `moves` has the old and new places of moved files. With `finds_moves`
+    more are searched; a result must have its files where its handles place them, and a planned source is read as
+    planned. Raises `SnapshotError` or `UnsupportedError` if the snapshot cannot be read.
+    """
+    data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
+    metadata = read_metadata(data, metadata_uri)
+    labels = dict(uids)
+    unused = unused_names(labels.items(), {entry.operator_id for entry in metadata.operators})
+    left = frozenset(
+        entry.operator_id for entry in metadata.operators if _is_one_of(given_up, entry, _label(entry, labels))
+    )
+    if finds_moves:
+        streams = [stream for entry in metadata.operators for stream in streams_of(entry)]
+        moves = (*moves, *find_moves(streams, metadata_uri, directory, moves))
+    locator = Locator(metadata_uri, directory, allow_prefixes, moves)
+    pinned = _locate(metadata.operators, locator, left)
+    seen = stats_of(locator.files[1:])
+    pins: list[Pin | None] = [pin, *(seen[uri] for uri in locator.files[1:])]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, pins, strict=True))
+        gone = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
+        reader = StreamReader(data, files, gone, locator, metadata.operators)
+        try:
+            operators = _operators(metadata.operators, reader, labels, left, pool)
+        except KeyboardInterrupt:  # do not start the queued reads
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    files = files[:pinned]
+    missing = tuple(uri for uri, _ in files if uri in gone)
+    taken = open_store(metadata_uri).modified(metadata_uri)
+    kind = snapshot_type(metadata.properties)
+    return Snapshot(
+        directory,
+        metadata,
+        data,
+        kind,
+        files,
+        missing,
+        taken,
+        operators,
+        unused_names=unused,
+        moves=tuple(moves),
+        moved_files=tuple(locator.moved),
+    )
+
+
+def _locate(entries: Sequence[OperatorState], locator: Locator, given_up: Collection[str]) -> int:
+    """Locate every stream, and return the number of files of operators that are not given up.
+
+    Their files come first, so that a stream of another operator that cannot be located changes no file's number.
+    """
+    for entry in entries:
+        if entry.operator_id not in given_up:
+            for stream in streams_of(entry):
+                locator.extent(stream)
+    number = len(locator.files)
+    for entry in entries:
+        if entry.operator_id in given_up:
+            for stream in streams_of(entry):
+                with _may_fail(entry, given_up):
+                    locator.extent(stream)
+    return number
+
+
+def _operators(
+    entries: Iterable[OperatorState],
+    reader: StreamReader,
+    labels: dict[str, str],
+    given_up: Collection[str],
+    pool: Executor,
+) -> tuple[Operator, ...]:
+    """Return all operators with their streams; all reads are queued before the first is waited for.
+
+    An operator that is given up has no streams if it cannot be read, not even at a second attempt.
+    """
+    begun = [_Pending(entry, _label(entry, labels), reader, pool) for entry in entries]
+    operators = []
+    for pending in begun:
+        if pending.entry.operator_id not in given_up:
+            operators.append(pending.operator())
+            continue
+        try:
+            operator = replace(_read_with_patience(pending), is_whole=reader.is_whole(pending.entry))
+        except RescaleError as error:
+            if not error.final:
+                raise
+            operator = Operator(pending.entry, pending.label, (), (), (), (), (), 0, is_whole=False, unread=error)
+        operators.append(operator)
+    return tuple(operators)
+
+
+def _read_with_patience(pending: _Pending) -> Operator:
+    """Read an operator that is given up a second time before declaring it unreadable: one read may have failed."""
+    looks = chain((pending,), iter(pending.again, None))
+    return looked_at_again(lambda: next(looks).operator(), SOURCE)
+
+
+@contextmanager
+def _may_fail(entry: OperatorState, given_up: Collection[str]) -> Iterator[None]:
+    """Ignore final errors in the block if the operator is given up."""
+    try:
+        yield
+    except RescaleError as error:
+        if entry.operator_id not in given_up or not error.final:
+            raise
+
+
+def _is_one_of(selectors: Collection[str], entry: OperatorState, label: str) -> bool:
+    """Tell whether a selector names the operator, by its label, uid or id."""
+    ids = {name.lower() if is_operator_id(name) else operator_id_of_uid(name) for name in selectors}
+    return label in selectors or entry.operator_id in ids
+
+
+class _Pending:
+    """The streams of one operator, being read; each list in subtask order."""
+
+    def __init__(self, entry: OperatorState, label: str, reader: StreamReader, pool: Executor) -> None:
+        self.entry, self.label, self._reader, self._pool = entry, label, reader, pool
+        self.keyed: list[Future[KeyedStream]] = []
+        self.raw_keyed: list[Future[KeyedStream]] = []
+        self.managed: list[Future[ElementStream | None]] = []
+        self.raw: list[Future[ElementStream | None]] = []
+        self.other: list[Future[OtherKeyed]] = []
+        self.databases: list[Future[Database]] = []
+        self.changelogs: list[Future[ReadChangelog]] = []
+        self.channels: list[ChannelHandle] = []
+        is_logged = any(_is_logged(subtask.state.managed_keyed) for subtask in entry.subtasks if subtask.state)
+        for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
+            i, state = subtask.index, subtask.state or SubtaskState()
+            keyed = _materialised(state.managed_keyed)
+            if is_logged and isinstance(state.managed_keyed, ChangelogHandle):
+                self.changelogs.append(pool.submit(reader.changelog, label, i, state.managed_keyed))
+            elif isinstance(keyed, KeyGroupsHandle):
+                self.keyed.append(pool.submit(reader.keyed, label, i, keyed))
+            elif isinstance(keyed, IncrementalHandle):
+                self.databases.append(pool.submit(reader.database, label, i, keyed))
+            elif keyed is not None:
+                self.other.append(pool.submit(reader.other, keyed, i))
+            if state.raw_keyed is not None:
+                self.raw_keyed.append(pool.submit(reader.raw_keyed, label, i, state.raw_keyed))
+            if state.managed_operator is not None:
+                self.managed.append(pool.submit(reader.elements, label, i, state.managed_operator, raw=False))
+            if state.raw_operator is not None:
+                self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, raw=True))
+            self.channels += (*state.input_channels, *state.output_channels)
+
+    def again(self) -> _Pending:
+        return _Pending(self.entry, self.label, self._reader, self._pool)
+
+    def operator(self) -> Operator:
+        return Operator(
+            self.entry,
+            self.label,
+            keyed=_results(self.keyed),
+            changelogs=with_headers(_results(self.changelogs), self.label),
+            raw_keyed=_results(self.raw_keyed),
+            operator=_results(self.managed),
+            raw_operator=_results(self.raw),
+            other_keyed=_results(self.other),
+            channel_bytes=sum(channel.state_size for channel in self.channels),
+            databases=_results(self.databases),
+        )
+
+
+def _is_logged(handle: KeyedHandle | None) -> bool:
+    """Tell whether a changelog has changes, or another base than one state of exactly its key groups."""
+    if not isinstance(handle, ChangelogHandle):
+        return False
+    own, held = _key_groups(handle), [_key_groups(part) for part in handle.base]
+    return any(map(has_changes, handle.delta)) or (bool(held) and held != [own])
+
+
+def _key_groups(handle: KeyedHandle) -> tuple[int, int]:
+    """Return the first key group of a handle and their number."""
+    number = len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_groups
+    return handle.first_key_group, number
+
+
+def _materialised(handle: KeyedHandle | None) -> KeyedHandle | None:
+    """Return the base of a changelog without changes; any other handle is returned unchanged."""
+    if not isinstance(handle, ChangelogHandle):
+        return handle
+    return handle.base[0] if handle.base else None
+
+
+def _results(pending: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
+    return tuple(stream for future in pending if (stream := future.result()) is not None)
+
+
+def _label(entry: OperatorState, labels: dict[str, str]) -> str:
+    """Return the label of an operator: the name that the user gave, its uid, its name with the id, or the id."""
+    named = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
+    return labels.get(entry.operator_id) or entry.uid or named

@@ -1,0 +1,321 @@
+"""Reader of the streams that state handles name: their extents, their key groups or elements, and their headers."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing, group_extents
+from rescale.flink.keyed.timers.heap_timers import (
+    BLOCK_HEAD,
+    EMPTY_BLOCK_SIZE,
+    TimerService,
+    read_services,
+    timer_header,
+)
+from rescale.flink.metadata.checkpoint_metadata import OperatorState
+from rescale.flink.metadata.handles import (
+    ChangelogDelta,
+    ChangelogHandle,
+    IncrementalHandle,
+    InlineStream,
+    InMemoryChangelogHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+    OperatorHandle,
+    SegmentStream,
+    Stream,
+)
+from rescale.flink.operator_state import OperatorStateHeader, element_extents, read_operator_state_header
+from rescale.flink.serializers.snapshot import UnknownSerializer
+from rescale.snapshot.keyed_state import Changelog, ChangeSet, Database, DatabaseFile, KeyedStream, OtherKeyed
+from rescale.snapshot.locate import Extent, Locator
+from rescale.snapshot.model import ElementState, ElementStream
+from rescale.snapshot.reading.changelog_headers import ReadChangelog
+from rescale.snapshot.reading.changelogs import logged_states
+from rescale.snapshot.reading.framing import framing_of
+from rescale.snapshot.reading.handle_streams import bytes_of_changes, keyed_streams, streams_of
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.store import Pin
+from rescale.text.errors import SnapshotError, UnsupportedError
+
+HEADER_LIMIT = 64 << 20
+
+_FILE_NAME = re.compile(r"\w[\w.-]*")
+
+
+class StreamReader:
+    """Turns handles into streams, and reads the beginnings of these; many threads call it."""
+
+    def __init__(
+        self,
+        data: bytes,
+        files: tuple[tuple[str, Pin], ...],
+        missing: frozenset[str],
+        locator: Locator,
+        entries: Iterable[OperatorState],
+    ) -> None:
+        self._files = files
+        # Not pinned: the tasks that move or compare the source's bytes pin them, and a result may be written again.
+        self._contents = SnapshotFiles(files, data).unpinned()
+        self._missing = missing
+        self._locator = locator
+        self._shared = _begins_in_bases(entries)
+        self._headers: dict[bytes, bytes] = {}
+        self._keyed_headers: dict[bytes, KeyedHeader | None] = {}
+        self._operator_headers: dict[bytes, OperatorStateHeader | None] = {}
+
+    def is_whole(self, entry: OperatorState) -> bool:
+        """Tell whether all files exist that the operator's handles name."""
+        extents = [extent for stream in streams_of(entry) if (extent := self._locator.extent(stream))]
+        return all(self._files[extent.file][0] not in self._missing for extent in extents)
+
+    def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
+        """Return the managed keyed stream of a subtask."""
+        extent = self._extent(label, subtask, handle.stream)
+        others = self._shared.get(handle.stream, ())
+        behind = bisect_right(others, max(handle.offsets, default=0))
+        own_extent = extent.part(0, min((*others[behind : behind + 1], extent.length)))
+        framing = framing_of(handle, own_extent, self._read)
+        groups = self._groups(label, own_extent, handle, framing)
+        begins = (group.start - extent.start for group in groups if group is not None)
+        header = self._header(extent.part(0, min((*begins, *others[:1], extent.length))))
+        return KeyedStream(
+            subtask,
+            handle.tag,
+            extent,
+            framing,
+            handle.first_key_group,
+            groups,
+            header,
+            self._keyed_header(label, extent, header),
+        )
+
+    def raw_keyed(self, label: str, subtask: int, handle: KeyedHandle) -> KeyedStream:
+        """Return the raw keyed stream of a subtask; `SnapshotError` if its handle is of another kind."""
+        if not isinstance(handle, KeyGroupsHandle):
+            raise SnapshotError(
+                "raw keyed state has a handle of an invalid kind",
+                path=self._files[0][0],
+                operator=label,
+                expected=KeyGroupsHandle.__name__,
+                found=type(handle).__name__,
+            )
+        extent = self._extent(label, subtask, handle.stream)
+        groups = self._groups(label, extent, handle, Framing.RAW)
+        services = self._timer_services(groups)
+        header = timer_header(services) if services else None
+        return KeyedStream(
+            subtask, handle.tag, extent, Framing.RAW, handle.first_key_group, groups, b"", header, services
+        )
+
+    def elements(self, label: str, subtask: int, handle: OperatorHandle, *, raw: bool) -> ElementStream | None:
+        """Return the operator state of a subtask; None for the empty handle that file merging writes."""
+        extent = self._locator.extent(handle.stream)
+        if extent is None:
+            return None
+        self._check_size(label, extent)
+        path = self._files[extent.file][0]
+        try:
+            ranges = element_extents(handle.states, extent.length)
+        except SnapshotError as error:
+            raise error.located(path=path, operator=label) from None
+        states = tuple(
+            ElementState(state.name, state.mode, tuple(extent.part(start, length) for start, length in elements))
+            for state, elements in zip(handle.states, ranges, strict=True)
+        )
+        begin = min((e.start for state in states for e in state.elements), default=extent.start + extent.length)
+        header = b"" if raw else self._header(extent.part(0, begin - extent.start))
+        return ElementStream(subtask, extent, states, header, self._operator_header(label, extent, header))
+
+    def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
+        """Return the RocksDB directory of a subtask, without its MANIFEST; `SnapshotError` for invalid file names."""
+        meta = self._extent(label, subtask, handle.meta)
+        header = self._header(meta)
+        files = tuple(
+            DatabaseFile(file.name, self._extent(label, subtask, file.stream))
+            for file in (*handle.shared, *handle.private)
+        )
+        odd = [file.name for file in files if not _FILE_NAME.fullmatch(file.name)]
+        if odd or len({file.name for file in files}) < len(files):
+            raise SnapshotError(
+                f"the RocksDB directory of subtask {subtask} has invalid or repeated file names",
+                path=self._files[0][0],
+                operator=label,
+                found=odd[0] if odd else "the same name twice",
+            )
+        last = handle.first_key_group + handle.key_groups - 1
+        return Database(
+            subtask,
+            KeyGroupRange(handle.first_key_group, last),
+            meta,
+            header,
+            self._keyed_header(label, meta, header),
+            files,
+        )
+
+    def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> ReadChangelog:
+        """Return the materialised base and the changes since; a subtask may have neither."""
+        own = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1)
+        base = tuple(self._base(label, subtask, part, own) for part in handle.base)
+        sets = tuple(change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta))
+        size = sum(bytes_of_changes(delta) for delta in handle.delta)
+        read = Changelog(subtask, own, base, sets, size, header=b"", parsed=None)
+        if any(self._files[change_set.extent.file][0] in self._missing for change_set in sets):
+            return ReadChangelog(read, None)
+        try:
+            return ReadChangelog(read, tuple(state.info for state in logged_states(self._contents, sets)))
+        except UnknownSerializer:
+            return ReadChangelog(read, None)
+        except (SnapshotError, UnsupportedError) as error:
+            raise error.located(operator=label) from None
+
+    def _base(self, label: str, subtask: int, handle: KeyedHandle, own: KeyGroupRange) -> KeyedStream | Database:
+        """Return a part of a materialised base; another subtask may have the rest of its key groups."""
+        if isinstance(handle, IncrementalHandle):
+            database = self.database(label, subtask, handle)
+            return replace(database, key_groups=database.key_groups.intersection(own))
+        if not isinstance(handle, KeyGroupsHandle):
+            raise SnapshotError(
+                f"the changelog of subtask {subtask} has a base of an invalid kind",
+                path=self._files[0][0],
+                operator=label,
+                expected=f"{KeyGroupsHandle.__name__} or {IncrementalHandle.__name__}",
+                found=type(handle).__name__,
+            )
+        stream = self.keyed(label, subtask, handle)
+        groups = tuple(
+            group for key_group, group in enumerate(stream.groups, stream.first_key_group) if key_group in own
+        )
+        return replace(stream, first_key_group=max(stream.first_key_group, own.first), groups=groups)
+
+    def _change_sets(self, label: str, subtask: int, delta: ChangelogDelta) -> Iterator[ChangeSet]:
+        if isinstance(delta, InMemoryChangelogHandle):
+            if delta.changes:
+                yield ChangeSet(Extent(0, delta.position, bytes_of_changes(delta)), None)
+            return
+        for offset, stream in delta.change_sets:
+            extent = self._locator.extent(stream)
+            if extent is None or offset < 0:
+                raise SnapshotError(
+                    f"the changelog of subtask {subtask} has a set of changes without a valid place",
+                    path=self._files[0][0],
+                    operator=label,
+                    found=f"{type(stream).__name__} at {offset}",
+                )
+            if isinstance(stream, InlineStream | SegmentStream):
+                yield ChangeSet(extent, offset)
+                continue
+            # The handle does not count the first byte, which tells whether the file is compressed
+            # (`StateChangeFsUploader`).
+            uri, pin = self._files[extent.file]
+            if uri not in self._missing and not 0 <= pin.size - extent.length <= 1:
+                self._check_size(label, extent)
+            yield ChangeSet(extent._replace(length=max(pin.size, extent.length)), offset)
+
+    def other(self, handle: KeyedHandle, subtask: int) -> OtherKeyed:
+        """Return keyed state of a kind that cannot be read, with the bytes of its files."""
+        extents = {extent for stream in keyed_streams(handle) if (extent := self._locator.extent(stream))}
+        return OtherKeyed(subtask, handle, sum(extent.length for extent in extents))
+
+    def _extent(self, label: str, subtask: int, stream: Stream | None) -> Extent:
+        extent = self._locator.extent(stream)
+        if extent is None:
+            raise SnapshotError(
+                f"the keyed state of subtask {subtask} has no stream", path=self._files[0][0], operator=label
+            )
+        self._check_size(label, extent)
+        return extent
+
+    def _check_size(self, label: str, extent: Extent) -> None:
+        """Check that a file has the size in its handle, or that a merged file reaches to the end of the segment."""
+        uri, pin = self._files[extent.file]
+        wanted = self._locator.whole_sizes.get(extent.file)
+        ends = extent.start + extent.length
+        if uri not in self._missing and ((wanted or pin.size) != pin.size or not 0 <= ends <= pin.size):
+            raise SnapshotError(
+                "a file of state does not have the size that its handle records",
+                path=uri,
+                operator=label,
+                expected=f"{wanted or ends} bytes",
+                found=f"{pin.size} bytes",
+                advice="the file was cut or overwritten: take another snapshot",
+            )
+
+    def _timer_services(self, groups: tuple[Extent | None, ...]) -> tuple[TimerService, ...] | None:
+        """Return the services of raw keyed timers, from the smallest key group, because all list the same services."""
+        present = [group for group in groups if group is not None]
+        telling = [group for group in present if group.length > EMPTY_BLOCK_SIZE] or present
+        smallest = min(telling, key=lambda group: group.length, default=None)
+        if smallest is None or not len(BLOCK_HEAD) <= smallest.length <= HEADER_LIMIT:
+            return None
+        is_of_timers = self._read(smallest.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
+        return read_services(self._read(smallest)) if is_of_timers else None
+
+    def _groups(
+        self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing
+    ) -> tuple[Extent | None, ...]:
+        try:
+            ranges = group_extents(handle.first_key_group, handle.offsets, extent.length, framing)
+        except SnapshotError as error:
+            raise error.located(path=self._files[extent.file][0], operator=label) from None
+        return tuple(None if group is None else extent.part(*group) for group in ranges)
+
+    def _keyed_header(self, label: str, extent: Extent, header: bytes) -> KeyedHeader | None:
+        """Return the parsed header; None if it has an unknown serializer, or its file is gone."""
+        if header and header not in self._keyed_headers:
+            try:
+                self._keyed_headers[header] = read_keyed_header(header, self._files[extent.file][0])
+            except UnknownSerializer:
+                self._keyed_headers[header] = None
+            except SnapshotError as error:
+                raise error.located(operator=label) from None
+        return self._keyed_headers.get(header)
+
+    def _operator_header(self, label: str, extent: Extent, header: bytes) -> OperatorStateHeader | None:
+        if header and header not in self._operator_headers:
+            try:
+                self._operator_headers[header] = read_operator_state_header(header, self._files[extent.file][0])
+            except UnknownSerializer:
+                self._operator_headers[header] = None
+            except SnapshotError as error:
+                raise error.located(operator=label) from None
+        return self._operator_headers.get(header)
+
+    def _header(self, extent: Extent) -> bytes:
+        """Read a header; equal headers share memory, because most of thousands of streams have the same header."""
+        header = self._read(extent)
+        return self._headers.setdefault(header, header)
+
+    def _read(self, extent: Extent) -> bytes:
+        uri, _ = self._files[extent.file]
+        if uri in self._missing:
+            return b""
+        if extent.length > HEADER_LIMIT:
+            raise SnapshotError(
+                "the header of a state stream is too long",
+                path=uri,
+                expected=f"at most {HEADER_LIMIT} bytes before the first key group or element",
+                found=extent.length,
+            )
+        return self._contents.read(extent)
+
+
+def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
+    """Return the sorted offsets of key groups in the streams that are bases of changelogs, from all subtasks' handles.
+
+    From a restore at another parallelism until state is materialised again, each handle has only some of the offsets
+    of a stream (`KeyGroupsStateHandle.getIntersection`).
+    """
+    offsets: defaultdict[Stream, set[int]] = defaultdict(set)
+    for subtask in (subtask for entry in entries for subtask in entry.subtasks):
+        keyed = subtask.state and subtask.state.managed_keyed
+        for part in keyed.base if isinstance(keyed, ChangelogHandle) else ():
+            if isinstance(part, KeyGroupsHandle):
+                offsets[part.stream].update(offset for offset in part.offsets if offset > 0)
+    return {stream: tuple(sorted(begins)) for stream, begins in offsets.items()}

@@ -1,0 +1,91 @@
+"""Directories of documents (`<target>.rescale`): their names, their marker, and the directories in them.
+
+This module only looks; `owned` makes and changes them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from rescale.storage.files.mounts import is_mount_point
+from rescale.text.errors import RequestError
+
+BESIDE = ".rescale"
+"""Ending of the names of directories of documents."""
+
+STAGING = "staging"
+"""Directory of unfinished files in a directory of documents, whose marker counts for both."""
+
+PINS, ROUNDS, ORDERS = "pins", "rounds", "orders"
+"""Directories of a follower in a directory of documents, whose marker counts for all that lies in them."""
+
+FOLDERS = (STAGING, PINS, ROUNDS, ORDERS)
+"""All directories in a directory of documents."""
+
+OWNER = ".rescale-owner"
+"""Marker in a directory of documents."""
+
+MADE_TARGET = ".rescale-made-target"
+"""File among the documents that records that a run made the target's directory."""
+
+HIDDEN = frozenset({OWNER, MADE_TARGET})
+"""Files that are not documents, and are removed with their directory."""
+
+
+def is_inside(folder: Path) -> bool:
+    """Tell whether a directory is, or lies in, one of `FOLDERS` of a marked directory of documents."""
+    return any(is_marked(path.parent) for path in _folders_around(folder))
+
+
+def is_below_documents(folder: Path) -> bool:
+    """Tell whether a directory is, or lies in, one of `FOLDERS`, going by its name alone."""
+    return any(_folders_around(folder))
+
+
+def _folders_around(folder: Path) -> Iterator[Path]:
+    return (path for path in (folder, *folder.parents) if path.name in FOLDERS and path.parent.name.endswith(BESIDE))
+
+
+def is_marked(folder: Path) -> bool:
+    """Tell whether a path is a marked directory of documents, and not a link to one."""
+    try:
+        return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG((folder / OWNER).lstat().st_mode)
+    except OSError:
+        return False
+
+
+def refuse_other_place(folder: Path) -> None:
+    """Raise `RequestError` if a directory of documents, or one below it, is a link or a mount."""
+    try:
+        status = folder.lstat()
+    except OSError:  # the next call on it fails, and reports why
+        return
+    if stat.S_ISLNK(status.st_mode):
+        raise not_ours(folder, f"a link to {folder.readlink()}")
+    if stat.S_ISDIR(status.st_mode) and is_mount_point(folder):
+        raise not_ours(folder, "a mount point")
+
+
+def not_ours(folder: Path, content: str) -> RequestError:
+    """Return the error for a directory that Rescale did not make; `content` describes it."""
+    return RequestError(
+        "Rescale did not make this directory, so it writes and removes nothing in it",
+        path=str(folder),
+        expected="no such directory yet, or one that a run made for its documents",
+        found=content,
+        advice="name another target, or remove the directory yourself if nobody needs it",
+    )
+
+
+def is_noted(folder: Path) -> bool:
+    """Tell whether a run made the directory, a target, and recorded that among its documents."""
+    documents = documents_of(folder)
+    return is_marked(documents) and (documents / MADE_TARGET).exists()
+
+
+def documents_of(folder: Path) -> Path:
+    """Return the directory of documents of a target."""
+    return Path(f"{os.path.realpath(folder)}{BESIDE}")

@@ -1,0 +1,78 @@
+"""Errors that Airflow shows name fields of the form, tasks and connections."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rescale
+from rescale.airflow.forms.filled_form import request_of
+from rescale.airflow.forms.form import rescale_form
+from rescale.airflow.forms.form_advice import SHAPES, in_form, word_for_form
+from rescale.options.rows import OPTIONS
+from rescale.planning.prepare import prepare
+from rescale.storage.s3.s3_advice import SETTINGS
+from rescale.text.advice import About, Advice, Mention, command, mention
+from rescale.text.errors import RequestError, UnsupportedError
+from support.filled_forms import PLACES, filled
+from support.pipeline import plan_rescale
+from support.snapshots import directory
+
+
+@pytest.mark.parametrize("row", OPTIONS, ids=lambda row: row.name)
+def test_an_option_is_the_title_of_its_field(row: object) -> None:
+    assert any(in_form(mention(option.name)) == f'"{option.field.title}"' for option in OPTIONS if option is row)
+
+
+def called(function: str) -> Iterator[str]:
+    """The first argument of every call of a function of `rescale.text.advice` in the package."""
+    for path in Path(rescale.__file__).parent.rglob("*.py"):
+        if "rescale.text.advice import" in (text := path.read_text(encoding="utf-8")):
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+                    yield ast.literal_eval(node.args[0])
+
+
+def test_airflow_has_words_for_every_command_and_setting() -> None:
+    commands = set(called("command"))
+    assert {"discard", "inspect", "validate"} <= commands
+    mentions = [Mention(About.COMMAND, name, "", f"rescale {name}") for name in commands]
+    mentions += [Mention(About.SETTING, name, "", text) for name, text in SETTINGS.items()]
+    for mentioned in mentions:
+        assert in_form(mentioned) != mentioned.text
+
+
+def test_an_error_is_worded_for_the_form() -> None:
+    advice = Advice("ask for ", mention("max-parallelism", 256), "; or ", command("discard", "/x"))
+    error = RequestError("it is wrong", option="--format", advice=advice)
+    word_for_form(error)
+    assert error.option == '"Format of the result"'
+    assert error.advice == 'ask for "Max parallelism" 256; or run "Discard what an unpublished run left" for /x'
+
+
+def test_a_refused_value_names_its_field() -> None:
+    with pytest.raises(RequestError) as caught:
+        request_of(filled(**PLACES, renames=["a=b", "a=c"]))
+    word_for_form(caught.value)
+    assert caught.value.option == '"Operators to rename"'
+
+
+def test_shapes_of_single_operators_are_lines_of_their_field() -> None:
+    assert rescale_form()["operators"].schema["title"] == SHAPES
+    assert in_form(mention("parallelism", "a b=2")) == f'"{SHAPES}" a b=2'
+    assert in_form(mention("max-parallelism", "count=64")) == f'"{SHAPES}" count=/64'
+    assert in_form(mention("max-parallelism", 64)) == '"Max parallelism" 64'
+
+
+def test_the_advice_about_a_finished_operator_can_be_filled_in() -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        plan_rescale(directory("2-partially-finished"), "/rescaled", ["5"])
+    word_for_form(caught.value)
+    shapes = re.findall(rf'"{SHAPES}" (\S+=[0-9/]+)', str(caught.value.advice))
+    assert shapes
+    values = {"source": directory("2-partially-finished"), "target": "/rescaled", "operators": shapes}
+    assert prepare(request_of(filled(**values)))[0].operators

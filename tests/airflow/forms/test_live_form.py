@@ -1,0 +1,79 @@
+"""The fields of a rescale while the job runs: what goes together, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import ParamValidationError
+
+from rescale.airflow.forms.job_form import job_form
+from rescale.airflow.forms.live_form import CutOverRule, LiveRequest, followed_options, live_request_of
+from rescale.text.errors import RequestError
+
+LIVE = {"while_it_runs": True, "taking": "checkpoint"}
+
+
+def filled(**values: Any) -> dict[str, Any]:
+    params = ParamsDict(job_form())
+    params.update({"flink": "http://jobmanager:8081", "job": "clicks", "target": "s3://state/new", **values})
+    return dict(params.validate())
+
+
+def test_without_the_switch_the_job_is_stopped_first() -> None:
+    assert live_request_of(filled(taking="stop", cut_over="when approved")) is None
+
+
+def test_by_default_the_cut_over_comes_when_it_is_ready() -> None:
+    assert live_request_of(filled(**LIVE)) == LiveRequest(False, CutOverRule.READY, None, None, 300, None)
+
+
+def test_times_have_the_zone_that_they_name_or_utc() -> None:
+    live = live_request_of(filled(**LIVE, not_before="2030-01-02T03:04:05Z"))
+    assert live is not None
+    assert live.not_before == datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_a_result_may_refer_to_the_files_of_the_last_checkpoint() -> None:
+    live = live_request_of(filled(**LIVE, files="refer", parallelism="6"))
+    assert live is not None
+    assert live.refers
+
+
+def test_a_rate_is_bytes_a_second() -> None:
+    live = live_request_of(filled(**LIVE, pause_above="500MB/s"))
+    assert live is not None
+    assert live.pause_above == 500_000_000
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ({"taking": "stop"}, "stop"),
+        ({"renames": ["a=b"]}, "Operators to rename"),
+        ({"format": "canonical"}, "Format of the result"),
+        ({"kafka_topics": ["a=b"], "drops": ["c"]}, "Operators to drop, Kafka topics to rename"),
+        ({"pause_above": "fast"}, "fast"),
+    ],
+)
+def test_what_goes_only_with_a_job_that_is_stopped_first_is_refused(values: dict[str, Any], shown: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        live_request_of(filled(**{**LIVE, **values}))
+    assert caught.value.found == shown
+    assert caught.value.advice is not None or caught.value.option is not None
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 3601, "soon"])
+def test_times_are_within_an_hour(seconds: object) -> None:
+    for field in ("most_downtime", "give_up_after"):
+        with pytest.raises(ParamValidationError):
+            filled(**{field: seconds})
+
+
+def test_a_follower_keeps_the_shape_and_that_files_are_referred_to() -> None:
+    options = followed_options(filled(**LIVE, parallelism="6", operators=["uid=/1000"]))
+    assert (options["parallelism"], options["max-parallelism"]) == (["6"], ["uid=1000"])
+    assert "files" not in options
+    assert followed_options(filled(**LIVE, files="refer"))["files"] == "refer"

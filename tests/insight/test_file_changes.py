@@ -1,0 +1,144 @@
+"""`rescale diff --by-file`: what a round of a live rescale would read, from the files of two checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rescale.cli.main import main
+from rescale.insight.file_changes import FileChanges, file_changes
+from rescale.report.pages.file_changes import file_changes_text
+from rescale.rocksdb.manifest.manifest import read_manifest
+from rescale.rocksdb.manifest.manifest_writer import write_manifest
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.reading.opening import open_snapshot
+from rescale.text.errors import RequestError
+from support import edited
+from support.checkpoints import Checkpoints, checkpoints_in
+from support.commands import Captured, answer
+from support.pipeline import execute_without_spark, plan_continued, plan_rescale
+from support.snapshots import directory
+
+INCREMENTAL = "2-rocksdb-incremental"
+GB = 10**9
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Checkpoints:
+    """A job with one checkpoint."""
+    return checkpoints_in(INCREMENTAL, str(tmp_path / "job"), tmp_path / "scratch")
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> tuple[str, str]:
+    """Two checkpoints with the same rows that share no file, the second of a database that was opened again."""
+    a, b = (edited.relocated("2-rocksdb-native", tmp_path / name) for name in ("earlier", "later"))
+    edited.edit(b, lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1))
+    edited.edit_files(b, "MANIFEST-", without_history)
+    return str(a), str(b)
+
+
+def without_history(manifest: bytes) -> bytes:
+    """Return a MANIFEST with the same files, of a database that was opened again."""
+    return write_manifest(read_manifest(manifest, ""), "")
+
+
+def compared(a: str, b: str) -> FileChanges:
+    return file_changes(open_snapshot(a), open_snapshot(b))
+
+
+def test_shared_files_are_not_read(job: Checkpoints) -> None:
+    earlier = job.newest
+    job.copy_newest(job.number + 1)
+    changes = compared(earlier, job.newest)
+    assert changes.total("bytes") == changes.total("shared") > 0
+    assert [changes.total(field) for field in ("added", "gone", "read", "entries")] == [0, 0, 0, 0]
+
+
+def test_files_of_one_checkpoint_are_read_with_all_their_entries(apart: tuple[str, str]) -> None:
+    changes = compared(*apart)
+    tables = [
+        table
+        for operator in with_tables(open_snapshot(apart[1])).operators
+        for database in operator.databases
+        for table in database.tables
+    ]
+    size = sum(table.extent.length for table in tables)
+    assert [changes.total(field) for field in ("bytes", "shared", "added", "gone", "read")] == [
+        size,
+        0,
+        size,
+        size,
+        2 * size,
+    ]
+    assert changes.total("entries") >= len(tables)
+
+
+def test_a_continued_run_reads_the_same_bytes(apart: tuple[str, str], tmp_path: Path) -> None:
+    earlier, later = apart
+    base = tmp_path / "base"
+    execute_without_spark(plan_rescale(earlier, str(base), ["3"], max_parallelism=["1000"]))
+    plan = plan_continued(later, str(tmp_path / "target"), str(base), ["3"], ["1000"])
+    assert compared(earlier, later).total("read") == plan.bytes_compared > 0
+
+
+def test_operator_state_and_heap_timers_are_moved_whole(job: Checkpoints) -> None:
+    earlier = job.newest
+    job.copy_newest(job.number + 1)
+    changes = compared(earlier, job.newest)
+    snapshot = open_snapshot(job.newest)
+    keyed = sum(database.size for operator in snapshot.operators for database in operator.databases)
+    assert changes.total("whole") == sum(operator.bytes for operator in snapshot.operators) - keyed > 0
+
+
+def test_keyed_state_on_the_heap_is_moved_whole_with_a_reason(tmp_path: Path) -> None:
+    a, b = (edited.relocated("2-heap-checkpoint", tmp_path / name) for name in "ab")
+    edited.edit(b, lambda metadata: replace(metadata, checkpoint_id=metadata.checkpoint_id + 1))
+    changes = compared(str(a), str(b))
+    reasons = [operator.reason for operator in changes.operators if operator.reason]
+    assert reasons
+    assert all("does not keep all of its keyed state in RocksDB directories" in reason for reason in reasons)
+    assert not changes.pays
+    assert "Keyed state that each round moves whole:" in file_changes_text(changes)
+
+
+def test_an_earlier_checkpoint_as_b_is_refused(job: Checkpoints) -> None:
+    with pytest.raises(RequestError, match="B is not later than A"):
+        compared(job.newest, job.newest)
+
+
+@pytest.mark.parametrize(("read", "pays"), [(GB // 100, True), (3 * GB, False)])
+def test_a_live_rescale_pays_if_a_round_is_much_faster_than_a_full_run(
+    apart: tuple[str, str], read: int, pays: bool
+) -> None:
+    changes = compared(*apart)
+    (operator, *_) = (operator for operator in changes.operators if operator.bytes)
+    operator = msgspec.structs.replace(operator, bytes=3 * GB, added=GB, read=read, whole=0)
+    estimated = FileChanges.estimated("/a", "/b", 10.0, (operator,), places_in_s3=0)
+    assert estimated.pays is pays
+    text = file_changes_text(estimated)
+    assert ("pays (rescale follow)" in text) is pays
+    assert ("saves little here" in text) is not pays
+    assert "100 MB/s of new SST files" in text
+
+
+def test_the_command_answers_in_json_and_refuses_changes_of_the_job(job: Checkpoints, capsys: Captured) -> None:
+    earlier = job.newest
+    job.copy_newest(job.number + 1)
+    code, document = answer(capsys, "diff", earlier, job.newest, "--by-file")
+    assert (code, document["b"]) == (0, job.newest)
+    assert main(["diff", earlier, job.newest, "--by-file", "--drop", "uid"]) == 2
+    assert "takes no changes of the job" in capsys.readouterr().err
+
+
+def test_snapshots_of_different_jobs_are_refused(job: Checkpoints, tmp_path: Path) -> None:
+    later = edited.relocated("2-sql", tmp_path / "sql")
+    edited.edit(later, lambda metadata: replace(metadata, checkpoint_id=job.number + 1))
+    assert not {op.operator_id for op in open_snapshot(directory("2-sql")).operators} & {
+        op.operator_id for op in open_snapshot(job.newest).operators
+    }
+    with pytest.raises(RequestError, match="no operator in common"):
+        compared(job.newest, str(later))

@@ -1,0 +1,85 @@
+"""State that cannot be read or written: changelogs that cannot be replayed, names that RocksDB does not take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.planning.refusals import refuse_changelog, refuse_names
+from rescale.planning.request.result_files import Format
+from rescale.snapshot.keyed_state import Changelog, KeyedStream
+from rescale.snapshot.model import Operator
+from rescale.text.errors import UnsupportedError
+from support.snapshots import opened
+from support.synthetic import database, header_of, operator, own_stream
+
+NAME = "2-changelog-over-heap"
+
+
+def operator_with(change: Changelog | None = None, raw_keyed: tuple[KeyedStream, ...] = ()) -> Operator:
+    """The one with a changelog, which for one subtask is another one."""
+    (operator,) = (operator for operator in opened(NAME).operators if operator.changelogs)
+    first, *others = operator.changelogs
+    return replace(operator, changelogs=(change or first, *others), raw_keyed=raw_keyed)
+
+
+def test_what_can_be_replayed_is_not_refused() -> None:
+    refuse_changelog(operator_with(), Format.CANONICAL)
+    refuse_changelog(operator_with(), Format.ROCKSDB)
+
+
+def test_nobody_says_how_keys_are_written() -> None:
+    first = operator_with().changelogs[0]
+    with pytest.raises(UnsupportedError, match="does not describe the serializer of its keys") as caught:
+        refuse_changelog(operator_with(replace(first, base=(), header=b"", parsed=None)), Format.CANONICAL)
+    assert caught.value.operator
+    assert "start the job from this snapshot unchanged" in str(caught.value.advice)
+
+
+def test_a_serializer_is_not_known() -> None:
+    first = operator_with().changelogs[0]
+    with pytest.raises(UnsupportedError, match="an unknown serializer"):
+        refuse_changelog(operator_with(replace(first, header=b"", parsed=None)), Format.CANONICAL)
+
+
+def test_timers_beside_it() -> None:
+    timers = next(o.raw_timers for o in opened("2-rocksdb-heap-timers").operators if o.raw_timers)
+    with pytest.raises(UnsupportedError, match="timers are both in a changelog and in raw keyed state"):
+        refuse_changelog(operator_with(raw_keyed=timers), Format.CANONICAL)
+
+
+def canonical(*names: str) -> Operator:
+    return operator("counts", keyed=(own_stream(0, 1, 128, Framing.CANONICAL, header_of(*names)),))
+
+
+def in_databases(*names: str) -> Operator:
+    return operator("counts", databases=(replace(database(0, 1, 128, 10), parsed=header_of(*names)),))
+
+
+def test_names_that_rocksdb_takes_are_not_refused() -> None:
+    names = ("", "/", " ", "defaults", "ü𝄞", "x" * 3000)
+    refuse_names(canonical(*names), Format.ROCKSDB)
+    refuse_names(in_databases(*names), Format.KEEP)
+
+
+@pytest.mark.parametrize(("name", "why"), [("a\0b", "a NUL character"), ("default", "reserves for itself")])
+def test_canonical_state_keeps_any_name_and_becomes_no_database(name: str, why: str) -> None:
+    named = canonical("fine", name)
+    refuse_names(named, Format.KEEP)
+    refuse_names(named, Format.CANONICAL)
+    with pytest.raises(UnsupportedError, match=why) as caught:
+        refuse_names(named, Format.ROCKSDB)
+    assert (caught.value.operator, caught.value.state) == ("counts", name)
+    assert "--format canonical" in str(caught.value.advice)
+    refuse_names(replace(named, dropped_states=frozenset({name})), Format.ROCKSDB)
+
+
+@pytest.mark.parametrize("wanted", Format)
+def test_directories_are_not_opened_under_another_name(wanted: Format) -> None:
+    """Directories of dropped state are opened, too."""
+    named = replace(in_databases("fine", "a\0b"), dropped_states=frozenset({"a\0b"}))
+    with pytest.raises(UnsupportedError, match="a NUL character") as caught:
+        refuse_names(named, wanted)
+    assert "take a canonical savepoint" in str(caught.value.advice)

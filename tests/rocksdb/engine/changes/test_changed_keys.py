@@ -1,0 +1,327 @@
+"""Keys that may have changed, found from the entries of files that two states of a database do not share.
+
+The databases are models of an LSM tree: files that are written, merged into the next level, and never changed. A model
+may also go back to an earlier state, as a job does that is restored, and use its sequence numbers a second time.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, groupby, takewhile
+from random import Random
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pytest
+
+from rescale.flink.arrays import Longs
+from rescale.rocksdb.engine.changes import changed_keys as module
+from rescale.rocksdb.engine.changes.changed_keys import OwnTable, changed_keys
+from rescale.rocksdb.engine.changes.keys import joined_keys, keys_of
+from rescale.rocksdb.manifest.edit_reader import InternalKey
+from rescale.rocksdb.manifest.edit_writer import varint
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.sst.table import SstTable
+from rescale.text.errors import SnapshotError
+from support.slow import slow_but
+
+DELETION, VALUE, MERGE, SINGLE_DELETION = 0, 1, 2, 7
+LEVELS = 4
+KEYS = [bytes([group, *name]) for group in (0, 1) for name in (b"a", b"ab", b"b", b"c", b"d", b"e")]
+BEGIN, END = b"\0", b"\2"
+
+_numbers = count(1)
+
+
+class Entry(NamedTuple):
+    key: bytes
+    sequence: int
+    kind: int
+    value: bytes
+
+
+@dataclass(frozen=True)
+class File:
+    """Entries in RocksDB's order; every file is another one, whatever it holds."""
+
+    entries: tuple[Entry, ...]
+    number: int = field(default_factory=lambda: next(_numbers))
+
+    def overlaps(self, others: Sequence[File]) -> bool:
+        first, last = self.entries[0].key, self.entries[-1].key
+        return any(other.entries[0].key <= last and first <= other.entries[-1].key for other in others)
+
+
+@dataclass
+class Tree:
+    """Levels of files; those of level 0 are the newest first and overlap."""
+
+    levels: list[list[File]] = field(default_factory=lambda: [[] for _ in range(LEVELS)])
+    sequence: int = 0
+
+    def copied(self) -> Tree:
+        return Tree([list(level) for level in self.levels], self.sequence)
+
+    def write(self, changes: Sequence[tuple[bytes, int, bytes]]) -> None:
+        entries = []
+        for key, kind, value in changes:
+            self.sequence += 1
+            entries.append(Entry(key, self.sequence, kind, value))
+        self.levels[0].insert(0, File(_merged(entries, is_last=False)))
+
+    def compact(self, level: int, rng: Random) -> None:
+        """Merge files into the next level, where those with the same keys are rewritten."""
+        if not self.levels[level]:
+            return
+        taken = list(self.levels[level]) if level == 0 else [rng.choice(self.levels[level])]
+        below = [file for file in self.levels[level + 1] if file.overlaps(taken)]
+        is_last = not any(file.overlaps([*taken, *below]) for deeper in self.levels[level + 2 :] for file in deeper)
+        entries = _merged([entry for file in (*taken, *below) for entry in file.entries], is_last=is_last)
+        by_key = [list(own) for _, own in groupby(entries, key=lambda entry: entry.key)]
+        size = rng.randint(1, 4)
+        files = [
+            File(tuple(entry for own in by_key[i : i + size] for entry in own)) for i in range(0, len(by_key), size)
+        ]
+        self.levels[level] = [file for file in self.levels[level] if file not in taken]
+        rest = [file for file in self.levels[level + 1] if file not in below]
+        self.levels[level + 1] = sorted([*rest, *files], key=lambda file: file.entries[0].key)
+
+    @property
+    def files(self) -> dict[int, tuple[int, File]]:
+        """(level, file) by the number of the file."""
+        return {file.number: (number, file) for number, level in enumerate(self.levels) for file in level}
+
+    def live(self) -> dict[bytes, bytes]:
+        """The value of each key, as a read finds it: level by level, the newest file first."""
+        entries: dict[bytes, list[Entry]] = {}
+        for level in self.levels:
+            for file in level:
+                for entry in file.entries:
+                    entries.setdefault(entry.key, []).append(entry)
+        values = {key: _value(own) for key, own in entries.items()}
+        return {key: value for key, value in values.items() if value is not None}
+
+
+def _value(entries: Sequence[Entry]) -> bytes | None:
+    operands: list[bytes] = []
+    for entry in entries:
+        if entry.kind == MERGE:
+            operands.append(entry.value)
+            continue
+        if entry.kind == VALUE:
+            operands.append(entry.value)
+        elif not operands:
+            return None
+        break
+    return b",".join(reversed(operands))
+
+
+def _merged(entries: Sequence[Entry], *, is_last: bool) -> tuple[Entry, ...]:
+    """Entries that compaction leaves: in the last level, neither deletes nor sequence numbers."""
+    left: list[Entry] = []
+    for key, own in groupby(sorted(entries, key=lambda entry: (entry.key, -entry.sequence)), lambda entry: entry.key):
+        seen = list(own)
+        base = next((i for i, entry in enumerate(seen) if entry.kind != MERGE), None)
+        seen = seen if base is None else seen[: base + 1]
+        if is_last or (base is not None and base > 0):
+            value = _value(seen)
+            if value is not None:
+                left.append(Entry(key, 0 if is_last else seen[0].sequence, VALUE, value))
+        else:
+            left += seen
+    return tuple(left)
+
+
+class Blocks:
+    """Stands for an SST file: some entries to a block."""
+
+    path = "/somewhere/000001.sst"
+
+    def __init__(self, entries: Sequence[Entry], at_once: int, sequence: int = 0) -> None:
+        self._blocks = [encoded(entries[i : i + at_once]) for i in range(0, len(entries), at_once)]
+        self.properties = type("Properties", (), {"global_sequence": sequence})
+
+    def data_blocks(self) -> tuple[Longs, Longs]:
+        sizes = np.array([len(block) for block in self._blocks], np.int64)
+        return np.cumsum(sizes + 5) - sizes - 5, sizes
+
+    def read_blocks(self, offsets: Longs, sizes: Longs) -> list[bytes]:  # noqa: ARG002
+        first = self.data_blocks()[0].tolist().index(int(offsets[0]))
+        return self._blocks[first : first + len(offsets)]
+
+
+def encoded(entries: Sequence[Entry]) -> bytes:
+    """A data block, whose keys leave out what they have in common with the one before."""
+    data, before = b"", b""
+    for entry in entries:
+        key = entry.key + struct.pack("<Q", entry.sequence << 8 | entry.kind)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, key, strict=False)))
+        data += varint(shared) + varint(len(key) - shared) + varint(len(entry.value)) + key[shared:] + entry.value
+        before = key
+    return data + struct.pack("<II", 0, 1)
+
+
+def live_file(level: int, file: File) -> LiveFile:
+    first, last = (InternalKey(entry.key, entry.sequence, entry.kind) for entry in (file.entries[0], file.entries[-1]))
+    sequences = [entry.sequence for entry in file.entries]
+    return LiveFile(level, file.number, 1, first, last, min(sequences), max(sequences))
+
+
+def candidates(before: Tree, after: Tree, at_once: int = 2) -> list[bytes]:
+    earlier, later = before.files, after.files
+
+    def own(files: dict[int, tuple[int, File]], others: dict[int, tuple[int, File]]) -> list[OwnTable]:
+        return [
+            OwnTable(live_file(level, file), cast(SstTable, Blocks(file.entries, at_once)))
+            for number, (level, file) in files.items()
+            if number not in others
+        ]
+
+    shared = [live_file(level, file) for number, (level, file) in later.items() if number in earlier]
+    changed = changed_keys(own(earlier, later), own(later, earlier), shared, BEGIN, END)
+    return [key for keys in changed for key in keys]
+
+
+def histories(rng: Random) -> Iterator[Tree]:
+    """States of one database, which sometimes goes back to an earlier one."""
+    tree, states = Tree(), [Tree()]
+    for _ in range(rng.randint(2, 14)):
+        step = rng.random()
+        if step < 0.45:
+            some = rng.sample(KEYS, rng.randint(1, 5))
+            kinds = rng.choices([DELETION, VALUE, MERGE], [2, 5, 3], k=len(some))
+            values = [b"" if kind == DELETION else rng.choice([b"x", b"y"]) for kind in kinds]
+            tree.write(list(zip(some, kinds, values, strict=True)))
+        elif step < 0.9:
+            tree.compact(rng.randrange(LEVELS - 1), rng)
+        else:
+            tree = rng.choice(states).copied()
+        states.append(tree.copied())
+    yield from states
+
+
+@pytest.mark.parametrize("read_at_once", [1, 1 << 20])
+@pytest.mark.parametrize("seed", slow_but(lambda seed: seed < 4, range(20)))
+def test_a_key_whose_value_differs_is_always_found(
+    monkeypatch: pytest.MonkeyPatch, read_at_once: int, seed: int
+) -> None:
+    monkeypatch.setattr(module, "_READ_AT_ONCE", read_at_once)
+    rng = Random(seed)
+    for _ in range(25):
+        states = list(histories(rng))
+        for _ in range(6):
+            before, after = rng.choice(states), rng.choice(states)
+            candidate_keys = candidates(before, after, rng.randint(1, 3))
+            assert candidate_keys == sorted(set(candidate_keys))
+            old, new = before.live(), after.live()
+            differing = {key for key in KEYS if old.get(key) != new.get(key)}
+            assert differing <= set(candidate_keys)
+
+
+def compacted_to_the_end(tree: Tree) -> Tree:
+    compacted, rng = tree.copied(), Random(1)
+    for level in range(LEVELS - 1):
+        while compacted.levels[level]:
+            compacted.compact(level, rng)
+    return compacted
+
+
+def test_rows_that_were_only_moved_are_not_looked_up() -> None:
+    tree = Tree()
+    tree.write([(key, VALUE, b"x" + key) for key in KEYS])
+    moved = compacted_to_the_end(tree)
+    assert moved.files.keys().isdisjoint(tree.files)
+    assert candidates(tree, moved) == []
+    assert candidates(moved, compacted_to_the_end(moved)) == []
+    moved.write([(KEYS[3], VALUE, b"other"), (KEYS[5], DELETION, b"")])
+    assert candidates(tree, compacted_to_the_end(moved)) == [KEYS[3], KEYS[5]]
+
+
+def test_a_sequence_number_of_0_says_nothing_below_a_file_that_both_have() -> None:
+    """The job goes back to a state before `newer`, and sets the value again that it had set after it."""
+    key = KEYS[0]
+    bottom, newer = File((Entry(key, 0, VALUE, b"x"),)), File((Entry(key, 7, VALUE, b"newer"),))
+    newest = File((Entry(key, 9, VALUE, b"x"),))
+    before, after = Tree([[newest], [newer], [], []]), Tree([[], [newer], [], [bottom]])
+    assert (before.live()[key], after.live()[key]) == (b"x", b"newer")
+    assert candidates(before, after) == [key]
+    with_a_newer_one = File((*newer.entries, Entry(KEYS[2], 12, VALUE, b"newer")))
+    before.levels[1] = after.levels[1] = [with_a_newer_one]
+    assert candidates(before, after) == [key]
+    elsewhere = File((Entry(KEYS[1], 7, VALUE, b"newer"),))
+    before.levels[1] = after.levels[1] = [elsewhere]
+    assert candidates(before, after) == []
+    written_later = File((Entry(key, 12, VALUE, b"later"),))
+    before.levels[0], after.levels[0] = [written_later, newest], [written_later]
+    assert candidates(before, after) == [], "no entry of the other files is older than the row was"
+
+
+Written = tuple[tuple[int, int, bytes], ...]
+"""Entries of one key: (sequence number, kind, value)."""
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "is_found"),
+    [
+        ([((7, VALUE, b"x"),)], [((7, VALUE, b"x"),)], False),
+        ([((7, VALUE, b"x"),)], [((8, VALUE, b"x"),)], True),
+        ([((7, VALUE, b"x"),)], [((7, VALUE, b"y"),)], True),
+        ([((7, VALUE, b"x"), (6, VALUE, b"a"))], [((7, VALUE, b"x"),)], False),
+        ([((7, VALUE, b"x"),)], [], True),
+        ([], [((7, DELETION, b""),)], True),
+        ([((7, DELETION, b""),)], [((7, DELETION, b""),)], False),
+        ([((7, DELETION, b""),)], [((9, DELETION, b""),)], True),
+        ([((7, DELETION, b""),)], [((0, DELETION, b""),)], True),
+        ([((7, VALUE, b""),)], [((7, DELETION, b""),)], True),
+        ([((7, SINGLE_DELETION, b""),)], [((7, SINGLE_DELETION, b""),)], True),
+        ([((7, MERGE, b"x"),)], [((7, MERGE, b"x"),)], False),
+        ([((7, MERGE, b"x"),)], [((8, MERGE, b"x"),)], True),
+        ([((7, MERGE, b"x"), (5, MERGE, b"a"))], [((7, MERGE, b"x"), (5, MERGE, b"b"))], True),
+        ([((7, MERGE, b"x"), (5, MERGE, b"a"))], [((7, MERGE, b"x"),)], True),
+        ([((7, MERGE, b"x"),)], [((7, MERGE, b"x"), (5, MERGE, b"a"))], True),
+        ([((7, MERGE, b"x"),)], [((7, MERGE, b"x"),), ((5, MERGE, b"a"),)], True),
+        ([((7, VALUE, b"x"),), ((9, VALUE, b"y"),)], [((9, VALUE, b"y"),)], False),
+    ],
+)
+def test_what_entries_show_of_a_key(earlier: list[Written], later: list[Written], is_found: bool) -> None:
+    """Each list has the entries of one file."""
+    sides = [
+        [
+            OwnTable(live_file(0, file), cast(SstTable, Blocks(file.entries, 1)))
+            for file in (File(tuple(Entry(KEYS[0], *entry) for entry in own)) for own in files)
+        ]
+        for files in (earlier, later)
+    ]
+    assert [key for keys in changed_keys(*sides, [], BEGIN, END) for key in keys] == [KEYS[0]] * is_found
+
+
+def test_an_ingested_file_counts_with_its_own_sequence_number() -> None:
+    row = File((Entry(KEYS[0], 0, VALUE, b"x"),))
+    tables = [OwnTable(live_file(1, row), cast(SstTable, Blocks(row.entries, 1, sequence))) for sequence in (4, 5)]
+    assert [key for keys in changed_keys(tables[:1], tables[1:], [], BEGIN, END) for key in keys] == [KEYS[0]]
+    assert not list(changed_keys(tables[:1], tables[:1], [], BEGIN, END))
+
+
+def test_only_keys_in_the_range_are_told() -> None:
+    tree = Tree()
+    tree.write([(key, VALUE, b"x") for key in KEYS])
+    files = [OwnTable(live_file(0, file), cast(SstTable, Blocks(file.entries, 1))) for file in tree.levels[0]]
+    in_range = [key for keys in changed_keys([], files, [], b"\0b", b"\1b") for key in keys]
+    assert in_range == [key for key in KEYS if b"\0b" <= key < b"\1b"]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_rows_in_no_order_are_refused(at_once: int) -> None:
+    file = File((Entry(KEYS[1], 1, VALUE, b""), Entry(KEYS[0], 2, VALUE, b"")))
+    own = OwnTable(live_file(0, file), cast(Any, Blocks(file.entries, at_once)))
+    with pytest.raises(SnapshotError, match="not sorted"):
+        list(changed_keys([], [own], [], BEGIN, END))
+
+
+def test_keys_are_parted_and_joined() -> None:
+    keys = [b"", b"a", b"bc", b"def"]
+    parts = [keys_of(keys).part(0, 1), keys_of(keys).part(1, 3), keys_of(keys).part(3, 4)]
+    assert [list(part) for part in parts] == [[b""], [b"a", b"bc"], [b"def"]]
+    assert list(joined_keys(parts)) == keys

@@ -1,0 +1,196 @@
+"""Pins: a checkpoint is read from them after Flink has deleted its own files, and each pins only what is new."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rescale.runstate.follower.pins import PinnedCheckpoint, Pins
+from rescale.runstate.places import follower_place, pins_place, rounds_place
+from rescale.runstate.removal import discard
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.databases.own_tables import tables_in_between
+from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.reading.opening import open_snapshot
+from rescale.storage.locations import contains, join, name, parent
+from rescale.storage.store import open_store
+from rescale.text.errors import RescaleError, SnapshotError
+from support.checkpoints import Checkpoints, checkpoints_in
+from support.s3 import S3Server, somebodys_store
+
+FIXTURE = "2-rocksdb-incremental"
+
+
+@pytest.fixture(params=["local", "s3"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "local":
+        return str(tmp_path / "home")
+    server: S3Server = request.getfixturevalue("s3")
+    home = f"s3://{server.new_bucket('pins')}/home"
+    server.declare(f"{home}/target.rescale")
+    return home
+
+
+@pytest.fixture
+def job(home: str, tmp_path: Path) -> Checkpoints:
+    return checkpoints_in(FIXTURE, join(home, "job"), tmp_path / "scratch")
+
+
+def pins_of(job: Checkpoints, home: str) -> Pins:
+    return Pins(join(home, "target"), job.directory)
+
+
+def listed(place: str) -> dict[str, int]:
+    return {entry.uri: entry.size for entry in open_store(place).list(place)}
+
+
+def content_of(pinned: PinnedCheckpoint) -> list[tuple[str, bytes]]:
+    """Label and bytes of every database file of the snapshot that the pins hold."""
+    snapshot = open_snapshot(pinned.directory, moves=pinned.moves)
+    snapshot.check_complete()
+    assert all(contains(parent(pinned.directory), uri) for uri, _ in snapshot.files)
+    return [
+        (f"{operator.label} {file.name}", snapshot.contents.read(file.extent))
+        for operator in snapshot.operators
+        for database in operator.databases
+        for file in database.files
+    ]
+
+
+def test_a_pinned_checkpoint_outlives_its_files(job: Checkpoints, home: str) -> None:
+    before = open_snapshot(job.newest)
+    pinned = pins_of(job, home).pin(job.number)
+    job.delete()
+    assert content_of(pinned)
+    assert open_snapshot(pinned.directory, moves=pinned.moves).metadata_sha256 == before.metadata_sha256
+    assert pins_of(job, home).newest() == pinned
+
+
+def test_a_pin_that_was_cut_short_is_found(job: Checkpoints, home: str) -> None:
+    """Its handle has another size, in front of whatever reads the file."""
+    pinned = pins_of(job, home).pin(job.number)
+    job.delete()
+    store = somebodys_store(home)
+    pins = [entry for entry in store.list(pins_of(job, home).place) if name(entry.uri) != "_metadata"]
+    assert pins
+    for entry in pins:
+        content = store.read_all(entry.uri, 1 << 30)[0]
+        store.delete([entry.uri])
+        store.put(entry.uri, content[:-1])
+        with pytest.raises(RescaleError) as caught:
+            content_of(pinned)
+        assert caught.value.path == entry.uri
+        store.put(entry.uri, content)
+    assert content_of(pinned)
+
+
+def test_only_what_is_new_is_pinned(job: Checkpoints, home: str) -> None:
+    pins = pins_of(job, home)
+    pins.pin(job.number)
+    first = listed(pins.place)
+    job.copy_newest(job.number + 1)
+    pins.pin(job.number)
+    added = {name(parent(uri)) for uri in listed(pins.place).keys() - first.keys()}
+    assert added == {f"chk-{job.number}"}
+
+
+def with_a_compacted_table(snapshot: Snapshot) -> Snapshot:
+    """As if a compaction had written the first file of each directory."""
+
+    def changed(database: Database) -> Database:
+        first, *others = database.tables
+        return replace(database, tables=(first._replace(file=replace(first.file, level=1)), *others))
+
+    return replace(
+        snapshot,
+        operators=tuple(
+            replace(operator, databases=tuple(map(changed, operator.databases)))
+            for operator in with_tables(snapshot).operators
+        ),
+    )
+
+
+def test_of_checkpoints_in_between_only_what_was_flushed_is_pinned(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rescale.runstate.follower.pins.with_tables", with_a_compacted_table)
+    before, pins = with_a_compacted_table(open_snapshot(job.newest)), pins_of(job, home)
+    tables = [table for operator in before.operators for database in operator.databases for table in database.tables]
+    compacted = {name(before.files[table.extent.file][0]) for table in tables if table.file.level > 0}
+    pins.pin_flushed(job.number)
+    job.delete()
+    assert (pins.numbers(), pins.between()) == ([], [job.number])
+    snapshot = pins.open_flushed(job.number)
+    assert {name(uri) for uri in snapshot.missing} == compacted
+    for operator, earlier in zip(snapshot.operators, before.operators, strict=True):
+        for flushed, database in zip(operator.databases, earlier.databases, strict=True):
+            tables = {table for table, _, _ in tables_in_between([(snapshot, flushed)], snapshot, flushed)}
+            assert tables == {table.file.name for table in database.tables if table.file.level == 0}
+    pins.remove_all_but([], [job.number])
+    assert pins.open_flushed(job.number).missing == snapshot.missing
+    pins.remove_all_but([])
+    assert not listed(pins.place)
+
+
+def test_files_that_vanish_are_no_pinned_checkpoint(job: Checkpoints, home: str) -> None:
+    """Pins of its files serve the next checkpoint, whose shared files are gone too."""
+    pins = pins_of(job, home)
+    shared = job.shared()
+    job.hide(shared[-1])
+    with pytest.raises(SnapshotError):
+        pins.pin(job.number)
+    assert pins.newest() is None
+    job.show(shared[-1])
+    pins.pin(job.number)
+    job.copy_newest(job.number + 1)
+    for uri in shared:
+        job.hide(uri)
+    assert content_of(pins.pin(job.number))
+
+
+def test_files_from_outside_the_jobs_directory(job: Checkpoints, home: str) -> None:
+    """As after a restore from a savepoint, some of whose files a checkpoint still uses."""
+    elsewhere = join(home, "savepoint")
+    job.move_shared_to(elsewhere)
+    pins = Pins(join(home, "target"), job.directory, (elsewhere,))
+    pinned = pins.pin(job.number)
+    assert len(pinned.moves) == 2
+    somebodys_store(home).delete([*listed(elsewhere)])
+    assert content_of(pinned)
+    assert pins.newest() == pinned
+
+
+def test_pins_that_are_not_needed_go(job: Checkpoints, home: str) -> None:
+    pins = pins_of(job, home)
+    first = pins.pin(job.number)
+    job.copy_newest(job.number + 1)
+    pins.pin(job.number)
+    kept = {uri for uri, _ in open_snapshot(first.directory, moves=first.moves).files}
+    pins.remove_all_but([first.checkpoint])
+    assert listed(pins.place).keys() == kept
+    assert pins.newest() == first
+
+
+def test_discard_removes_pins_rounds_and_the_followers_document(job: Checkpoints, home: str) -> None:
+    pins = pins_of(job, home)
+    pins.pin(job.number)
+    store = open_store(pins.target)
+    for place in (follower_place(pins.target), join(rounds_place(pins.target), "3/_metadata")):
+        store.put(place, b"{}")
+    there = listed(f"{pins.target}.rescale")
+    assert sorted(discard(pins.target).removed) == sorted(there)
+    assert not listed(f"{pins.target}.rescale")
+    assert not Path(f"{pins.target}.rescale").exists(), "no empty directory stays"
+
+
+def test_a_pin_shares_the_bytes_of_a_local_file(tmp_path: Path) -> None:
+    job = checkpoints_in(FIXTURE, str(tmp_path / "job"), tmp_path / "scratch")
+    pins_of(job, str(tmp_path)).pin(job.number)
+    for uri in job.shared():
+        assert Path(uri).stat().st_nlink == 2
+    shutil.rmtree(pins_place(str(tmp_path / "target")))
+    assert all(Path(uri).stat().st_nlink == 1 for uri in job.shared())

@@ -1,0 +1,69 @@
+"""Discovery of snapshots at a place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.snapshot.reading.discovery import find_metadata
+from rescale.storage.locations import join
+from rescale.storage.store import Entry, open_store
+from rescale.text.errors import RequestError
+from support.s3 import S3Server, somebodys_store
+
+
+@pytest.fixture(params=["local", "s3"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "local":
+        return str(tmp_path)
+    server: S3Server = request.getfixturevalue("s3")
+    bucket = server.new_bucket("found")
+    return f"s3://{bucket}/home"
+
+
+def put(home: str, *files: str) -> None:
+    for file in files:
+        somebodys_store(home).put(join(home, file), b"x")
+
+
+def test_a_snapshot_is_itself_whether_its_directory_or_its_metadata_is_named(home: str) -> None:
+    put(home, "_metadata", "chk-7/_metadata")
+    assert find_metadata(home) == find_metadata(join(home, "_metadata")) == join(home, "_metadata")
+
+
+def test_of_a_job_the_newest_complete_checkpoint_is_taken(home: str) -> None:
+    put(
+        home,
+        "chk-9/_metadata",
+        "chk-10/_metadata",
+        "chk-11/state",
+        "shared/a",
+        "x/chk-12/_metadata",
+        "chk-x/_metadata",
+        "chk-٩٩/_metadata",
+    )
+    assert find_metadata(home) == join(home, "chk-10/_metadata")
+
+
+def test_what_lies_beside_checkpoints_is_not_listed(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be a whole bucket."""
+    put(home, "chk-9/_metadata", "chk-9/state", "shared/a", "b")
+    kind = type(open_store(home))
+    listed, entries = kind.list, []
+
+    def noted_list(*arguments: Any) -> list[Entry]:
+        entries.extend(listed(*arguments))
+        return entries
+
+    monkeypatch.setattr(kind, "list", noted_list)
+    assert find_metadata(home) == join(home, "chk-9/_metadata")
+    assert [entry.uri for entry in entries] == [join(home, "chk-9/_metadata"), join(home, "chk-9/state")]
+
+
+def test_a_place_without_a_snapshot_is_refused(home: str) -> None:
+    put(home, "chk-11/state", "jobs/one/chk-3/_metadata")
+    for place in (home, join(home, "chk-11"), join(home, "elsewhere"), join(home, "elsewhere/_metadata")):
+        with pytest.raises(RequestError, match="there is no snapshot"):
+            find_metadata(place)

@@ -1,0 +1,81 @@
+"""Streams of tags 3 and 12, which heap backends and old RocksDB backends share: their key groups tell them apart."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rescale.flink.encoding.snappy import plain_stream
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.handles import HandleTag
+from rescale.snapshot.reading.opening import open_snapshot
+from support import written
+from support.canonical import Record, write_group
+from support.snapshot_bytes import keyed_header, keyed_state
+
+STATES = 3
+HEADER = keyed_header(*(keyed_state(f"state {i}") for i in range(STATES)))
+
+
+def framing(folder: Path, groups: dict[int, list[Record]], max_parallelism: int) -> Framing:
+    directory = written.write_savepoint(folder, HEADER, groups, 1, max_parallelism, HandleTag.KEY_GROUPS)
+    ((stream,),) = (operator.keyed for operator in open_snapshot(directory).operators)
+    return stream.framing
+
+
+def heap_group(entries: int, order: tuple[int, ...]) -> Callable[..., bytes]:
+    """Blocks as a heap backend writes them, whatever the records."""
+
+    def write(key_group: int, _: Any, __: int) -> bytes:
+        entry = b"\0" + b"\2k" + bytes(8)
+        return struct.pack(">i", key_group) + b"".join(
+            struct.pack(">hi", state, entries) + entry * entries for state in order
+        )
+
+    return write
+
+
+def records(first: int, size: int = 2) -> list[Record]:
+    return [Record(state, b"\2" + b"k" * (size - 1) + b"\0", bytes(8)) for state in range(first, STATES)]
+
+
+@pytest.mark.parametrize("max_parallelism", [1, 2, 128, 200])
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("size", [2, 250, 1 << 16, 1 << 17])
+def test_canonical(max_parallelism: int, first: int, size: int, tmp_path: Path) -> None:
+    """Keys of 64 KiB and more look as if their key group's number stood in front of it."""
+    groups = {group: records(first, size) for group in range(max_parallelism)[-2:]}
+    groups |= {group: records(2) for group in range(max_parallelism)[:-2]}
+    assert framing(tmp_path / "source", groups, max_parallelism) is Framing.CANONICAL
+
+
+@pytest.mark.parametrize("max_parallelism", [1, 2, 128, 200])
+@pytest.mark.parametrize("entries", [0, 1, 2, 300])
+@pytest.mark.parametrize("order", list(permutations(range(STATES))))
+def test_heap(
+    max_parallelism: int, entries: int, order: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(written, "write_group", heap_group(entries, order))
+    assert framing(tmp_path / "source", {}, max_parallelism) is Framing.HEAP
+
+
+def test_compressed_heap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(key_group: int, _: Any, __: int) -> bytes:
+        blocks = [plain_stream(struct.pack(">hi", state, 0)) for state in range(STATES)]
+        return struct.pack(">i", key_group) + b"".join(blocks)
+
+    monkeypatch.setattr(written, "write_group", write)
+    assert framing(tmp_path / "source", {}, 1) is Framing.HEAP
+
+
+def test_a_large_group_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.snapshot.reading.framing._MOST_WALKED", 40)
+    assert len(write_group(0, records(0), 1)) > 40
+    assert framing(tmp_path / "canonical", {0: records(0)}, 1) is Framing.CANONICAL
+    monkeypatch.setattr(written, "write_group", heap_group(9, (1, 0, 2)))
+    assert framing(tmp_path / "heap", {}, 1) is Framing.HEAP

@@ -1,0 +1,219 @@
+"""From `_metadata` to a snapshot."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from big_savepoint import write_savepoint
+from rescale.flink.key_groups import KeyGroupRange, key_group_range
+from rescale.flink.metadata.checkpoint_metadata import OperatorState, Subtask, SubtaskState
+from rescale.flink.metadata.handles import (
+    ChangelogDelta,
+    ChangelogHandle,
+    FileStream,
+    InMemoryChangelogHandle,
+    KeyGroupsHandle,
+)
+from rescale.flink.metadata.reader import read_metadata
+from rescale.flink.metadata.writer import write_metadata
+from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.reading.opening import open_snapshot
+from rescale.text.errors import SnapshotError
+from support import snapshots
+from support.edited import edit_operators, relocated
+from support.s3 import S3Server, put_files, requests_of
+
+HEAP = "2-heap-native"
+
+
+def in_changelog(operator: OperatorState, delta: tuple[ChangelogDelta, ...]) -> OperatorState:
+    """The operator as a changelog backend describes it: its state materialised, and the changes since."""
+
+    def wrapped(state: SubtaskState | None) -> SubtaskState | None:
+        if state is None or not isinstance(state.managed_keyed, KeyGroupsHandle):
+            return state
+        base = state.managed_keyed
+        groups = (base.first_key_group, len(base.offsets))
+        handle = ChangelogHandle(14, *groups, 0, (base,), delta, 0, 1, "00000000-0000-0000-0000-000000000000")
+        return replace(state, managed_keyed=handle)
+
+    return replace(
+        operator, subtasks=tuple(replace(subtask, state=wrapped(subtask.state)) for subtask in operator.subtasks)
+    )
+
+
+def opened_in_changelog(folder: Path, delta: tuple[ChangelogDelta, ...]) -> tuple[int, int]:
+    """How many keyed streams there are that can be read, and others."""
+    shutil.copytree(snapshots.directory(HEAP), folder)
+    metadata = read_metadata((folder / "_metadata").read_bytes(), "")
+    operators = tuple(in_changelog(operator, delta) for operator in metadata.operators)
+    (folder / "_metadata").write_bytes(write_metadata(replace(metadata, operators=operators)))
+    opened_operators = open_snapshot(str(folder)).operators
+    return sum(len(operator.keyed) for operator in opened_operators), sum(
+        len(operator.other_keyed) for operator in opened_operators
+    )
+
+
+def test_a_changelog_without_changes_is_what_it_stands_on(tmp_path: Path) -> None:
+    streams = sum(len(operator.keyed) for operator in snapshots.opened(HEAP).operators)
+    assert streams > 0
+    assert opened_in_changelog(tmp_path / "none", ()) == (streams, 0)
+    nothing = InMemoryChangelogHandle(0, 128, 0, 1, (), "00000000-0000-0000-0000-000000000001")
+    assert opened_in_changelog(tmp_path / "nothing", (nothing,)) == (streams, 0)
+
+
+def places(streams: Iterable[KeyedStream]) -> list[tuple[int, int, int]]:
+    """(key group, start, length) of all that they hold."""
+    return [
+        (key_group, extent.start, extent.length) for stream in streams for key_group, extent in stream.present_groups
+    ]
+
+
+@pytest.mark.parametrize(("first", "number"), [(0, 10), (0, 64), (40, 50), (64, 64), (100, 28)])
+def test_of_what_a_changelog_stands_on_only_its_own_key_groups_count(first: int, number: int, tmp_path: Path) -> None:
+    """Which may be some of a part, all of it, or none."""
+
+    def wrapped(operator: OperatorState) -> OperatorState:
+        states = [subtask.state for subtask in operator.subtasks if subtask.state is not None]
+        base = tuple(state.managed_keyed for state in states if isinstance(state.managed_keyed, KeyGroupsHandle))
+        if not base:
+            return operator
+        handle = ChangelogHandle(14, first, number, 0, base, (), 0, 1, "00000000-0000-0000-0000-000000000000")
+        return replace(operator, subtasks=(Subtask(0, False, SubtaskState(managed_keyed=handle)),))
+
+    shutil.copytree(snapshots.directory(HEAP), tmp_path / "taken")
+    place = tmp_path / "taken/_metadata"
+    metadata = read_metadata(place.read_bytes(), "")
+    place.write_bytes(write_metadata(replace(metadata, operators=tuple(map(wrapped, metadata.operators)))))
+    there = {
+        operator.operator_id: places(operator.keyed) for operator in snapshots.opened(HEAP).operators if operator.keyed
+    }
+    opened = [operator for operator in open_snapshot(str(place)).operators if operator.changelogs]
+    assert len(opened) == len(there) > 0
+    for operator in opened:
+        parts = [part for part in operator.changelogs[0].base if isinstance(part, KeyedStream)]
+        own = range(first, first + number)
+        assert len(parts) == 2
+        assert places(parts) == [place for place in there[operator.operator_id] if place[0] in own]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3, 4])
+def test_what_flink_cut_out_of_a_stream_ends_where_the_next_key_group_begins(parallelism: int, tmp_path: Path) -> None:
+    """As in a changelog's base after a restore at another parallelism, before anything is materialised anew."""
+
+    def cut(handle: KeyGroupsHandle, own: KeyGroupRange) -> KeyGroupsHandle:
+        first = handle.first_key_group
+        shared = KeyGroupRange(first, first + len(handle.offsets) - 1).intersection(own)
+        offsets = handle.offsets[shared.first - first : shared.first - first + len(shared)]
+        return replace(handle, first_key_group=shared.first, offsets=offsets)
+
+    def rescaled(operator: OperatorState) -> OperatorState:
+        states = [subtask.state for subtask in operator.subtasks if subtask.state is not None]
+        whole = [state.managed_keyed for state in states if isinstance(state.managed_keyed, KeyGroupsHandle)]
+        if not whole:
+            return operator
+        subtasks = []
+        for i in range(parallelism):
+            own = key_group_range(operator.max_parallelism, parallelism, i)
+            base = tuple(part for stream in whole if (part := cut(stream, own)).offsets)
+            handle = ChangelogHandle(14, own.first, len(own), 0, base, (), 0, 1, "00000000-0000-0000-0000-000000000000")
+            subtasks.append(Subtask(i, False, SubtaskState(managed_keyed=handle)))
+        return replace(operator, parallelism=parallelism, subtasks=tuple(subtasks))
+
+    directory = relocated(HEAP, tmp_path / "taken")
+    edit_operators(directory, rescaled)
+    there = {
+        operator.operator_id: set(places(operator.keyed))
+        for operator in snapshots.opened(HEAP).operators
+        if operator.keyed
+    }
+    opened = {operator.operator_id: operator for operator in open_snapshot(str(directory)).operators}
+    for operator_id, whole in there.items():
+        operator = opened[operator_id]
+        bases = (part for changelog in operator.changelogs for part in changelog.base)
+        parts = [part for part in (*operator.keyed, *bases) if isinstance(part, KeyedStream)]
+        assert set(places(parts)) == whole
+        assert len({part.header for part in parts}) == 1
+
+
+def test_who_is_given_up_may_have_a_handle_that_points_elsewhere(tmp_path: Path) -> None:
+    """Besides others that do not: what reads these must not trip over it."""
+    directory = relocated("2-clicks", tmp_path / "taken")
+    lost = next(
+        operator for operator in open_snapshot(str(directory)).operators if operator.keyed and operator.operator
+    )
+
+    def repointed(subtask: Subtask) -> Subtask:
+        if subtask.state is None or subtask.state.managed_operator is None:
+            return subtask
+        handle = replace(subtask.state.managed_operator, stream=FileStream("file:/elsewhere/file", 5))
+        return replace(subtask, state=replace(subtask.state, managed_operator=handle))
+
+    def changed(entry: OperatorState) -> OperatorState:
+        if entry.operator_id != lost.operator_id:
+            return entry
+        return replace(entry, subtasks=tuple(map(repointed, entry.subtasks)))
+
+    edit_operators(directory, changed)
+    with pytest.raises(SnapshotError, match="points outside"):
+        open_snapshot(str(directory))
+    operators = open_snapshot(str(directory), given_up=[lost.operator_id]).operators
+    assert [operator.operator_id for operator in operators if not operator.is_whole] == [lost.operator_id]
+
+
+@pytest.mark.parametrize("name", ["2-clicks", "2-heap-native", "2-rocksdb-native", "2-changelog-over-heap"])
+def test_equal_headers_are_held_once(name: str) -> None:
+    """Thousands of subtasks would each hold some KB, or more if the header has a schema."""
+    operators = open_snapshot(snapshots.directory(name)).operators
+    streams = [
+        stream
+        for operator in operators
+        for stream in (*operator.keyed, *operator.databases, *operator.operator, *operator.changelogs)
+    ]
+    headers = [stream.header for stream in streams]
+    assert len({id(header) for header in headers}) == len(set(headers)) < len(headers)
+
+
+def test_a_file_takes_one_request(s3: S3Server, tmp_path: Path) -> None:
+    """For its header: that all are there, and in which versions, a listing tells."""
+    write_savepoint(tmp_path / "source", 100_000, value_size=100, parallelism=40)
+    s3.create_bucket("opening")
+    put_files(tmp_path / "source", "s3://opening/source")
+    assert len(open_snapshot("s3://opening/source").files) == 41
+    sent = requests_of(lambda: open_snapshot("s3://opening/source"))
+    assert sent == {"ListObjectsV2": 1, "GetObject": 41, "HeadObject": 2}
+
+
+def test_who_is_interrupted_does_not_wait_for_what_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of headers may be, behind a store that does not answer."""
+    read: list[int] = []
+    cancelled = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            cancelled.set()
+            super().shutdown(wait)
+
+    def slowly(*_: object, **__: object) -> None:
+        read.append(1)
+        cancelled.wait()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rescale.snapshot.reading.opening._AT_ONCE", 1)
+    monkeypatch.setattr("rescale.snapshot.reading.opening.ThreadPoolExecutor", Pool)
+    for kind in ("keyed", "elements", "raw_keyed", "database", "other"):
+        monkeypatch.setattr(f"rescale.snapshot.reading.opening.StreamReader.{kind}", slowly)
+    monkeypatch.setattr("rescale.snapshot.reading.opening._Pending.operator", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        open_snapshot(snapshots.directory("2-clicks"))
+    assert len(read) <= 1
