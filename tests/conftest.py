@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from functools import cached_property
@@ -21,6 +22,10 @@ from support.examples import register_profiles
 from support.policed_wire import policed
 from support.s3 import S3Server, s3_server, strict_s3_server
 from support.untouched import Untouched, untouched
+
+# A shell without job control starts a background command that ignores SIGINT, and so would all programs of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Hundreds of processes import the same packages, Airflow's above all: what one of them has compiled the next ones find,
 # also where the environment asks for nothing to be left.

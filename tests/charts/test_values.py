@@ -21,8 +21,8 @@ from support.helm import CHART, rendered, template
 from support.needs import need
 
 RUN = ("run.source=s3://a/s", "run.target=s3://a/t")
-OPTIONS = {"--help", "--target", "--master"}
-"""Options of `rescale run` that the chart sets itself."""
+OPTIONS = {"--help", "--target", "--master", "--prepare"}
+"""Options of `rescale run` that the chart sets itself, or that no run of the chart needs."""
 
 WINDOW = {
     "schedule": "0 6 * * *",

@@ -46,7 +46,7 @@ def test_files_that_are_copied_ahead_make_no_difference(seeds: range) -> None:
         verdict = play(seed)
         assert verdict.broken is None, described(verdict)
         copied += any(verdict.injected[who] for who in PREPARERS)
-    assert copied > len(seeds) // 100
+    assert copied >= len(seeds) // 200
 
 
 @pytest.mark.parametrize(

@@ -38,18 +38,25 @@ def running(cluster: SessionCluster, parallelism: int, *arguments: str) -> str:
     return job_id
 
 
-@pytest.mark.parametrize(("old", "new"), [(1, 2), (2, 1)])
 def test_generated_ids_that_change_with_the_parallelism_stop_the_run_before_the_job(
-    cluster: SessionCluster, tmp_path: Path, old: int, new: int
+    cluster: SessionCluster, tmp_path: Path
 ) -> None:
-    job_id = running(cluster, old)
-    with pytest.raises(
-        TaskEnded, match=f"at parallelism {new} the job has operators that its state does not know"
-    ) as ended:
-        looked(cluster, job_id, tmp_path / "target", new)
+    job_id = running(cluster, 1)
+    unknown = "at parallelism 2 the job has operators that its state does not know"
+    with pytest.raises(TaskEnded, match=unknown) as ended:
+        looked(cluster, job_id, tmp_path / "target", 2)
     assert isinstance(ended.value.error, RequestError)
-    assert "uid" in str(ended.value.error.advice)
+    assert "rescale match" in str(ended.value.error.advice)
     assert cluster.job(job_id).runs
+
+
+def test_generated_ids_that_change_inside_of_a_chain_are_warned_of(
+    cluster: SessionCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At parallelism 1 the only vertex is that of the source, whose id stays; that of the map in its chain changes."""
+    job_id = running(cluster, 2)
+    assert looked(cluster, job_id, tmp_path / "target", 1)["before"]["job_id"] == job_id
+    assert "the job gets parallelism 1" in " ".join(caplog.messages)
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, 2), (2, 1), (2, 3)])
