@@ -106,7 +106,7 @@ def test_no_other_module_calls_what_changes_files() -> None:
         "Path(place).mkdir(parents=True)",
     ],
 )
-def test_such_calls_are_seen(call: str) -> None:
+def test_calls_that_change_files_are_recognised(call: str) -> None:
     assert [*changes(call)]
 
 
@@ -232,7 +232,7 @@ def test_whole_runs_change_files_through_that_module_alone(
 
 
 @pytest.mark.slow
-def test_so_does_spark(audited: Audited) -> None:
+def test_spark_changes_files_through_one_module_alone(audited: Audited) -> None:
     audited.run("-c", SPARK)
     changes_by_file = audited.who()
     assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED]
