@@ -85,7 +85,7 @@ Copy = Callable[[Disturbed, str], None]
 
 @COPIES
 @EACH
-def test_it_is_made_once_more(deed: str, copy: Copy, disturbed: Disturbed) -> None:
+def test_disturbed_copy_is_repeated(deed: str, copy: Copy, disturbed: Disturbed) -> None:
     disturbed.deed, disturbed.times = DEEDS[deed], 1
     copy(disturbed, uri := f"{disturbed.home}/target/file")
     assert disturbed.times == 0
@@ -94,8 +94,8 @@ def test_it_is_made_once_more(deed: str, copy: Copy, disturbed: Disturbed) -> No
 
 @COPIES
 @EACH
-def test_if_that_does_not_end_another_try_may_help(deed: str, copy: Copy, disturbed: Disturbed) -> None:
-    """It is not taken for a store that makes no copies."""
+def test_copy_that_stays_disturbed_is_a_store_error(deed: str, copy: Copy, disturbed: Disturbed) -> None:
+    """The store is not taken for one that makes no copies."""
     disturbed.deed, disturbed.times = DEEDS[deed], 100
     uri = f"{disturbed.home}/target/file"
     with pytest.raises(StoreError):

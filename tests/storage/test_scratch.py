@@ -40,7 +40,7 @@ def hold(place: Path) -> tuple[subprocess.Popen[str], Path]:
     return process, Path(process.stdout.readline().strip())
 
 
-def test_it_goes_when_the_block_ends(tmp_path: Path) -> None:
+def test_scratch_folder_is_removed_at_the_end_of_the_block(tmp_path: Path) -> None:
     with scratch_folder(tmp_path, ScratchKind.DATABASE) as folder:
         assert list(tmp_path.iterdir()) == [folder]
         (folder / "file").write_bytes(b"x")
@@ -51,7 +51,7 @@ def test_it_goes_when_the_block_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("home", ["blockmgr-1", "blockmgr-2"])
-def test_what_a_killed_process_left_goes_with_the_next_one(home: str, tmp_path: Path) -> None:
+def test_scratch_folder_of_a_killed_process_is_removed_by_the_next(home: str, tmp_path: Path) -> None:
     """Also where it was of another application, which had a scratch directory of its own."""
     places = [tmp_path / "blockmgr-1", tmp_path / home]
     for place in places:
@@ -105,7 +105,7 @@ def test_a_process_that_is_killed_as_it_makes_one_leaves_nothing_that_counts(kil
     assert sum(item.content != b"" for item in before.values()) == 0
 
 
-def test_a_release_without_markers_sees_that_it_is_in_use(tmp_path: Path) -> None:
+def test_scratch_folder_is_locked_for_releases_without_markers(tmp_path: Path) -> None:
     """It looked at the lock of the directory alone, and may run beside this one."""
     with scratch_folder(tmp_path, ScratchKind.SPARK) as folder:
         descriptor = os.open(folder, os.O_RDONLY)

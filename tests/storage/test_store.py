@@ -32,7 +32,7 @@ def store(home: str) -> Store:
     return open_store(home)
 
 
-def test_what_was_put_is_read(store: Store, home: str) -> None:
+def test_put_file_is_read_back(store: Store, home: str) -> None:
     uri = join(home, "a/b")
     assert store.stat(uri) is None
     store.put(uri, b"0123456789")
@@ -109,7 +109,7 @@ def test_parts_in_any_order_make_a_file(store: Store, home: str) -> None:
     assert store.list(f"{home}.beside") == []
 
 
-def test_who_writes_the_same_again_leaves_the_version(store: Store, home: str) -> None:
+def test_writing_the_same_bytes_again_keeps_the_version(store: Store, home: str) -> None:
     uri, staging, size = join(home, "a"), join(f"{home}.beside", "staging"), 5 * 1024 * 1024
     parts = [b"a" * size, b"b"]
 
@@ -277,7 +277,7 @@ def test_a_forked_process_has_connections_of_its_own(s3: S3Server) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_what_marks_a_directory_is_not_listed(s3: S3Server) -> None:
+def test_directory_marker_is_not_listed(s3: S3Server) -> None:
     bucket = s3.new_bucket("marks")
     s3.declare(f"s3://{bucket}")
     store = open_store(f"s3://{bucket}")

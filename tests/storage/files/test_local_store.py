@@ -215,7 +215,7 @@ def test_a_file_system_without_links_is_not_supported(home: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("name", ["a\0b", "a\ud800", "a" * 300, "file/below"])
-def test_names_that_cannot_be_written(home: Path, name: str) -> None:
+def test_impossible_file_names_are_refused(home: Path, name: str) -> None:
     LocalStore().put(str(home / "file"), b"")
     with pytest.raises(RequestError):
         LocalStore().put(f"{home}/{name}", b"")
@@ -261,7 +261,7 @@ def test_a_directory_that_is_made_while_it_is_listed_holds_nothing_yet(
     assert target.is_dir()
 
 
-def test_what_is_no_file_is_not_replaced_by_one(home: Path) -> None:
+def test_pipe_or_device_is_not_replaced_by_a_file(home: Path) -> None:
     home.mkdir(parents=True)
     pipe, link = home / "pipe", home / "link"
     os.mkfifo(pipe)
@@ -318,9 +318,7 @@ def test_a_directory_that_cannot_be_listed_is_not_taken_for_an_empty_one(
     assert error.value.path == str(home)
 
 
-def test_what_is_closed_to_us_below_a_directory_is_nobodys_business(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_directory_below_the_listed_one_is_skipped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mount point has such a one: `lost+found`."""
     (home / "lost+found").mkdir(parents=True)
     (home / "file").write_bytes(b"data")

@@ -106,7 +106,7 @@ def test_no_other_module_calls_what_changes_files() -> None:
         "Path(place).mkdir(parents=True)",
     ],
 )
-def test_such_calls_are_seen(call: str) -> None:
+def test_calls_that_change_files_are_recognised(call: str) -> None:
     assert [*changes(call)]
 
 

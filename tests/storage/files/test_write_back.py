@@ -19,7 +19,7 @@ def test_a_file_is_as_it_was_written(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b"abc" * 5000
 
 
-def test_what_has_no_disk_is_left_alone() -> None:
+def test_write_back_of_a_pipe_is_ignored() -> None:
     read, write = os.pipe()
     try:
         begin_write_back(write, 0, 1)
@@ -28,7 +28,7 @@ def test_what_has_no_disk_is_left_alone() -> None:
         os.close(write)
 
 
-def test_a_system_without_it_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_write_back_is_skipped_without_sync_file_range(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     local_store._sync_file_range.cache_clear()
     assert local_store._sync_file_range() is None

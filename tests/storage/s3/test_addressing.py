@@ -51,7 +51,7 @@ def address() -> str:
     ],
 )
 @pytest.mark.parametrize("place", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "configuration file"])
-def test_what_the_user_has_set_counts(
+def test_addressing_style_set_by_the_user_is_used(
     configured: str | None,
     variable: str | None,
     expected: str,

@@ -83,7 +83,7 @@ def store() -> S3Store:
         ("BadRequest", 400, StoreError, "again"),
     ],
 )
-def test_answers(
+def test_error_answers_of_s3_become_errors_with_advice(
     store: S3Store, operation: str, code: str, status: int, kind: type[RescaleError], advises: str
 ) -> None:
     with Stubber(store._client) as stub:
@@ -151,7 +151,7 @@ def test_the_message_of_a_general_code_tells_its_cause(
     assert advises in (error.advice or "")
 
 
-def test_an_archived_object_is_no_matter_of_keys(s3: S3Server) -> None:
+def test_archived_object_is_refused_with_advice_to_restore_it(s3: S3Server) -> None:
     bucket = s3.new_bucket("cold")
     s3.client().put_object(Bucket=bucket, Key="sp/state", Body=b"state", StorageClass="GLACIER")
     store = S3Store()
@@ -176,7 +176,7 @@ def test_an_object_that_is_gone_or_short_is_the_snapshots_fault(
         assert type(_error_of(lambda: store.read(_URI, 5, 3))) is kind
 
 
-def test_what_is_absent_is_no_error_where_that_is_fine(store: S3Store) -> None:
+def test_stat_and_delete_accept_an_absent_object(store: S3Store) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error("head_object", "404", "Not Found", 404)
         assert store.stat(_URI) is None
@@ -254,7 +254,7 @@ def test_what_is_locked_stays_for_as_long_as_the_store_says(
         stub.assert_no_pending_responses()
 
 
-def test_what_is_locked_is_not_put_again_where_it_is_the_same(store: S3Store) -> None:
+def test_put_of_the_same_bytes_to_a_locked_object_succeeds(store: S3Store) -> None:
     with Stubber(store._client) as stub:
         for put in (store.put, store.put_if_absent):
             stub.add_client_error("put_object", "AccessDenied", "protected by object lock", 403)
@@ -292,7 +292,7 @@ def test_not_every_bad_request_is_about_the_condition(store: S3Store, code: str)
 @pytest.mark.parametrize(
     ("uri", "says"), [("s3://b d/key", "bucket"), ("s3://bucket", "cannot be made"), ("s3://bucket/\udc80", "name")]
 )
-def test_places_that_cannot_be(store: S3Store, uri: str, says: str) -> None:
+def test_impossible_s3_places_are_refused(store: S3Store, uri: str, says: str) -> None:
     error = _error_of(lambda: store.put(uri, b""))
     assert type(error) is RequestError
     assert says in str(error)
@@ -310,7 +310,7 @@ def dead_port() -> Iterator[int]:
         yield port
 
 
-def test_no_server(dead_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_server_is_a_store_error(dead_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
@@ -354,7 +354,7 @@ def test_a_line_break_behind_a_key_is_said_without_the_key(
         assert "planted" not in f"{error} {error.to_json()}"
 
 
-def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_a_request_error(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(variable, raising=False)
     for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):

@@ -93,7 +93,7 @@ def test_answers_to_a_read(server: ScriptedServer, status: int, code: str, kind:
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_reads_go_only_to_whom_the_settings_trust(
+def test_reads_need_a_trusted_certificate(
     server: ScriptedServer, trusted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     certificate = tmp_path / "certificate.pem"
@@ -130,7 +130,7 @@ def test_a_store_that_ignores_ranges_is_told_of(server: ScriptedServer) -> None:
         S3Store().read(_URI, 0, 2)
 
 
-def test_what_was_not_asked_for_is_not_read(server: ScriptedServer) -> None:
+def test_body_longer_than_the_range_is_refused_unread(server: ScriptedServer) -> None:
     """It may be larger than memory."""
     server.answers = [Answer(200, b"1234", sent=0)]
     with pytest.raises(StoreError, match="more of an object than was asked for"):
@@ -245,7 +245,7 @@ def test_a_lost_answer_to_a_put_if_absent(server: ScriptedServer) -> None:
 
 
 @pytest.mark.parametrize("there", [Answer(200, b"other"), Answer(200, b"longer than it"), Answer(404)])
-def test_what_another_one_put_is_not_ours(server: ScriptedServer, there: Answer) -> None:
+def test_put_if_absent_loses_to_an_object_of_another_writer(server: ScriptedServer, there: Answer) -> None:
     server.answers = [Answer(412), there]
     assert not S3Store().put_if_absent(_URI, b"claim")
 
@@ -291,7 +291,7 @@ def test_boto3_is_loaded_only_by_those_who_use_s3() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
 
 
-def test_who_may_not_list_asks_for_each(server: ScriptedServer) -> None:
+def test_stats_ask_for_each_object_if_listing_is_forbidden(server: ScriptedServer) -> None:
     server.answers = [Answer(403), Answer(200)]
     uris = [f"s3://bucket/directory/{i}" for i in range(20)]
     assert S3Store().stats(uris) == [Pin(0, etag='"abc"')] * 20
