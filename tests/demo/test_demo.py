@@ -161,7 +161,7 @@ def test_killed_demo_leaves_nothing_for_long(started: Callable[..., Running], mo
 
 def test_missing_java_is_reported_in_one_sentence(tmp_path: Path) -> None:
     answer = subprocess.run(
-        [sys.executable, "-m", "rescale", "demo"],
+        [sys.executable, "-m", "rescale", "demo", "--flink"],
         capture_output=True,
         text=True,
         check=False,
