@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """List docstrings and names that readers stumble over; exit 1 if there are any.
 
-A docstring says first what the thing is or does, so it does not start with a pronoun or with "Of". A name says what it
+A docstring says first what the thing is or does, so it does not start with a pronoun, "Of" or "So". A name says what it
 holds, so `one`, `found`, `told` and `words` are no names.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 FOLDERS = ("benchmarks", "charts", "dags", "docs", "jobs", "tests")
 
-HEADLESS = re.compile(r"(Of|Those|Who|Whoever|What|That)\b")
+HEADLESS = re.compile(r"(Of|One|So|Those|Who|Whoever|What|That)\b")
 EMPTY_NAMES = {"one", "found", "told", "words"}
 PUBLISHED_FIELDS = {"errors.py": {"found"}, "error_document.py": {"found"}, "differences.py": {"found"}}
 """Fields of published documents, whose names stay, by the name of the file that defines them."""

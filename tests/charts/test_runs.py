@@ -1,4 +1,4 @@
-"""One rescale: which values make another Job, its name, its notes, and names with special characters."""
+"""The Job of a rescale: which values make another Job, its name, its notes, and names with special characters."""
 
 from __future__ import annotations
 

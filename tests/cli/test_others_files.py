@@ -365,7 +365,7 @@ def test_step_refuses_a_target_that_was_replaced_by_a_link(ground: Ground, *, st
 
 
 def test_store_refuses_a_target_that_was_replaced_while_it_was_written(ground: Ground) -> None:
-    """One process writes on after the target was replaced."""
+    """The same process goes on writing after the target was replaced."""
     others, store = ground.savepoint("others"), LocalStore()
     store.put(str(ground.target / "a"), b"state")
     before = tree(others)

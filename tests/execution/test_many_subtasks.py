@@ -104,7 +104,7 @@ def test_discard_does_no_work_for_each_pair_of_subtasks(folders: Callable[[], Pa
 
 
 def test_listing_checks_of_directories_does_no_work_for_each_pair_of_subtasks() -> None:
-    """One directory is proven by its files, and the others must be read."""
+    """The first directory is proven by its files, and the others must be read."""
 
     def prepared(parallelism: int) -> Callable[[], object]:
         old, new = (

@@ -14,7 +14,7 @@ from oracle.harness import Job
 
 @dataclass(frozen=True)
 class Case:
-    """One snapshot of `job`, rescaled to parallelism `after` (`exceptions_after`: operators with another one).
+    """Snapshot of `job`, rescaled to parallelism `after` (`exceptions_after`: operators with another one).
 
     With `max_after`, all operators get that max parallelism, and with `max_exceptions_after` operators by name; the
     restored job sets it. Flink restores the result on backend `onto`, at parallelism `restored` if that is not `after`.

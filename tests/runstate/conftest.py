@@ -16,7 +16,7 @@ from support.slow import slow
 
 @pytest.fixture(params=["local", slow("s3")])
 def plan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """One whose result has files, however small."""
+    """Return a plan with a result of files, which are not inlined however small they are."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     home = str(tmp_path / "home")
     if request.param == "s3":

@@ -27,7 +27,7 @@ SOURCE = snapshots.directory("2-finished")
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """One whose result has files, however small."""
+    """Return a plan with a result of files, which are not inlined however small they are."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     return plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
 
@@ -148,7 +148,7 @@ def test_only_what_is_there_is_deleted(plan: Plan, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_claim_goes_after_all_that_it_speaks_for(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So a discard that is killed anywhere can be repeated, and no run begins over what it left."""
+    """In this order a discard that is killed anywhere can be repeated, and no run begins over what it left."""
     move(plan, Loop())
     validate_coverage(plan, Loop())
     store = open_store(plan.target)

@@ -22,7 +22,7 @@ FIRST, SECOND = {"dag": "nightly", "run": "first"}, {"dag": "nightly", "run": "s
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    """One whose target is claimed by the first run."""
+    """Return a plan whose target the first run has claimed."""
     planned = plan_rescale(snapshots.directory("2-finished"), str(tmp_path / "target"), ["3"])
     claim(planned, by=FIRST)
     return planned

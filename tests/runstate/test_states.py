@@ -48,7 +48,7 @@ WAS_PUBLISHED = (State.GONE, State.EMPTIED)
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """One whose result has files, however small."""
+    """Return a plan with a result of files, which are not inlined however small they are."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     return plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
 

@@ -25,7 +25,7 @@ from support.pipeline import execute_without_spark, move, plan_rescale
 
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """One whose result has files, however small."""
+    """Return a plan with a result of files, which are not inlined however small they are."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     return plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
 

@@ -1,4 +1,4 @@
-"""One spelling for each place."""
+"""Locations are normalised: each place has one spelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One contract, held by local files and by real S3 servers."""
+"""The contract of stores, which local files and real S3 servers keep."""
 
 from __future__ import annotations
 

@@ -26,12 +26,12 @@ SMALL = (
     "disable_auto_compactions=0;write_buffer_size=65536;max_bytes_for_level_base=4000;target_file_size_base=2000;"
     "max_bytes_for_level_multiplier=2;level0_file_num_compaction_trigger=3;"
 )
-"""So that a few rows make many files in several levels."""
+"""Options with which a few rows make many files in several levels."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One database of a job in the directory `path`, and its expected rows (`model`)."""
+    """Database of a job in the directory `path`, and its expected rows (`model`)."""
 
     path: Path
     key_groups: KeyGroupRange

@@ -74,7 +74,7 @@ class Entry(NamedTuple):
 
 
 def states_with(namespace: JavaType) -> list[HeapState]:
-    """One of every kind."""
+    """Return a state of every kind, with this namespace."""
     return [
         HeapState("value", namespace, TEXT),
         HeapState("list", namespace, ORDER, "LIST"),

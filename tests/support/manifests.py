@@ -11,7 +11,7 @@ VALUE, RANGE_DELETION = 1, 15
 
 
 def piece(kind: int, payload: bytes) -> bytes:
-    """One physical record."""
+    """Return a physical record."""
     return struct.pack("<IHB", masked_crc32c(bytes([kind]) + payload), len(payload), kind) + payload
 
 

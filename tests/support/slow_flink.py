@@ -18,7 +18,7 @@ _UNKNOWN = {"errors": ["Not found"]}
 
 
 class SlowFlink(ThreadingHTTPServer):
-    """One job runs. A savepoint that was begun is there once `savepoint` says where."""
+    """Flink with a running job. A savepoint that was begun is complete once `savepoint` has its place."""
 
     savepoint: str | None = None
     begun = False

@@ -30,10 +30,10 @@ from support import disk_waits
 from support.faults import Faults, install
 
 PART_SIZE = 1500
-"""So small that streams of a few KB are moved in parts (local files only: S3 wants 5 MiB)."""
+"""Bytes of a part; small, so that streams of a few KB are moved in parts (in local files: S3 requires 5 MiB)."""
 
 RANGE_SIZE = 37
-"""So small that several tasks write a stream of a few dozen bytes, wherever it lies."""
+"""Bytes of a range; small, so that several tasks write a stream of a few dozen bytes, in any store."""
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__, "support.warmed_up"])

@@ -59,7 +59,7 @@ def flink() -> Iterator[SlowFlink]:
 def test_runs_that_lose_the_database_go_on(
     airflow: AirflowServer, database: Postgres, flink: SlowFlink, tmp_path: Path
 ) -> None:
-    """One run moves state, one has a task in the triggerer, and one waits for an answer."""
+    """The runs are in different phases: moving state, with a task in the triggerer, and waiting for an answer."""
     source, moving, taking, asking = (
         directory("2-clicks"),
         *(tmp_path / name for name in ("moving", "taking", "asking")),

@@ -29,7 +29,7 @@ from rescale.text.errors import RescaleError, SnapshotError
 
 @dataclass(frozen=True)
 class ElementState:
-    """One state of an operator-state stream: an extent per element (a broadcast state is one element)."""
+    """State in an operator-state stream, with an extent for each element (a broadcast state is one element)."""
 
     name: str
     mode: DistributionMode
@@ -53,7 +53,7 @@ class ElementStream:
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator: its entry in `_metadata` and its streams by slot, each in subtask order.
+    """Operator of a snapshot: its entry in `_metadata`, and its streams by slot, each in subtask order.
 
     An operator that is not `is_whole` was given up: files of it are missing, or its streams could not be read, as
     `unread` says. `dropped_states` are names of managed keyed states, which are among the records, but not in the

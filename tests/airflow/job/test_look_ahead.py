@@ -296,7 +296,7 @@ def test_parallelism_of_partially_finished_operator_is_refused_unless_all_may_fi
 
 
 def test_partially_finished_operator_in_a_chain_may_have_ended_with_its_chain() -> None:
-    """One other chain has partially finished, and a second one has ended or runs."""
+    """Another chain has partially finished, and a third one has ended or runs."""
     snapshot = opened("2-partially-finished")
     others = [vertex for vertex in job_of(snapshot).vertices if vertex.name != "short"]
     half = {"RUNNING": others[0].parallelism - 1, "FINISHED": 1}

@@ -13,7 +13,7 @@ from support.slow import slow
 
 @given(st.lists(st.integers(0, 2 * SLICE_BYTES), min_size=1), st.integers(1, 20))
 def test_a_task_has_few_bytes_at_once_or_one_unit(weights: list[int], parallelism: int) -> None:
-    """So the largest database bounds what a task fetches, however many of its units are under way."""
+    """The largest database bounds what a task fetches at once, however many of its units are under way."""
     slices = slices_of(list(zip(weights, range(len(weights)), strict=True)), parallelism)
     assert [unit for some in slices for _, unit in some] == list(range(len(weights)))
     assert all(len(some) == 1 or sum(weight for weight, _ in some) <= SLICE_BYTES for some in slices)

@@ -85,7 +85,7 @@ def test_one_subtask_beside_operators_that_never_have_more(name: str, parallelis
     ],
 )
 def test_operators_that_have_another_parallelism_than_most(name: str, parallelism: list[str], is_said: str) -> None:
-    """One that always runs with one subtask has it from the job's code, and so has all where nothing changes."""
+    """An operator that always has one subtask has it from the job's code; without a change, nothing is said."""
     warnings = "\n".join(plan_rescale(directory(name), "/nowhere/target", parallelism).warnings)
     assert ("which not all operators have" in warnings) is bool(is_said)
     assert is_said in warnings

@@ -182,7 +182,7 @@ def test_equal_headers_are_held_once(name: str) -> None:
 
 
 def test_opening_sends_one_request_a_file(s3: S3Server, tmp_path: Path) -> None:
-    """One for the header. Existence and versions of all files come from a listing."""
+    """The request is for the header. A listing gives existence and versions of all files."""
     write_savepoint(tmp_path / "source", 100_000, value_size=100, parallelism=40)
     s3.create_bucket("opening")
     put_files(tmp_path / "source", "s3://opening/source")

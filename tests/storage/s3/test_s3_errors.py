@@ -31,7 +31,7 @@ _VERBS: dict[str, Callable[[S3Store], object]] = {
 
 @pytest.fixture(scope="module")
 def store() -> S3Store:
-    """One for all tests; what it is answered is up to each."""
+    """Return a store for all tests of this file; each test sets the answers that it gets."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")

@@ -31,7 +31,7 @@ _MOST_CHECKPOINTS = 4
 
 
 def _prepare(known: KnownPlaces, looked: Mapping[str, Any] | None, params: Any = None, ti: Any = None) -> Summary:
-    """Copies files of the job's checkpoints into the target while the job runs, if the result will consist of them."""
+    """Copy files of the job's checkpoints into the target while the job runs, if the result will consist of them."""
     before = job_before_of(required_output(LOOK, looked)["before"])
     if params["while_it_runs"] or before.taking is not StopMode.CHECKPOINT:
         log.info("nothing to do: the source of this run is not the job's last checkpoint")

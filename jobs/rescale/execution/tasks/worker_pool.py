@@ -1,7 +1,7 @@
 """Worker processes that work through the tasks of one stage after another; a lost worker's task is done again.
 
-All happens in the thread of the caller. A worker that is interrupted in a task, because the stage is given up, is
-killed: another one takes its place in the next stage.
+All of it runs in the caller's thread. When a stage is given up, workers that are still at a task of it are killed, and
+the next stage starts new ones.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class WorkerPool:
 
 
 class _Stage:
-    """Tasks with the same work, and what has become of them."""
+    """Tasks with the same work, their attempts and their results."""
 
     def __init__(
         self, work: CarriedWork[Body], tasks: Sequence[Any], progress: Progress, is_last: Callable[[Any], bool]

@@ -1,8 +1,8 @@
-"""A process that forks workers, which then need not load anything: it has loaded what they use, and has no threads.
+"""The server that forks worker processes: it has loaded the modules that they use, and has no threads.
 
-The driver is never forked for that: a fork of a process with threads finds locks that nobody opens any more. The server
-is another program, started once, which the driver asks over a socket. It ends with the driver: at the end of the
-socket, even after SIGKILL.
+The driver itself is not forked: a child of a process with threads may inherit locks that no thread will ever release.
+The driver starts the server once, as another program, and asks it over a socket. When the driver ends, even by SIGKILL,
+its end of the socket is closed, and the server ends, too.
 
     request:  kind:u8 number:i64   FORK: number of the worker, with the descriptor of its connection
                                    WAIT: process id of a worker that ends
@@ -116,6 +116,7 @@ class WorkerServer:
 
 
 def main(control: socket.socket) -> None:
+    """Answer requests until the driver closes its end of the socket."""
     for module in _LOADED:
         import_module(module)
     gc.collect()
@@ -140,7 +141,10 @@ def main(control: socket.socket) -> None:
 
 
 def _work(number: int, descriptor: int, control: socket.socket) -> None:
-    """Do what a worker does, and end; one worker reports that it compiles loops, and each has its first directory."""
+    """Work as worker `number`, then exit.
+
+    Only worker 0 reports that loops are compiled. Each worker begins with another one of the scratch directories.
+    """
     code = 1
     try:
         control.close()

@@ -167,7 +167,7 @@ class IncrementalHandle:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """One change of an in-memory changelog; `key_group` is -1 for a change of state meta data."""
+    """Change in an in-memory changelog; `key_group` is -1 for a change of state meta data."""
 
     key_group: int
     change: bytes

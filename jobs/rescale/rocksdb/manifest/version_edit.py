@@ -1,4 +1,4 @@
-"""One record of a MANIFEST: a change of the database (`VersionEdit::EncodeTo`).
+"""Reader of the records of a MANIFEST, each of which is a change of the database (`VersionEdit::EncodeTo`).
 
     { tag:varint32 value }*
 

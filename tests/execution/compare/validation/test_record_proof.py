@@ -104,7 +104,7 @@ NAMES = [f"state {i}" for i in range(9)]
 
 
 def test_states_are_proven_and_refused_in_the_order_of_their_names() -> None:
-    """So that two certificates of one thing are the same, and of several faults one is told."""
+    """This makes two certificates of one result equal, and always the same of several faults is reported."""
     given_up = replace(operator("op"), dropped_states=frozenset(NAMES))
     states = dict.fromkeys(reversed(NAMES), ONE)
     proof = proven(tally(False, **states, a=ONE), tally(True, a=ONE), of=given_up)

@@ -31,7 +31,7 @@ from support.small_directories import (
 
 
 def test_directory_rewritten_within_its_key_groups_goes_by_records(source: Side, result: Side) -> None:
-    """So does a directory that lacks a file which may have been merged into another, or has one more."""
+    """A directory is compared by records, too, if it lacks a file that may have been merged, or has another file."""
     parts = [(0, 15, directory(rows(4, 0, 3), rows(5, 4, 7, 2), rows(6, 8, 15, 3)))]
     old = source.of(*parts)
     whole = assembled(parts, old, 8, 15)

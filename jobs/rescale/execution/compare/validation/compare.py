@@ -33,7 +33,7 @@ class GroupCheck(NamedTuple):
 
 
 class FileCheck(NamedTuple):
-    """One file of one RocksDB directory."""
+    """File of a RocksDB directory."""
 
     operator: int
     label: str
