@@ -8,6 +8,7 @@ The estimates use the rates of `durations`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
@@ -25,6 +26,9 @@ from rescale.text.errors import RequestError
 
 _PAYS = 2
 """A live rescale pays if its last round is at least this many times as fast as a full run."""
+
+Sum = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
+"""A field of `OperatorChanges` that can be added up."""
 
 
 class OperatorChanges(msgspec.Struct, frozen=True):
@@ -67,9 +71,7 @@ class FileChanges(msgspec.Struct, frozen=True):
         cls, a: str, b: str, seconds: float | None, operators: tuple[OperatorChanges, ...], places_in_s3: int
     ) -> FileChanges:
         """Return the changes with the estimates; `places_in_s3` of source and target are in S3."""
-        size, read, whole = (
-            sum(getattr(operator, field) for operator in operators) for field in ("bytes", "read", "whole")
-        )
+        size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
         def estimate(rows: int) -> float:
             work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(whole, RECORDS, places_in_s3)
@@ -79,9 +81,9 @@ class FileChanges(msgspec.Struct, frozen=True):
         pays = size > 0 and estimate(read) * _PAYS <= full
         return cls(a, b, seconds, operators, estimate(read), full, pays)
 
-    def total(self, field: str) -> int:
+    def total(self, field: Sum) -> int:
         """Return the sum of a field over all operators."""
-        return sum(getattr(operator, field) for operator in self.operators)
+        return _total(self.operators, field)
 
 
 def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
@@ -97,8 +99,7 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
             found=f"number {b.metadata.checkpoint_id}",
             advice="name the earlier checkpoint first",
         )
-    before = {operator.operator_id: operator for operator in a.operators}
-    if not before.keys() & {operator.operator_id for operator in b.operators}:
+    if not {operator.operator_id for operator in a.operators} & {operator.operator_id for operator in b.operators}:
         raise RequestError("A and B have no operator in common", path=b.directory, found=f"A is {a.directory}")
     a, b = with_tables(a), with_tables(b)
     before = {operator.operator_id: operator for operator in a.operators}
@@ -106,6 +107,10 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     seconds = None if a.taken is None or b.taken is None else (b.taken - a.taken).total_seconds()
     places = sum(is_s3(snapshot.directory) for snapshot in (a, b))
     return FileChanges.estimated(a.directory, b.directory, seconds, operators, places)
+
+
+def _total(operators: Iterable[OperatorChanges], field: Sum) -> int:
+    return sum(getattr(operator, field) for operator in operators)
 
 
 def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator) -> OperatorChanges:
