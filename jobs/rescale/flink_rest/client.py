@@ -9,7 +9,6 @@ Flink does not know: it forgets finished savepoints after `rest.async.store-dura
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import TracebackType
@@ -28,7 +27,6 @@ from rescale.flink_rest.responses import (
     CompletedCheckpoint,
     ConfigEntry,
     Dashboard,
-    Errors,
     JarPlan,
     Jars,
     JobConfig,
@@ -38,14 +36,14 @@ from rescale.flink_rest.responses import (
     Metric,
     Overview,
     SavepointOperation,
+    causes,
+    errors_of,
+    seconds_of,
 )
 from rescale.flink_rest.running_job import Job, JobLine
 from rescale.text.errors import RequestError, StoreError
 
 T = TypeVar("T")
-
-_DURATION = re.compile(r"(\d+)\s*(|ms|s|sec|min|h)")
-_SECONDS = {"": 0.001, "ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 
 _JsonObject = dict[str, Any]
 
@@ -195,7 +193,7 @@ class Flink:
     def why_failed(self, job_id: str) -> str | None:
         """Return the messages of a job's root exception and its causes, or None if it has not failed."""
         exceptions = self._request("GET", f"/jobs/{job_id}/exceptions?maxExceptions=1", JobExceptions)
-        return _causes(exceptions.stack_trace) if exceptions is not None and exceptions.stack_trace else None
+        return causes(exceptions.stack_trace) if exceptions is not None and exceptions.stack_trace else None
 
     def cancel(self, job_id: str) -> None:
         """Cancel a job, unless it has ended or Flink does not know it."""
@@ -223,7 +221,7 @@ class Flink:
         if status.operation is None:
             return Savepoint(None, None)
         failure = status.operation.failure
-        return Savepoint(status.operation.location, _causes(failure.stack_trace) if failure is not None else None)
+        return Savepoint(status.operation.location, causes(failure.stack_trace) if failure is not None else None)
 
     def trigger_checkpoint(self, job_id: str, trigger_id: str, *, full: bool = False) -> None:
         """Begin a checkpoint, unless this id has already begun one (`CheckpointTriggerHandler`, since Flink 1.17).
@@ -247,7 +245,7 @@ class Flink:
         if status.operation is None:
             return Triggered(False, None)
         failure = status.operation.failure
-        return Triggered(True, _causes(failure.stack_trace) if failure is not None else None, status.operation.number)
+        return Triggered(True, causes(failure.stack_trace) if failure is not None else None, status.operation.number)
 
     def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:
         """Return the details of a checkpoint, or None if Flink does not know it; they may be seconds old."""
@@ -361,7 +359,7 @@ class Flink:
                 found=str(error) or type(error).__name__,
                 advice="check that the JobManager is running, and that this machine can reach it",
             ) from None
-        errors = None if answer.is_success else _errors(answer)
+        errors = None if answer.is_success else errors_of(answer.content)
         if answer.status_code in allowed and errors is not None:
             return None
         if answer.status_code in (401, 403):
@@ -389,33 +387,3 @@ class Flink:
                 found=answer.text[:100],
                 advice="check the address, and the proxy in front of Flink",
             ) from None
-
-
-def is_place(location: str | None) -> bool:
-    """Return whether a location is a directory, not a placeholder like `<checkpoint-not-externally-addressable>`."""
-    return location is not None and not location.startswith("<")
-
-
-def seconds_of(duration: str) -> float:
-    """Return the seconds of a duration in Flink's options (`TimeUtils`), such as `3 s` or `500` (milliseconds).
-
-    An unknown form counts as a minute.
-    """
-    match = _DURATION.fullmatch(duration.strip().lower())
-    return int(match[1]) * _SECONDS[match[2]] if match else 60.0
-
-
-def _errors(answer: httpx.Response) -> str | None:
-    """Return Flink's message in an error response, or None if the response is not Flink's."""
-    try:
-        errors = msgspec.json.decode(answer.content, type=Errors).errors
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return "; ".join(map(_causes, errors))
-
-
-def _causes(trace: str) -> str:
-    """Return the messages of a Java stack trace: those of the exception and its causes, each once."""
-    lines = [line.strip() for line in trace.splitlines()]
-    messages = [line.removeprefix("Caused by: ") for i, line in enumerate(lines) if i == 0 or line.startswith("Caused")]
-    return " <- ".join(dict.fromkeys(filter(None, messages)))

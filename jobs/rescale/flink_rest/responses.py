@@ -1,10 +1,18 @@
-"""Response bodies of Flink's REST API: the fields that a rescale reads. A body without them is not Flink's."""
+"""Response bodies of Flink's REST API: the fields that a rescale reads, and what texts in them mean.
+
+A body of another shape means that the address is not Flink's.
+"""
 
 from __future__ import annotations
+
+import re
 
 import msgspec
 
 from rescale.flink_rest.running_job import JobLine
+
+_DURATION = re.compile(r"(\d+)\s*(|ms|s|sec|min|h)")
+_SECONDS = {"": 0.001, "ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 
 
 class Jobs(msgspec.Struct):
@@ -211,3 +219,33 @@ class Errors(msgspec.Struct):
     """`ErrorResponseBody`: the body of every error that Flink itself, and no proxy, responds with."""
 
     errors: list[str]
+
+
+def errors_of(body: bytes) -> str | None:
+    """Return Flink's message in the body of an error, or None if the error is not Flink's."""
+    try:
+        errors = msgspec.json.decode(body, type=Errors).errors
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return "; ".join(map(causes, errors))
+
+
+def causes(trace: str) -> str:
+    """Return the messages of a Java stack trace: those of the exception and its causes, each once."""
+    lines = [line.strip() for line in trace.splitlines()]
+    messages = [line.removeprefix("Caused by: ") for i, line in enumerate(lines) if i == 0 or line.startswith("Caused")]
+    return " <- ".join(dict.fromkeys(filter(None, messages)))
+
+
+def is_place(location: str | None) -> bool:
+    """Return whether a location is a directory, not a placeholder like `<checkpoint-not-externally-addressable>`."""
+    return location is not None and not location.startswith("<")
+
+
+def seconds_of(duration: str) -> float:
+    """Return the seconds of a duration in Flink's options (`TimeUtils`), such as `3 s` or `500` (milliseconds).
+
+    An unknown form counts as a minute.
+    """
+    match = _DURATION.fullmatch(duration.strip().lower())
+    return int(match[1]) * _SECONDS[match[2]] if match else 60.0

@@ -15,8 +15,13 @@ from rescale.airflow.flink.final_checkpoint import (
     refuse_stop_in_between,
     restart_checkpoint,
 )
-from rescale.flink_rest.client import seconds_of
-from rescale.flink_rest.responses import CompletedCheckpoint, CompletedSavepoint, LatestCheckpoints, RestoredSnapshot
+from rescale.flink_rest.responses import (
+    CompletedCheckpoint,
+    CompletedSavepoint,
+    LatestCheckpoints,
+    RestoredSnapshot,
+    seconds_of,
+)
 from rescale.text.errors import RequestError
 
 OLD_SECONDS = 0.3

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.flink_rest.client import is_place
+from rescale.flink_rest.responses import is_place
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, StoreError
 

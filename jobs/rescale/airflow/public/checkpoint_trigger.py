@@ -18,7 +18,7 @@ def newest_checkpoint(flink: str, job: str) -> dict[str, Any] | None:
     """
     from rescale.airflow.flink.flink_access import open_flink
     from rescale.airflow.flink.stopping import find_job
-    from rescale.flink_rest.client import is_place
+    from rescale.flink_rest.responses import is_place
     from rescale.storage.locations import normalise
 
     with open_flink(flink) as cluster:
