@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 WHY = (
     "Flink restores all operators of a chain with one of their max parallelisms, and keys of the others then end up in "
-    "the wrong subtasks, without an error. A snapshot does not say which operators are chained; the same max "
+    "the wrong subtasks, mostly without an error. A snapshot does not say which operators are chained; the same max "
     "parallelism for all of them is safe"
 )
 

@@ -6,6 +6,7 @@ import harness.everything.Everything;
 import harness.graphs.Async;
 import harness.graphs.Bulk;
 import harness.graphs.Cep;
+import harness.graphs.Chained;
 import harness.graphs.Churn;
 import harness.graphs.Finished;
 import harness.graphs.Jam;
@@ -41,6 +42,7 @@ public final class Cases {
             Map.entry("finished", new Finished()),
             Map.entry("jam", new Jam()),
             Map.entry("joins", new Joins()),
+            Map.entry("chained", new Chained()),
             Map.entry("churn", new Churn()),
             Map.entry("bulk", new Bulk()),
             Map.entry("picked", new Picked()),

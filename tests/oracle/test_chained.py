@@ -1,0 +1,71 @@
+"""Operators that Flink chains, with different max parallelisms: Flink restores them wrongly, without an error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oracle.cases import graph
+from oracle.harness import Flink, FlinkError
+from support.slow import slow
+
+JOB = graph("chained", 2, keys=40).with_(max_parallelism=None)
+
+
+def run(source: Path, target: Path, *options: str) -> tuple[int, dict[str, Any]]:
+    """Return exit code and answer of `rescale run`, with nobody at a terminal."""
+    command = [sys.executable, "-m", "rescale.cli.main", "run", str(source), "--target", str(target), *options]
+    done = subprocess.run(
+        [*command, "--output", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("backend", "kind", "restored"),
+    [("hashmap", "canonical", 3), slow("rocksdb", "canonical", 3), ("rocksdb", "native", 2)],
+)
+def test_flink_restores_a_chain_with_different_max_parallelisms_wrongly_and_without_an_error(
+    flink: Flink, tmp_path: Path, backend: str, kind: str, restored: int
+) -> None:
+    job = JOB.with_(backend=backend)
+    source, target = flink.snapshot(job, tmp_path / "source", kind), tmp_path / "target"
+    code, _ = run(source, target, "--max-parallelism", "first=64", "--yes")
+    assert code == 0
+    verdict = flink.restore(target, job, job.with_(parallelism=restored), shown=1000)
+    wrong = {name for name in ("first", "second") if any(f"{name}/count" in line for line in verdict.differences)}
+    assert len(wrong) == 1, verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("maximum", ["64", "1000"])
+def test_flink_may_also_refuse_such_a_chain_with_an_error_that_does_not_name_the_cause(
+    flink: Flink, tmp_path: Path, maximum: str
+) -> None:
+    source, target = flink.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
+    code, _ = run(source, target, "--max-parallelism", f"first={maximum}", "--yes")
+    assert code == 0
+    with pytest.raises(FlinkError, match="Could not restore keyed state backend"):
+        flink.restore(target, JOB, JOB)
+
+
+def test_different_max_parallelisms_need_consent(flink_2: Flink, tmp_path: Path) -> None:
+    source, target = flink_2.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
+    code, refused = run(source, target, "--max-parallelism", "first=64")
+    assert code == 2
+    assert "different max parallelisms (64 or 128)" in refused["found"]
+    assert not (target / "_metadata").exists()
+
+
+@pytest.mark.slow
+def test_one_max_parallelism_of_a_chain_is_restored(flink: Flink, tmp_path: Path) -> None:
+    source, target = flink.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
+    code, _ = run(source, target, "--max-parallelism", "64")
+    assert code == 0
+    verdict = flink.restore(target, JOB, JOB)
+    assert verdict.ok, verdict
