@@ -6,13 +6,13 @@ The copy is self-contained, and is compared with its source record by record. Ea
 
 from __future__ import annotations
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param
+from airflow.sdk import DAG, Param
 
 from rescale.airflow import RescaleOperator
 
 with DAG(
     "example_nightly_copy",
-    schedule=CronTriggerTimetable("0 2 * * *", timezone="UTC"),
+    schedule="0 2 * * *",  # UTC, unless Airflow has another default time zone
     catchup=False,
     max_active_runs=1,
     doc_md=__doc__,

@@ -10,8 +10,8 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.airflow import ending
 from rescale.airflow.ending import end_task

@@ -17,8 +17,8 @@ from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowFailException
 
 _PAUSE_SECONDS = 900
 """Time for a test to see a task that waits or lingers, and to end it."""

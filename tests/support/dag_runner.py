@@ -19,7 +19,10 @@ from rescale.demo.airflow_home import PARSING
 _RUN = """
 import json, sys
 from pathlib import Path
-from airflow.dag_processing.dagbag import DagBag
+try:
+    from airflow.dag_processing.dagbag import DagBag
+except ImportError:  # Airflow 3.1
+    from airflow.models.dagbag import DagBag
 file, dag_id, conf, answer = sys.argv[1:]
 bag = DagBag(file)
 assert not bag.import_errors, bag.import_errors

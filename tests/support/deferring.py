@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import TaskDeferred
 
 
 class TaskState(dict[str, Any]):

@@ -124,7 +124,7 @@ def settings_path() -> Path | None:
     """Return the path of the file, or None without a file."""
     if named := os.environ.get(VARIABLE):
         return Path(named)
-    from airflow.sdk.configuration import conf
+    from airflow.providers.common.compat.sdk import conf
 
     beside = Path(conf.get("core", "dags_folder")) / _BESIDE
     return beside if beside.exists() else None

@@ -50,8 +50,11 @@ def main() -> int:
     with owned.append(Path(log)) as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-    from airflow.dag_processing.dagbag import DagBag
-    from airflow.sdk.listener import get_listener_manager
+    try:
+        from airflow.dag_processing.dagbag import DagBag
+    except ImportError:  # Airflow 3.1
+        from airflow.models.dagbag import DagBag  # type: ignore[no-redef]
+    from airflow.providers.common.compat.sdk import get_listener_manager
 
     get_listener_manager().add_listener(Narrator(out))  # type: ignore[no-untyped-call]
     dag = DagBag(dag_folder()).dags[DAG_ID]

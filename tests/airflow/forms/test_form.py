@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import ParamValidationError
+from airflow.providers.common.compat.sdk import ParamValidationError
 
 from rescale.airflow.forms.form import rescale_form
 from support.filled_forms import PLACES, filled

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import ParamValidationError
 from airflow.sdk.definitions.param import ParamsDict
-from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, job_form, taking_of
 from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from airflow.providers.common.compat.sdk import ParamValidationError
 from airflow.sdk.definitions.param import ParamsDict
-from airflow.sdk.exceptions import ParamValidationError
 
 from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest, followed_options, live_request_of

@@ -9,8 +9,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
 
 from rescale.airflow.live import cut_over_question
 from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP, NOT_YET, AskToCutOver, question_about

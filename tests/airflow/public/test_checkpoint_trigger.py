@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk import DAG, Asset, AssetWatcher
-from airflow.serialization.serialized_objects import DagSerialization
+from airflow.serialization import serialized_objects
 
 from rescale.airflow import CheckpointTrigger
 from rescale.text.errors import StoreError
@@ -72,7 +72,8 @@ def test_asset_can_watch_the_trigger() -> None:
     trigger = CheckpointTrigger(**PLACE)
     with DAG("a-dag", schedule=[Asset("checkpoints", watchers=[AssetWatcher(name="flink", trigger=trigger)])]) as dag:
         pass
-    document = str(DagSerialization.to_dict(dag))
+    name = "DagSerialization" if hasattr(serialized_objects, "DagSerialization") else "SerializedDAG"  # Airflow 3.1
+    document = str(getattr(serialized_objects, name).to_dict(dag))
     assert trigger.serialize()[0] in document
     name, arguments = trigger.serialize()
     assert CheckpointTrigger(**arguments).serialize() == (name, arguments)

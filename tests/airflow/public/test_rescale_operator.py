@@ -8,11 +8,12 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from airflow.sdk.exceptions import TaskDeferred
+from airflow.providers.common.compat.sdk import TaskDeferred
 
 from rescale.airflow import RESCALED_SAVEPOINT, RescaleOperator
 from rescale.airflow.connections.access import DRIVER_POD
 from rescale.runstate.documents import load_plan
+from support.asset_events import AssetEvents
 from support.dag_runner import DagRunner
 from support.pipeline import execute_without_spark
 from support.snapshots import directory
@@ -84,8 +85,8 @@ def test_operator_is_deferred_while_its_pod_runs(
         "ti": instance,
         "dag_run": SimpleNamespace(dag_id="a-dag", run_id="a-run"),
         "params": {},
-        "inlet_events": {RESCALED_SAVEPOINT: NoEvents()},
-        "outlet_events": {RESCALED_SAVEPOINT: outlet},
+        "inlet_events": AssetEvents(RESCALED_SAVEPOINT, event=NoEvents()),
+        "outlet_events": AssetEvents(RESCALED_SAVEPOINT, event=outlet),
     }
     with pytest.raises(TaskDeferred) as deferred:
         operator.execute(context)

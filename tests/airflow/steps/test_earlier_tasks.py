@@ -11,8 +11,8 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG, Asset
-from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.airflow import savepoint_work
 from rescale.airflow.approval import PlanApproval
@@ -36,6 +36,7 @@ from rescale.runstate.approval import decide
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import places_of
+from support.asset_events import AssetEvents
 from support.filled_forms import filled
 from support.pipeline import plan_rescale
 from support.snapshots import directory
@@ -135,7 +136,7 @@ def test_unpublished_result_is_neither_announced_nor_remembered_by_a_window(plan
     window, remembered = Asset("a-window"), Mock()
     close = close_window(window).operator.python_callable
     opened = {"target": plan.target, "written": datetime.now(UTC).isoformat(), "closes": "later"}
-    events: Any = {RESCALED_SAVEPOINT: SimpleNamespace(), window: SimpleNamespace()}
+    events = AssetEvents(RESCALED_SAVEPOINT, window)
     xcoms = {(PLAN, "return_value"): planned(plan), (OPEN, "return_value"): opened}
     sentence = "nothing was published: the task 'publish' did not finish"
     with pytest.raises(TaskEnded, match=sentence):
@@ -156,7 +157,7 @@ def test_window_keeps_the_newest_savepoint_it_has_rescaled(
     window = Asset("a-window")
     close = close_window(window).operator.python_callable
     opened = {"target": plan.target, "written": written, "closes": "later"}
-    remembered, events = Mock(), {window: SimpleNamespace()}
+    remembered, events = Mock(), AssetEvents(window)
     remembered.get.return_value = {"written": "2026-11-02T14:00:00+00:00"}
     monkeypatch.setattr(savepoint_work, "events_of", lambda *_: [])
     xcoms = {(OPEN, "return_value"): opened}

@@ -39,7 +39,10 @@ STEPS = {"reshuffle_keyed_state", "redistribute_operator_state", "validate"}
 
 _PARSE = """
 import json, sys
-from airflow.dag_processing.dagbag import DagBag
+try:
+    from airflow.dag_processing.dagbag import DagBag
+except ImportError:  # Airflow 3.1
+    from airflow.models.dagbag import DagBag
 bag = DagBag(sys.argv[1])
 tasks = bag.dags[sys.argv[2]].task_dict
 print(json.dumps({name: [type(task).__name__, sorted(task.upstream_task_ids)] for name, task in tasks.items()}))

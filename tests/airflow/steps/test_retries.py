@@ -7,11 +7,13 @@ import logging
 from datetime import timedelta
 
 import pytest
-from airflow.sdk import RetryAction
+from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import ApiException
 
-from rescale.airflow.steps.retries import RETRIES, RetryByError, TaskEnded, task_errors
+from rescale.airflow.steps import retries
+from rescale.airflow.steps.retries import RETRIES, TaskEnded, task_errors
 from rescale.text.errors import (
     IntegrityError,
     InternalError,
@@ -23,6 +25,22 @@ from rescale.text.errors import (
 )
 
 FINAL = (RequestError, SnapshotError, UnsupportedError, IntegrityError, InternalError)
+
+
+def ended(error: Exception) -> TaskEnded:
+    """Return the exception with which a task ends that raises the error."""
+    with pytest.raises(TaskEnded) as caught, task_errors():
+        raise error
+    return caught.value
+
+
+def verdict(ended: BaseException) -> tuple[str, str | None]:
+    """Return what Airflow does with a task that ends so (`default`: it follows `retries`), and the reason it shows."""
+    if (policy := RETRIES.get("retry_policy")) is None:
+        fails, is_ours = isinstance(ended, AirflowFailException), isinstance(ended, TaskEnded)
+        return "fail" if fails else "retry" if is_ours else "default", str(ended)
+    decision = policy.evaluate(ended, 1, 4)
+    return decision.action.value, decision.reason
 
 
 @pytest.mark.parametrize("kind", [*FINAL, StoreError])
@@ -39,39 +57,46 @@ def test_rescale_error_ends_the_task_with_its_message_and_exit_code(
 
 @pytest.mark.parametrize("kind", FINAL)
 def test_final_error_fails_at_once(kind: type[RescaleError]) -> None:
-    decision = RetryByError().evaluate(TaskEnded(kind("it is so")), 1, 4)
-    assert (decision.action, decision.reason) == (RetryAction.FAIL, "it is so")
+    assert verdict(ended(kind("it is so"))) == ("fail", "it is so")
+
+
+@pytest.mark.parametrize(("kind", "fails"), [*((kind, True) for kind in FINAL), (StoreError, False)])
+def test_final_error_fails_at_once_in_airflow_without_policies(
+    kind: type[RescaleError], fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "_POLICY", {})
+    error = ended(kind("it is so"))
+    assert isinstance(error, AirflowFailException) is fails
+    assert (error.code, str(error)) == (kind.exit_code, "it is so")
 
 
 def test_store_error_is_retried() -> None:
-    decision = RetryByError().evaluate(TaskEnded(StoreError("no answer")), 1, 4)
-    assert (decision.action, decision.reason) == (RetryAction.RETRY, "no answer")
+    assert verdict(ended(StoreError("no answer"))) == ("retry", "no answer")
 
 
 def test_unexpected_error_fails_at_once_with_its_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR), pytest.raises(TaskEnded) as ended, task_errors():
-        raise ValueError("no such thing")
-    assert ended.value.code == 5
-    assert RetryByError().evaluate(ended.value, 1, 4).action is RetryAction.FAIL
+    with caplog.at_level(logging.ERROR):
+        error = ended(ValueError("no such thing"))
+    assert error.code == 5
+    assert verdict(error)[0] == "fail"
     (logged,) = caplog.messages
     assert "ValueError: no such thing" in logged
-    assert 'raise ValueError("no such thing")' in logged
+    assert "raise error" in logged
 
 
 @pytest.mark.parametrize("fault", [MemoryError(), OSError(errno.ENOSPC, "no space left"), ConnectionResetError()])
 def test_lack_of_memory_disk_or_connection_is_retried(fault: Exception) -> None:
-    with pytest.raises(TaskEnded) as ended, task_errors():
-        raise fault
-    assert RetryByError().evaluate(ended.value, 1, 4).action is RetryAction.RETRY
+    assert verdict(ended(fault))[0] == "retry"
 
 
 @pytest.mark.parametrize("fault", [AirflowException("of Airflow's own"), ApiException(500), SystemExit(1)])
 def test_errors_of_airflow_follow_the_settings_of_the_task(fault: BaseException) -> None:
-    assert RetryByError().evaluate(fault, 1, 4).action is RetryAction.DEFAULT
+    assert verdict(fault)[0] == "default"
     with pytest.raises(type(fault)), task_errors():
         raise fault
 
 
 def test_tasks_have_four_retries_with_growing_pauses() -> None:
     assert (RETRIES["retries"], RETRIES["retry_delay"]) == (4, timedelta(seconds=10))
-    assert RETRIES["retry_exponential_backoff"] > 1
+    backoff = RETRIES["retry_exponential_backoff"]
+    assert backoff is True if BaseOperator.retry_exponential_backoff is False else backoff > 1

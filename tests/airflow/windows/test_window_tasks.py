@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import Param
-from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.airflow.windows import window_tasks
 from rescale.airflow.windows.window import OUTSIDE_HOURS

@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowNotFoundException
 
 from rescale.airflow.settings import SparkSettings, settings
 from rescale.options.spark_master import MASTERS, is_master, is_on_this_machine

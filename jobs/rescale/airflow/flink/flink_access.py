@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
-from airflow.sdk.exceptions import AirflowNotFoundException
 
 from rescale.airflow.connections.access import missing_connection
 from rescale.flink_rest.address import address_of

@@ -26,6 +26,7 @@ from rescale.airflow.flink.stopping import (
 from rescale.airflow.flink.triggers import AnswerTrigger
 from rescale.airflow.forms.filled_form import stripped
 from rescale.airflow.hand_overs import hand_over_of
+from rescale.airflow.state_stores import task_state
 from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.flink.start import Start
@@ -94,7 +95,8 @@ class TakeSavepoint(WaitingOperator):
             with storage_access(stripped(context["params"])["connection"]):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
-                mark = CancelMark(context["task_state_store"], context["ti"], before.job_id)
+                ti = context["ti"]
+                mark = CancelMark(task_state(context.get("task_state_store"), ti), ti, before.job_id)
                 return self._finish(stop_at_checkpoint(before, mark))
 
 

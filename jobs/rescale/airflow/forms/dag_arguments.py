@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk.exceptions import ParamValidationError
+from airflow.providers.common.compat.sdk import ParamValidationError
 
 from rescale.airflow.forms.form import Form, rescale_form
 from rescale.airflow.settings import Settings, TaskSettings, settings, settings_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow.sdk.exceptions import ParamValidationError
+from airflow.providers.common.compat.sdk import ParamValidationError
 
 from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.text.errors import RequestError

@@ -13,13 +13,14 @@ from typing import Any
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
+from rescale.airflow.state_stores import task_state
 from rescale.airflow.steps.earlier_tasks import FOLLOW, Summary, XComField
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 
 _RETRIES: dict[str, Any] = {
     "retries": 50,
     "retry_delay": timedelta(seconds=5),
-    "retry_exponential_backoff": 0,
+    "retry_exponential_backoff": False,
 }
 """Retries at once, since the job may stand still, and enough of them for days of following."""
 
@@ -42,8 +43,9 @@ def _follow(
     from rescale.airflow.live.follow_work import follow_and_cut_over
 
     hours = (_instant(cut_over_from, ti), _instant(closes, ti))
+    state = task_state(task_state_store, ti)
     return follow_and_cut_over(
-        pulled_places(known, ti), hours, looked, params, dag_run, ti, task_state_store, inlet_events, outlet_events
+        pulled_places(known, ti), hours, looked, params, dag_run, ti, state, inlet_events, outlet_events
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
-from airflow.sdk.configuration import conf
 
 from rescale.airflow.public.checkpoint_trigger import CheckpointTrigger, newest_checkpoint
 from rescale.airflow.steps.retries import RETRIES, task_errors

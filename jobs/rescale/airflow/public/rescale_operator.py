@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import TaskDeferred
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.bases.operator import ExecutorSafeguard
-from airflow.sdk.exceptions import TaskDeferred
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.connections.access import DRIVER_POD, storage_access

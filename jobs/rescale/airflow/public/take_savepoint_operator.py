@@ -14,6 +14,7 @@ from rescale.airflow.flink.questions import Answer
 from rescale.airflow.flink.stopping import JobBefore, job_before_of, look_at_job, take_savepoint
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.public.task_name import task_name
+from rescale.airflow.state_stores import task_state
 from rescale.airflow.steps.retries import task_errors
 from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.text.errors import RequestError
@@ -60,7 +61,7 @@ class TakeSavepointOperator(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            state: Any = context["task_state_store"]
+            state = task_state(context.get("task_state_store"), context["ti"])
             if (stored := state.get(_BEFORE)) is None:
                 before = self._look()
                 state.set(_BEFORE, msgspec.to_builtins(before))

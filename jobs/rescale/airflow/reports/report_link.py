@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import attrs
 import msgspec
+from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
-from airflow.sdk.configuration import conf
 
 from rescale.airflow.steps.earlier_tasks import sibling
 

@@ -7,10 +7,10 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import BaseOperatorLink, get_current_context
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
-from airflow.sdk.exceptions import AirflowSkipException
 
 from rescale.airflow.connections.access import storage_access
 from rescale.airflow.forms.filled_form import stripped

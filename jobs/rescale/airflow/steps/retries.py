@@ -3,6 +3,9 @@
 A task logs the error's sentence, and ends like a process, with the error's exit code. A final error is not tried again.
 A transient one is, with growing pauses, and so is a task whose process was lost. A bug of ours is final, too, and
 logged with its traceback. Errors of Airflow and its providers follow the task's own settings.
+
+Since Airflow 3.3, a retry policy tells final errors from transient ones. Before, a final error is an
+`AirflowFailException`, too, which Airflow does not try again.
 """
 
 from __future__ import annotations
@@ -13,8 +16,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from airflow.sdk import Context, RetryDecision, RetryPolicy
+from airflow.providers.common.compat.sdk import AirflowFailException
 
+from airflow import sdk
 from rescale.airflow.forms.form_advice import word_for_form
 from rescale.text.errors import RescaleError, unexpected
 from rescale.text.names import printable
@@ -33,28 +37,40 @@ class TaskEnded(SystemExit):
         return str(self.error)
 
 
-class RetryByError(RetryPolicy):
-    """Retry policy: a final error fails at once, with its sentence as the reason; `retries` decides on all others."""
+class FinalTaskEnded(TaskEnded, AirflowFailException):
+    """`TaskEnded` for a final error where Airflow has no retry policies."""
 
-    def evaluate(
-        self,
-        exception: BaseException,
-        try_number: int,  # noqa: ARG002
-        max_tries: int,  # noqa: ARG002
-        context: Context | None = None,  # noqa: ARG002
-    ) -> RetryDecision:
-        if not isinstance(exception, TaskEnded):
-            return RetryDecision.default()
-        sentence = printable(exception.error.what)
-        return RetryDecision.fail(sentence) if exception.error.final else RetryDecision.retry(reason=sentence)
 
+_POLICY: dict[str, Any] = {}
+
+if hasattr(sdk, "RetryPolicy"):
+
+    class RetryByError(sdk.RetryPolicy):
+        """Retry policy: a final error fails at once, with its sentence as reason; `retries` decides on all others."""
+
+        def evaluate(
+            self,
+            exception: BaseException,
+            try_number: int,  # noqa: ARG002
+            max_tries: int,  # noqa: ARG002
+            context: sdk.Context | None = None,  # noqa: ARG002
+        ) -> sdk.RetryDecision:
+            if not isinstance(exception, TaskEnded):
+                return sdk.RetryDecision.default()
+            sentence = printable(exception.error.what)
+            return (
+                sdk.RetryDecision.fail(sentence) if exception.error.final else sdk.RetryDecision.retry(reason=sentence)
+            )
+
+    _POLICY = {"retry_policy": RetryByError()}
 
 RETRIES: dict[str, Any] = {
     "retries": 4,
     "retry_delay": timedelta(seconds=10),
-    "retry_exponential_backoff": 2.0,
+    # Airflow 3.1 has a switch, which doubles the pauses.
+    "retry_exponential_backoff": True if sdk.BaseOperator.retry_exponential_backoff is False else 2.0,
     "max_retry_delay": timedelta(minutes=5),
-    "retry_policy": RetryByError(),
+    **_POLICY,
 }
 """Arguments of every task: retries after 10, 20, 40 and 80 seconds."""
 
@@ -75,4 +91,4 @@ def task_errors() -> Iterator[None]:
         ours = unexpected(error)
         word_for_form(ours)
         log.error("%s", ours)
-        raise TaskEnded(ours) from None
+        raise (FinalTaskEnded if ours.final and not _POLICY else TaskEnded)(ours) from None

@@ -10,8 +10,9 @@ from datetime import datetime
 from string import Formatter
 from typing import Any
 
-from airflow.sdk import CronTriggerTimetable
 from croniter import croniter
+
+from rescale.airflow.windows.cron import CronTriggerTimetable, expression_of
 
 _PLACEHOLDERS = {"window", "date", "time"}
 
@@ -63,5 +64,5 @@ def _names_in(pattern: str) -> set[str]:
 
 
 def _opens_more_than_once_a_day(schedule: str) -> bool:
-    expression = CronTriggerTimetable(schedule, timezone="UTC").expression  # resolves names such as @quarterly
+    expression = expression_of(CronTriggerTimetable(schedule, timezone="UTC"))
     return any(times == ["*"] or len(times) > 1 for times in croniter.expand(expression)[0][:2])

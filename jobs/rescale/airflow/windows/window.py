@@ -13,8 +13,8 @@ from datetime import time
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from airflow.sdk import CronTriggerTimetable, Param
-from airflow.sdk.exceptions import ParamValidationError
+from airflow.providers.common.compat.sdk import ParamValidationError
+from airflow.sdk import Param
 
 from rescale.airflow.flink.stopping import refuse_stop_without_restart
 from rescale.airflow.forms.dag_arguments import with_defaults
@@ -24,6 +24,7 @@ from rescale.airflow.forms.job_form import hand_over_of, job_form, taking_of
 from rescale.airflow.forms.live_form import live_request_of
 from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.settings import settings
+from rescale.airflow.windows.cron import CronTriggerTimetable
 from rescale.airflow.windows.targets import Fault, pattern_fault, placeholder_fault
 from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RequestError

@@ -16,9 +16,11 @@ from zoneinfo import ZoneInfo
 from airflow.sdk import Asset, TriggerRule
 
 from rescale.airflow.forms.filled_form import refuse_unknown_fields
+from rescale.airflow.state_stores import window_state
 from rescale.airflow.steps.earlier_tasks import FOLLOW, OPEN, PLAN, Summary, output_of_any, required_output
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 from rescale.airflow.windows.closing import closing, last_opening
+from rescale.airflow.windows.cron import expression_of
 from rescale.airflow.windows.targets import pattern_fault, target_of
 from rescale.airflow.windows.window import OUTSIDE_HOURS, Window
 from rescale.storage.locations import normalise
@@ -35,7 +37,7 @@ def open_window(window: Window, asset: Asset) -> Any:
     """Return the task that determines the target of the run, its source if there is no job, and the closing time."""
     task = rescale_task(_open, OPEN, "Is the window open?", inlets=[asset])
     hours = [window.closes.isoformat("minutes"), window.cut_over_from and window.cut_over_from.isoformat("minutes")]
-    return task(window.name, window.timetable.expression, hours, window.timezone)
+    return task(window.name, expression_of(window.timetable), hours, window.timezone)
 
 
 def close_window(asset: Asset) -> Any:
@@ -58,8 +60,9 @@ def close_window(asset: Asset) -> Any:
         extra = asset_extra(published_plan(output_of_any(ti, PLAN, FOLLOW)))
         opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
         done = {name: value for name, value in opened.items() if name != "closes"}
-        if "written" in done and _is_newer(done, asset_state_store.get(_LAST)):  # false if an older run was cleared
-            asset_state_store.set(_LAST, done)
+        state = window_state(asset_state_store, ti.dag_id)
+        if "written" in done and _is_newer(done, state.get(_LAST)):  # false if an older run was cleared
+            state.set(_LAST, done)
         if extra in events_of(inlet_events, asset):
             skip_task("the asset already has an event of this result")
         outlet_events[asset].extra = extra
@@ -102,7 +105,8 @@ def _open(
         known["cut_over_from"] = closing(begun, time.fromisoformat(cut_over_from), zone).isoformat()
     if "source" not in params:
         return known
-    newest, last = newest_savepoint(normalise(params["source"])), asset_state_store.get(_LAST)
+    last = window_state(asset_state_store, dag.dag_id).get(_LAST)
+    newest = newest_savepoint(normalise(params["source"]))
     if last is not None and newest.written <= datetime.fromisoformat(last["written"]):
         skip_task(f"nothing new: {last['source']} is already rescaled, and nothing below {params['source']} is newer")
     log.info("the newest savepoint is %s, written at %s", newest.uri, newest.written)

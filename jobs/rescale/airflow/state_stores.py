@@ -1,0 +1,55 @@
+"""What tries of a task, or runs of a window, remember: in Airflow's state stores, or in variables before Airflow 3.3.
+
+Airflow removes the state of a task with its run. Variables stay until somebody deletes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple, Protocol
+
+from airflow.sdk import Variable
+
+_DIGITS = 32
+
+
+class StateStore(Protocol):
+    """Values by key, as JSON has them."""
+
+    def get(self, key: str) -> Any:
+        """Return the value of a key, or None."""
+
+    def set(self, key: str, value: Any) -> None:
+        """Give a key another value."""
+
+
+class Variables(NamedTuple):
+    """A state store in variables; `owner` says whose state it is."""
+
+    owner: str
+
+    def get(self, key: str) -> Any:
+        return Variable.get(self._name(key), default=None, deserialize_json=True)
+
+    def set(self, key: str, value: Any) -> None:
+        Variable.set(self._name(key), value, description=f"{key} of {self.owner}", serialize_json=True)
+
+    def _name(self, key: str) -> str:
+        """Return the name of the variable: names of runs may be longer than that of a variable can be."""
+        return f"rescale_{hashlib.sha256(self.owner.encode()).hexdigest()[:_DIGITS]}_{key}"
+
+
+def task_state(store: Any, ti: Any) -> StateStore:
+    """Return the state that all tries of a task instance share; `store` is Airflow's own, or None."""
+    if store is not None:
+        own: StateStore = store
+        return own
+    return Variables(f"task {ti.task_id}, run {ti.run_id}, DAG {ti.dag_id}, map index {ti.map_index}")
+
+
+def window_state(store: Any, dag_id: str) -> StateStore:
+    """Return the state that all runs of a window share; `store` is that of its asset, or None."""
+    if store is not None:
+        own: StateStore = store
+        return own
+    return Variables(f"window {dag_id}")

@@ -1,0 +1,21 @@
+"""Events of assets, as a task gets them. Assets of Airflow 3.1 cannot be keys of a dictionary."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from airflow.sdk import Asset
+
+
+class AssetEvents:
+    """Events by asset; those of an outlet have the attributes that a task gives them."""
+
+    def __init__(self, *assets: Asset, event: Any = None) -> None:
+        self._by_name = {asset.name: SimpleNamespace() if event is None else event for asset in assets}
+
+    def __getitem__(self, asset: Asset) -> Any:
+        return self._by_name[asset.name]
+
+    def values(self) -> list[Any]:
+        return list(self._by_name.values())
