@@ -42,6 +42,14 @@ def test_every_pod_has_the_values_of_its_component(manifests: list[Manifest]) ->
             assert of["volumeMounts"][0] in container["volumeMounts"]
 
 
+def test_istio_adds_no_sidecar_to_pods_that_end_if_told_so(manifests: list[Manifest]) -> None:
+    label = "sidecar.istio.io/inject"
+    assert not any(label in pod["metadata"]["labels"] for _, pod in pods(manifests))
+    without = rendered(*ALL, "--set", "istio.sidecar=false")
+    labels = [(component, pod["metadata"]["labels"].get(label)) for component, pod in pods(without)]
+    assert labels == [("driver", "false"), ("driver", "false"), ("executor", "false"), ("airflow", None)]
+
+
 def test_job_of_a_run_has_the_labels_of_its_queue_and_its_deadlines(manifests: list[Manifest]) -> None:
     job = manifest_of(manifests, "Job", "")
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "runs"

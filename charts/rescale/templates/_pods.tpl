@@ -4,6 +4,9 @@
 {{- define "rescale.pod.metadata" -}}
 {{- $ours := include "rescale.selector" .root | fromYaml }}
 {{- $_ := set $ours "app.kubernetes.io/component" .component }}
+{{- if and (not .root.Values.istio.sidecar) (ne .component "airflow") }}
+{{- $_ := set $ours "sidecar.istio.io/inject" "false" }}
+{{- end }}
 labels: {{- merge $ours (.of.labels | default dict) | toYaml | nindent 2 }}
 {{- $annotations := deepCopy (.of.annotations | default dict) }}
 {{- if and (eq .component "driver") .root.Values.metrics.enabled }}
