@@ -21,8 +21,8 @@ from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
 
 
-def plan_to(folder: Path, **surgery: Any) -> Plan:
-    return plan_rescale(directory("2-clicks"), str(folder / "rescaled"), ["3"], **surgery)
+def plan_to(folder: Path, snapshot: str = "2-clicks", **surgery: Any) -> Plan:
+    return plan_rescale(directory(snapshot), str(folder / "rescaled"), ["3"], **surgery)
 
 
 def require(required: Required, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +73,12 @@ def test_published_plan_needs_no_approval(tmp_path: Path, monkeypatch: pytest.Mo
     plan = plan_to(tmp_path)
     execute_without_spark(plan)
     assert plan_to_execute({"plan": places_of(plan).plan}, filled(**PLACES)) == plan
+
+
+def test_restart_of_operators_needs_an_approval(tmp_path: Path) -> None:
+    plan = plan_to(tmp_path, "2-partially-finished", restarts=["short"])
+    reason = approval_reason(plan, filled(**PLACES, require_approval=False))
+    assert reason == "the plan runs finished subtasks again, which may read their input once more"
 
 
 @pytest.mark.parametrize("required", [Required(always=True), Required(drops=True)])

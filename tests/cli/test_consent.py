@@ -63,6 +63,20 @@ def test_run_without_consent_writes_nothing(tmp_path: Path, capsys: pytest.Captu
     assert list(tmp_path.iterdir()) == []
 
 
+def test_restarts_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = directory("2-partially-finished"), str(tmp_path / "target")
+    run = ["run", source, "--target", target, "--parallelism", "5", "--restart", "short"]
+    assert main(run) == 2
+    said = capsys.readouterr().err
+    assert "would restart finished subtasks" in said
+    assert "a source reads once more what they had read" in said
+    assert list(tmp_path.iterdir()) == []
+    assert main([*run, "--yes"]) == 0, capsys.readouterr()
+    assert "1 finished of 2 subtasks of short" in capsys.readouterr().err
+    assert main(["validate", source, target, "--restart", "short"]) == 0
+    assert main(["validate", source, target]) == 0  # its certificate declares the restart
+
+
 @pytest.mark.parametrize("more", [[], ["--max-parallelism", "600"]])
 def test_different_max_parallelisms_need_consent(
     more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

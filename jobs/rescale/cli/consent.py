@@ -25,6 +25,22 @@ def agree_to_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
         )
 
 
+def agree_to_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
+    """Ask on a terminal whether finished subtasks may run again, unless `yes`.
+
+    Raises `RequestError` without an agreement.
+    """
+    if yes or not surgery.restarted:
+        return
+    again = declared_lines(Surgery(restarted=surgery.restarted))
+    if not _agrees(again, "Run these subtasks again?", output):
+        raise RequestError(
+            "the run would restart finished subtasks, and that was not confirmed; nothing was written",
+            found="; ".join(again),
+            advice="if they may run again, add --yes",
+        )
+
+
 def agree_to_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether operators may get different max parallelisms, unless `yes`, or `maxima` is empty.
 

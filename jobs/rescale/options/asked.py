@@ -42,6 +42,7 @@ def surgery_of(values: Values) -> SurgeryRequest:
         kafka_offsets=values["kafka-offsets"] or "",
         kafka_topics=values["kafka-topic"],
         kafka_sources=values["kafka-source"],
+        restarts=values["restart"],
     )
 
 

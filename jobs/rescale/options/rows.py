@@ -134,6 +134,26 @@ OPTIONS = (
         changes_result=True,
     ),
     Option(
+        "restart",
+        OptionKind.LINES,
+        "run the finished subtasks of the operator again, so that its parallelism can change (repeatable; uid or "
+        "operator id). A source that is assigned its splits gets those that no subtask has finished; any other source "
+        "reads its input once more",
+        (*_MAKE, *_COMPARE),
+        Field(
+            "restarts",
+            "Operators to restart",
+            "Operators of which subtasks have finished, by uid or operator id, one per line: they run again, in any "
+            "parallelism. The plan says what is read once more, and somebody has to approve it.",
+            FormSection.CHANGED_JOB,
+        ),
+        "--restart readers",
+        metavar="UID",
+        group=Group.CHANGED_JOB,
+        after_operator="",
+        changes_result=True,
+    ),
+    Option(
         "uids",
         OptionKind.FILE,
         "a file with lines `uid` or `operator-id name`: names of operators for a snapshot that has only their ids",

@@ -1,8 +1,8 @@
-"""Surgery on a snapshot: renamed and dropped operators, dropped states, and changed Kafka offsets.
+"""Surgery on a snapshot: renamed, dropped and restarted operators, dropped states, and changed Kafka offsets.
 
 Files of state do not record their operator. Only its entry in `_metadata` does, by an id that is the hash of the uid
 (`StreamGraphHasherV2`). So renaming an operator changes its entry, which keeps its streams, coordinator, finished
-subtasks and shape. Dropping an operator removes its entry.
+subtasks and shape. Dropping an operator removes its entry. Restarting it removes the marks of its finished subtasks.
 """
 
 from __future__ import annotations
@@ -55,6 +55,20 @@ class Dropped:
 
 
 @dataclass(frozen=True)
+class Restarted:
+    """An operator whose `finished` of `parallelism` subtasks run again.
+
+    `assigned` tells whether its subtasks are assigned their splits by a coordinator, whose state the snapshot has.
+    """
+
+    operator_id: str
+    label: str
+    finished: int
+    parallelism: int
+    assigned: bool
+
+
+@dataclass(frozen=True)
 class Surgery:
     """Declared differences of a result from its source, besides shape and format."""
 
@@ -62,9 +76,10 @@ class Surgery:
     dropped: tuple[Dropped, ...] = ()
     kafka: tuple[KafkaChange, ...] = ()
     dropped_states: tuple[DroppedState, ...] = ()
+    restarted: tuple[Restarted, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.renamed or self.dropped or self.kafka or self.dropped_states)
+        return bool(self.renamed or self.dropped or self.kafka or self.dropped_states or self.restarted)
 
     @property
     def new_ids(self) -> dict[str, str]:
@@ -93,9 +108,10 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     dropped_names: dict[str, set[str]] = defaultdict(set)
     for state in surgery.dropped_states:
         dropped_names[state.operator_id].add(state.name)
+    restarted = {operator.operator_id for operator in surgery.restarted}
     operators = tuple(
         _renamed(without_states(operator, dropped_names[operator.operator_id]), renamed, named=named)
-        for operator in snapshot.operators
+        for operator in (_restarted(o) if o.operator_id in restarted else o for o in snapshot.operators)
         if operator.operator_id not in dropped
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
@@ -113,6 +129,19 @@ def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
         for state in surgery.dropped_states
     )
     return replace(surgery, dropped_states=states)
+
+
+def as_restarted(operator: Operator) -> Restarted:
+    """Return an operator as a restarted one; none of its subtasks needs to have finished."""
+    entry = operator.entry
+    finished = sum(subtask.finished for subtask in entry.subtasks)
+    return Restarted(
+        entry.operator_id,
+        operator.label,
+        entry.parallelism if entry.fully_finished else finished,
+        entry.parallelism,
+        entry.coordinator is not None,
+    )
 
 
 def as_dropped(operator: Operator) -> Dropped:
@@ -158,6 +187,13 @@ def _files(operator: Operator) -> Iterator[int]:
     yield from (stream.extent.file for stream in (*operator.operator, *operator.raw_operator))
     for holder in operator.managed_keyed:
         yield from holder.file_numbers
+
+
+def _restarted(operator: Operator) -> Operator:
+    """Return the operator with its finished subtasks as running ones without state."""
+    entry = operator.entry
+    subtasks = tuple(subtask for subtask in entry.subtasks if not subtask.finished)
+    return replace(operator, entry=replace(entry, fully_finished=False, subtasks=subtasks))
 
 
 def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, named: bool) -> Operator:

@@ -51,6 +51,7 @@ def test_source_and_target_alone_make_a_request() -> None:
         ({"kafka_topics": ["orders=orders-v2"]}, True),
         ({"kafka_sources": ["orders"]}, True),
         ({"state_drops": ["visits:count"]}, True),
+        ({"restarts": ["readers"]}, True),
         ({"same_shape": True}, True),
         ({}, False),
         ({"parallelism": " ", "operators": {}}, False),
@@ -77,6 +78,8 @@ def test_drops_without_an_approval_are_refused() -> None:
         refuse_unapproved_drops(filled(**PLACES, drops=["visits"]), required=False)
     with pytest.raises(RequestError, match="drop operators or states"):
         refuse_unapproved_drops(filled(**PLACES, state_drops=["visits:count"]), required=False)
+    with pytest.raises(RequestError, match="would restart operators without an approval"):
+        refuse_unapproved_drops(filled(**PLACES, restarts=["readers"]), required=False)
     assert (caught.value.found, '"Ask before anything moves"' in str(caught.value.advice)) == ("visits", True)
 
 

@@ -101,6 +101,7 @@ def test_parallelism_of_a_partially_finished_operator_cannot_change() -> None:
         check_shape(job, asked(["8"]))
     assert caught.value.operator == "Source"
     check_shape(replace(JOB, vertices=(replace(source, tasks={"FINISHED": 4}),)), asked(["8"]))
+    check_shape(job, make_request("/a", "/b", ["8"], surgery=parse_surgery(restarts=["source"])))
 
 
 def test_parallelism_of_operators_chained_with_a_partially_finished_one_stays() -> None:

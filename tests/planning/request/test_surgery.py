@@ -8,7 +8,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.request.request import make_request
 from rescale.planning.request.surgery import operator_surgery, request_after
-from rescale.planning.request.surgery_request import parse_drops, parse_renames, parse_state_drops, parse_surgery
+from rescale.planning.request.surgery_request import parse_operators, parse_renames, parse_state_drops, parse_surgery
 from rescale.snapshot.surgery import NO_SURGERY
 from rescale.text.errors import RequestError, UnsupportedError
 from support.snapshots import opened
@@ -96,14 +96,14 @@ def test_what_is_dropped_leaves_its_name() -> None:
         ([], ["snk"], "no operator 'snk' in the snapshot"),
         ([], ["sink", operator_id_of_uid("sink")], "the same operator is named twice"),
         ([], ["sink", "sink"], "operator 'sink' is dropped twice"),
-        ([], [""], "an operator to drop has no name"),
+        ([], [""], "an operator to be dropped has no name"),
         ([], ["sink", "counts", "source"], "every operator would be dropped"),
         (["sink=drain"], ["sink"], "both dropped and renamed"),
     ],
 )
 def test_a_drop_that_makes_no_sense_is_refused(renames: list[str], drops: list[str], what: str) -> None:
     with pytest.raises(RequestError, match=what):
-        operator_surgery(OPERATORS, parse_renames(renames), parse_drops(drops))
+        operator_surgery(OPERATORS, parse_renames(renames), parse_operators(drops, "dropped"))
 
 
 CLICKS = opened("2-clicks").operators

@@ -98,17 +98,21 @@ def is_set(row: Option, params: Mapping[str, Any]) -> bool:
 
 
 def refuse_unapproved_drops(params: Mapping[str, Any], *, required: bool) -> None:
-    """Raise `RequestError` if the run would drop state without an approval.
+    """Raise `RequestError` if the run would drop state or restart operators without an approval.
 
-    A form without approval, which only plans, may name drops. `required`: the settings require an approval of every
-    plan that drops state, so the form need not ask for it.
+    A form without approval, which only plans, may name drops and restarts. `required`: the settings require an approval
+    of every plan that drops state, so the form need not ask for it.
     """
-    drops = [*lines_of(params, "drops"), *lines_of(params, "state_drops")]
-    if drops and not required and not params.get("require_approval", True):
+    changes = {
+        "drop operators or states": [*lines_of(params, "drops"), *lines_of(params, "state_drops")],
+        "restart operators": lines_of(params, "restarts"),
+    }
+    asked = {what: names for what, names in changes.items() if names}
+    if asked and not required and not params.get("require_approval", True):
         raise RequestError(
-            "the run would drop operators or states without an approval",
+            f"the run would {' and '.join(asked)} without an approval",
             expected=f'"{title("require_approval")}"',
-            found=", ".join(drops),
+            found=", ".join(name for names in asked.values() for name in names),
             advice=f'switch "{title("require_approval")}" on',
         )
 
@@ -194,6 +198,7 @@ def describe_request(request: Request) -> str:
     parts += [f"topic {old} renamed to {new}" for old, new in kafka.topics.items()]
     parts += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
     parts += [f"state {state} dropped" for state in surgery.state_drops]
+    parts += [f"{operator} restarted" for operator in surgery.restarts]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
     return f"{', '.join(parts)}; format {request.format.value}{files}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from rescale.airflow.forms.form import title
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.flink_rest.running_job import Job, Vertex
 from rescale.plan.proof import Proof, refuse_files_in_vain
@@ -42,19 +43,21 @@ def changes_shape_only(request: Request) -> bool:
 def check_shape(job: Job, request: Request) -> None:
     """Raise the errors that the plan would raise.
 
-    These are a parallelism above the maximum, and another parallelism if some subtasks have finished.
+    These are a parallelism above the maximum, and another parallelism if some subtasks have finished and are not
+    restarted.
     """
+    restarted = {_operator_id(selector, request) for selector in request.surgery.restarts}
     for vertex in job.vertices:
         wanted = _wanted(vertex, request)
         chain = (wanted.parallelism, *_chained_parallelism(vertex, job, request))
         other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
-        if vertex.partially_finished and other is not None:
+        if vertex.partially_finished and vertex.operator_id not in restarted and other is not None:
             raise UnsupportedError(
                 "some subtasks of this operator have finished; in another shape it is undefined which ones those are",
                 operator=vertex.name,
                 expected=f"parallelism {vertex.parallelism}",
                 found=other,
-                advice="change the shape of the other operators only, by their names",
+                advice=f'change the shape of the other operators only, by their names; or see "{title("restarts")}"',
             )
         if wanted.parallelism > wanted.max_parallelism:
             raise RequestError(

@@ -207,7 +207,8 @@ def stable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> Su
     state_drops = tuple(
         drop for drop in surgery.state_drops if all(_is_settled(operator) for operator, _ in states_meant(by_id, drop))
     )
-    return SurgeryRequest(surgery.kafka.with_renames(surgery.renames), surgery.drops, state_drops)
+    renames = surgery.kafka.with_renames(surgery.renames)
+    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts)
 
 
 def is_logged(operator: Operator) -> bool:

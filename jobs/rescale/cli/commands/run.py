@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared
-from rescale.cli.consent import agree_to_losses, agree_to_mixed_maxima
+from rescale.cli.consent import agree_to_losses, agree_to_mixed_maxima, agree_to_restarts
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.cli.preparing import execute_preparation
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--yes",
         action="store_true",
-        help="drop state, and give operators different max parallelisms, without asking",
+        help="drop state, restart operators, and give operators different max parallelisms, without asking",
     )
 
 
@@ -93,6 +93,7 @@ def carry_out(
     output.say(plan_text(planned))
     if not before:
         agree_to_losses(planned.surgery, output, yes=yes)
+        agree_to_restarts(planned.surgery, output, yes=yes)
         agree_to_mixed_maxima(plan.mixed_maxima, output, yes=yes)
         if how := how_proven(plan, proof):
             output.say(how)

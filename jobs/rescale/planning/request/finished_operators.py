@@ -3,8 +3,9 @@
 In another shape it is undefined which subtasks have finished, and finished subtasks have no records that could move to
 new key groups or into another format. At another parallelism Flink itself treats all subtasks as unfinished
 (`StateAssignmentOperation`). That is harmless for a source that is assigned its splits, because none are left, but a
-source that starts by itself reads everything again. Whether that is acceptable, only the author of the job knows. The
-operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot holds all operators that must stay.
+source that starts by itself reads everything again. Whether that is acceptable, only the author of the job knows, who
+may ask for it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot
+holds all operators that must stay.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def _advice(
     )
     same_maxima = all(_new(operator, shapes).max_parallelism == operator.max_parallelism for operator in operators)
     can_flink = same_maxima and request.format is Format.KEEP
-    return Advice(name, also, "; or take a savepoint before subtasks finish", by_flink if can_flink else "")
+    again = Advice("; or run them again, if the job allows it: ", mention("restart", selector(refused[0])))
+    return Advice(name, also, again, "; or take a savepoint before subtasks finish", by_flink if can_flink else "")
 
 
 def _kept(operator: Operator, shape: Shape) -> Shape:
@@ -78,17 +80,17 @@ def _options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iter
     for operator in operators:
         parallelism = shapes[operator.operator_id].parallelism
         if parallelism != operator.parallelism:
-            yield mention("parallelism", f"{_selector(operator)}={parallelism}")
+            yield mention("parallelism", f"{selector(operator)}={parallelism}")
     maxima = {shapes[op.operator_id].max_parallelism for op in operators if op.max_parallelism != 1}
     changed = [op for op in operators if shapes[op.operator_id].max_parallelism != op.max_parallelism]
     if changed and len(maxima) == 1:
         yield mention("max-parallelism", maxima.pop())
         return
     for operator in changed:
-        yield mention("max-parallelism", f"{_selector(operator)}={shapes[operator.operator_id].max_parallelism}")
+        yield mention("max-parallelism", f"{selector(operator)}={shapes[operator.operator_id].max_parallelism}")
 
 
-def _selector(operator: Operator) -> str:
+def selector(operator: Operator) -> str:
     """Return the name of the operator in a request, which works with and without a file of uids."""
     entry = operator.entry
     uid = entry.uid or operator.label

@@ -11,6 +11,7 @@ from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.kafka_changes import with_kafka
 from rescale.planning.request.operator_shapes import by_operator, find_operator
 from rescale.planning.request.request import Request
+from rescale.planning.request.restarts import restarted_operators
 from rescale.planning.request.surgery_request import SurgeryRequest
 from rescale.snapshot.dropped_states import DroppedState, lost_states, state_names
 from rescale.snapshot.model import Operator, Snapshot
@@ -31,7 +32,7 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     changes cannot be read.
     """
     renames = request.kafka.with_renames(request.renames)
-    surgery = operator_surgery(snapshot.operators, renames, request.drops, request.state_drops)
+    surgery = operator_surgery(snapshot.operators, renames, request.drops, request.state_drops, request.restarts)
     return with_kafka(surgery, snapshot, request.kafka)
 
 
@@ -40,11 +41,13 @@ def operator_surgery(
     renames: Mapping[str, str],
     drops: Sequence[str] = (),
     state_drops: Sequence[str] = (),
+    restarts: Sequence[str] = (),
 ) -> Surgery:
     """Return the surgery of operators and their states.
 
     A name of 32 hex digits is an operator id, any other a uid, whose hash is the id. Raises `RequestError` if an
-    operator or a state does not exist, or if two operators would get the same id.
+    operator or a state does not exist, or if two operators would get the same id; and `UnsupportedError` if an
+    operator cannot be restarted.
     """
     new_names, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
     _refuse_drops(operators, left_out, new_names.keys())
@@ -52,7 +55,12 @@ def operator_surgery(
     renamed = tuple(_renamed(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
     staying = [op for op in operators if op.operator_id not in new_names.keys() | left_out]
     _refuse_common_ids(staying, renamed)
-    return Surgery(renamed, dropped, dropped_states=tuple(_dropped_states(operators, state_drops, left_out)))
+    return Surgery(
+        renamed,
+        dropped,
+        dropped_states=tuple(_dropped_states(operators, state_drops, left_out)),
+        restarted=restarted_operators(operators, restarts, left_out),
+    )
 
 
 def _refuse_drops(operators: Sequence[Operator], dropped: Collection[str], renamed: Collection[str]) -> None:

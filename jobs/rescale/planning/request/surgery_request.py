@@ -1,4 +1,7 @@
-"""The part of a request that changes more than shapes: renamed and dropped operators, dropped states, Kafka offsets."""
+"""The part of a request that changes more than shapes.
+
+Operators are renamed, dropped and restarted, states are dropped, and Kafka offsets change.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,18 @@ class SurgeryRequest:
     """A parsed request for surgery, not yet compared with the snapshot.
 
     `renames` maps operators to their new uids or operator ids, and `drops` names the operators to leave out.
-    `state_drops` names single states of other operators, as `UID:NAME`.
+    `state_drops` names single states of other operators, as `UID:NAME`. `restarts` names operators whose finished
+    subtasks run again.
     """
 
     renames: dict[str, str] = field(default_factory=dict)
     drops: tuple[str, ...] = ()
     state_drops: tuple[str, ...] = ()
     kafka: KafkaRequest = NO_KAFKA_REQUEST
+    restarts: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.renames or self.drops or self.state_drops or self.kafka)
+        return bool(self.renames or self.drops or self.state_drops or self.kafka or self.restarts)
 
 
 NO_SURGERY_REQUEST = SurgeryRequest()
@@ -43,6 +48,7 @@ def parse_surgery(
     kafka_offsets: str = "",
     kafka_topics: Iterable[str] = (),
     kafka_sources: Iterable[str] = (),
+    restarts: Iterable[str] = (),
 ) -> SurgeryRequest:
     """Parse the values of a command line or a form; `RequestError` names the first invalid value.
 
@@ -57,10 +63,12 @@ def parse_surgery(
     with in_option("--rename"):
         new_names = parse_renames(renames)
     with in_option("--drop"):
-        dropped = parse_drops(drops)
+        dropped = parse_operators(drops, "dropped")
     with in_option("--drop-state"):
         dropped_states = parse_state_drops(state_drops)
-    return SurgeryRequest(new_names, dropped, dropped_states, KafkaRequest(offsets, topics, sources))
+    with in_option("--restart"):
+        restarted = parse_operators(restarts, "restarted")
+    return SurgeryRequest(new_names, dropped, dropped_states, KafkaRequest(offsets, topics, sources), restarted)
 
 
 def parse_renames(values: Iterable[str]) -> dict[str, str]:
@@ -81,14 +89,14 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
     return renames
 
 
-def parse_drops(values: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of operators; `RequestError` if one is empty or given twice."""
+def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
+    """Return names of operators that are to be `what`; `RequestError` if one is empty or given twice."""
     operators: dict[str, None] = {}
     for value in values:
         if not value:
-            raise RequestError("an operator to drop has no name", expected="a uid or an operator id", found=value)
+            raise RequestError(f"an operator to be {what} has no name", expected="a uid or an operator id", found=value)
         if value in operators:
-            raise RequestError(f"operator {value!r} is dropped twice", found=value)
+            raise RequestError(f"operator {value!r} is {what} twice", found=value)
         operators[value] = None
     return tuple(operators)
 

@@ -103,6 +103,12 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
                 f"{change.label}: the offsets of {first_of(dropped, _SHOWN)} are dropped, as requested. A job that "
                 "still reads such a partition treats it as a new one, and reads it from its earliest record"
             )
+    for restarted in surgery.restarted:
+        again = "" if restarted.assigned else ", and a source reads once more what they had read"
+        yield (
+            f"{restarted.label}: its finished subtasks run again, as requested{again}. Flink refuses the result if an "
+            "operator that is chained to it, or comes after it, still counts as finished: restart that one, too"
+        )
     for state in surgery.dropped_states:
         keyed = "; for this, all records are read one by one and written anew" if state.elements is None else ""
         yield f"{state.label}: the state {state.name} is dropped, as requested, and is not in the result{keyed}"

@@ -8,7 +8,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.runstate.certificate import Certificate
 from rescale.snapshot.dropped_states import DroppedState
 from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
-from rescale.snapshot.surgery import Dropped, LostState, Renamed, Surgery
+from rescale.snapshot.surgery import Dropped, LostState, Renamed, Restarted, Surgery
 from rescale.text.names import first_of
 from rescale.text.units import counted, human_bytes
 
@@ -75,6 +75,8 @@ def _lines(surgery: Surgery, records: RecordCounts) -> Iterator[str]:
         number = records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
         lost = f"{counted(number, 'record')}, {_lost(state)}," if number is not None else _lost(state)
         yield f"the state {_state(state)} of {_named(state)} is dropped: {lost} are lost"
+    for restarted in surgery.restarted:
+        yield f"{_of(restarted)} of {_named(restarted)} run again: {_done_again(restarted)}"
     for change in surgery.kafka:
         yield from _offsets(change)
 
@@ -108,7 +110,24 @@ def _partition(partition: ChangedPartition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
-def _named(operator: Renamed | Dropped | DroppedState) -> str:
+def _of(restarted: Restarted) -> str:
+    """Return how many of an operator's subtasks have finished."""
+    if restarted.finished == restarted.parallelism:
+        return f"all {restarted.finished} finished subtasks" if restarted.finished > 1 else "the finished subtask"
+    return f"{restarted.finished} finished of {counted(restarted.parallelism, 'subtask')}"
+
+
+def _done_again(restarted: Restarted) -> str:
+    """Return what a restarted operator does once more."""
+    if restarted.assigned:
+        return "they are assigned the splits that no subtask has finished, and read none of the others again"
+    return (
+        "they begin without state; a source reads once more what they had read, and all operators after it get these "
+        "records a second time"
+    )
+
+
+def _named(operator: Renamed | Dropped | DroppedState | Restarted) -> str:
     """Return the old label of an operator, with its id."""
     old, operator_id = operator.label, operator.operator_id
     return old if operator_id in old else f"{old} ({operator_id})"

@@ -13,7 +13,7 @@ from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.snapshot.dropped_states import lost_states, state_names
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.snapshot.surgery import NOT_READ, Surgery, as_dropped
+from rescale.snapshot.surgery import NOT_READ, Surgery, as_dropped, as_restarted
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError
 from rescale.text.names import first_of
@@ -37,6 +37,14 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
         if NOT_READ not in (*actual_loss.states, *lost.states):  # its files may be deleted meanwhile: nobody needs them
             check_equal("states of the dropped operator", actual_loss.states, lost.states, lost.label)
     _check_states(source_operators, result, surgery)
+    _check_there("restarted", {operator.operator_id for operator in surgery.restarted}, set(source_operators))
+    for restarted in surgery.restarted:
+        check_equal(
+            "finished subtasks of the restarted operator",
+            as_restarted(source_operators[restarted.operator_id]),
+            restarted,
+            restarted.label,
+        )
     entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
     for renaming in surgery.renamed:
         if renaming.uid:

@@ -25,7 +25,8 @@ import org.apache.flink.core.io.SimpleVersionedSerializer;
 
 /**
  * Emits the numbers of its splits. The enumerator gives away all splits but the last two in the first phase, and those
- * in the second; its state is the number of the next split to give away.
+ * in the second; its state is the number of the next split to give away. With the switch `idle`, the first reader gets
+ * none in the first phase, is told that there are no more, and finishes.
  */
 final class SplitSource implements Source<String, SplitSource.Split, Integer> {
     private static final long serialVersionUID = 1L;
@@ -34,9 +35,11 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
 
     private final String run;
     private final int splits;
+    private final boolean idle;
 
     SplitSource(Run run, Job job) {
         this.run = run.id;
+        this.idle = job.has("idle");
         this.splits = (int) job.parameter("splits", 9);
     }
 
@@ -70,7 +73,7 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
 
     @Override
     public SplitEnumerator<Split, Integer> restoreEnumerator(SplitEnumeratorContext<Split> context, Integer next) {
-        return new Enumerator(context, splits, next);
+        return new Enumerator(context, splits, next, idle ? 1 : 0);
     }
 
     @Override
@@ -169,7 +172,7 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
         }
 
         private InputStatus nothing(boolean second) {
-            if (second && noMore) {
+            if (noMore && paused.isEmpty()) {
                 return InputStatus.END_OF_INPUT;
             }
             if (second && !asked) {
@@ -226,12 +229,14 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
     private static final class Enumerator implements SplitEnumerator<Split, Integer> {
         private final SplitEnumeratorContext<Split> context;
         private final int splits;
+        private final int idle;
         private int next;
 
-        Enumerator(SplitEnumeratorContext<Split> context, int splits, int next) {
+        Enumerator(SplitEnumeratorContext<Split> context, int splits, int next, int idle) {
             this.context = context;
             this.splits = splits;
             this.next = next;
+            this.idle = idle;
         }
 
         @Override
@@ -242,8 +247,11 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
             int readers = context.currentParallelism();
             if (next == 0 && context.registeredReaders().size() == readers) {
                 while (next < splits - KEPT_BACK) {
-                    context.assignSplit(new Split(next, 0), next % readers);
+                    context.assignSplit(new Split(next, 0), idle + next % (readers - idle));
                     next++;
+                }
+                for (int reader = 0; reader < idle; reader++) {
+                    context.signalNoMoreSplits(reader);
                 }
             }
         }

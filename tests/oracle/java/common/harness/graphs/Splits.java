@@ -11,7 +11,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
  * A source with splits at its readers and a coordinator that keeps some back. Half of a split's numbers belong to
- * the first phase. Parameters: `splits`.
+ * the first phase. Parameters: `splits`, and the switch `idle` for a reader, and the results after it, that finish.
  */
 public final class Splits implements Scenario {
     private static final String NAME = "numbers";
@@ -19,6 +19,9 @@ public final class Splits implements Scenario {
     @Override
     public void build(StreamExecutionEnvironment environment, Job job, Run run) {
         run.expectFeeds(SplitSource.given(job));
+        if (job.has("idle")) {
+            run.expectFinished(2);
+        }
         Results.collect(
                 environment
                         .fromSource(new SplitSource(run, job), WatermarkStrategy.noWatermarks(), NAME, Types.STRING)

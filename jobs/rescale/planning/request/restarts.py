@@ -1,0 +1,66 @@
+"""Operators whose finished subtasks are to run again.
+
+A finished subtask has no state in a snapshot. If it runs again, it begins without any, which is harmless where its
+state can do without the missing part: elements of list state stand alone, and every subtask has all of a broadcast
+state. A source that is assigned its splits (`SourceCoordinator`) gets those that no subtask has finished, because its
+coordinator knows which these are. Any other source reads its input once more, which the user has to agree to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.request.operator_shapes import by_operator
+from rescale.snapshot.model import Operator
+from rescale.snapshot.surgery import Restarted, as_restarted
+from rescale.text.errors import RequestError, UnsupportedError
+
+
+def restarted_operators(
+    operators: Sequence[Operator], names: Sequence[str], dropped: Collection[str]
+) -> tuple[Restarted, ...]:
+    """Return the operators that `names` restart; `dropped` are the ids of operators that are left out.
+
+    Raises `RequestError` for an operator that is not there, has no finished subtask, or is dropped, and
+    `UnsupportedError` for one whose state does not allow a restart.
+    """
+    named = by_operator(operators, dict.fromkeys(names, True))
+    chosen = [operator for operator in operators if operator.operator_id in named]
+    for operator in chosen:
+        _check(operator, dropped)
+    return tuple(map(as_restarted, chosen))
+
+
+def _check(operator: Operator, dropped: Collection[str]) -> None:
+    if operator.operator_id in dropped:
+        raise RequestError(
+            "an operator is dropped, and restarted as well", operator=operator.label, advice="ask for one of the two"
+        )
+    if not as_restarted(operator).finished:
+        raise RequestError(
+            "no subtask of the operator has finished, so there is nothing to restart",
+            operator=operator.label,
+            advice="leave it out: it runs anyway",
+        )
+    if reason := _lack(operator):
+        raise UnsupportedError(
+            "finished subtasks of this operator cannot run again: the snapshot does not have their part of its state",
+            operator=operator.label,
+            expected="no state, or elements of list state that stand alone",
+            found=reason,
+            advice="take a savepoint before subtasks finish, or keep the operator's parallelism",
+        )
+
+
+def _lack(operator: Operator) -> str | None:
+    """Return the state of which the subtasks that run have only a part; None if there is none."""
+    if operator.managed_keyed or operator.raw_keyed or operator.other_keyed:
+        return "keyed state: keys of the finished subtasks would begin anew, and the other keys would not"
+    union = [
+        state.name
+        for stream in (*operator.operator, *operator.raw_operator)
+        for state in stream.states
+        if state.mode is DistributionMode.UNION
+    ]
+    return f"union list state {union[0]!r}, of which every subtask needs all elements" if union else None

@@ -1,0 +1,57 @@
+"""Operators whose subtasks have finished run again in another shape, and Flink reads every split once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oracle.cases import graph
+from oracle.harness import Flink, FlinkError, Job
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.snapshot.reading.opening import open_snapshot
+from rescale.text.errors import UnsupportedError
+from support.pipeline import execute_without_spark, plan_rescale
+from support.slow import slow
+
+IDLE = graph("splits", 3, idle=1)
+"""A job of which a reader without splits has finished, and the operator behind that reader."""
+
+OF_IDLE = ["numbers", "results-of-numbers"]
+
+
+@pytest.mark.parametrize(
+    ("job", "restarts", "after"),
+    [
+        pytest.param(IDLE, OF_IDLE, 5, id="idle reader to 5"),
+        slow(IDLE, OF_IDLE, 2, id="idle reader to 2"),
+        slow(IDLE, OF_IDLE, 3, id="idle reader, same shape"),
+        slow(graph("finished", 3, partially=1), ["short"], 2, id="a subtask of a source to 2"),
+        slow(graph("finished", 3), ["short"], 5, id="a whole source to 5"),
+    ],
+)
+def test_flink_runs_what_was_restarted_and_reads_no_split_twice(
+    flink: Flink, tmp_path: Path, job: Job, restarts: list[str], after: int
+) -> None:
+    source, target = str(flink.snapshot(job, tmp_path / "source")), str(tmp_path / "target")
+    by_id = {operator.operator_id: operator for operator in open_snapshot(source).operators}
+    before = [by_id[operator_id_of_uid(uid)] for uid in restarts]
+    in_part = all(operator.partially_finished for operator in before)
+    assert in_part or all(operator.entry.fully_finished for operator in before)
+    if in_part and after != job.parallelism:
+        with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished"):
+            plan_rescale(source, target, [str(after)])
+    execute_without_spark(plan_rescale(source, target, [str(after)], restarts=restarts))
+    assert not any(o.partially_finished or o.entry.fully_finished for o in open_snapshot(target).operators)
+    verdict = flink.restore(target, job, job.with_(parallelism=after))
+    assert verdict.ok, verdict
+
+
+@pytest.mark.slow
+def test_flink_refuses_a_finished_operator_behind_a_restarted_one(flink: Flink, tmp_path: Path) -> None:
+    source, target = str(flink.snapshot(IDLE, tmp_path / "source")), str(tmp_path / "target")
+    plan = plan_rescale(source, target, ["3"], restarts=["numbers"])
+    assert "restart that one, too" in " ".join(plan.warnings)
+    execute_without_spark(plan)
+    with pytest.raises(FlinkError, match="finished"):
+        flink.restore(target, IDLE, IDLE)
