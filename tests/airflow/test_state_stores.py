@@ -1,4 +1,4 @@
-"""What tasks remember where Airflow has no state stores: in variables, each owner for itself."""
+"""State of tasks where Airflow has no state stores: in variables, each owner for itself."""
 
 from __future__ import annotations
 

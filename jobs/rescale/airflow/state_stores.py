@@ -1,4 +1,4 @@
-"""What tries of a task, or runs of a window, remember: in Airflow's state stores, or in variables before Airflow 3.3.
+"""State that tries of a task, or runs of a window, share: in Airflow's stores, or in variables before Airflow 3.3.
 
 Airflow removes the state of a task with its run. Variables stay until somebody deletes them.
 """

@@ -1,4 +1,4 @@
-"""What tasks remember in real variables of Airflow."""
+"""State of a task and of a window in real variables of Airflow."""
 
 from __future__ import annotations
 
