@@ -14,6 +14,8 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOper
 
 from rescale.airflow import approval, required_approval
 from rescale.airflow.approval import PlanApproval
+from rescale.airflow.forms.dag_arguments import with_defaults
+from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.settings import ApprovalRules
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.plan.plan import Plan
@@ -111,6 +113,25 @@ def test_reminder_keeps_the_deadline_whatever_the_clock_of_the_next_worker(
         asking.execute_complete(context, {"timedout": True})
     assert asking.response_timeout == REMIND
     assert datetime.fromisoformat(xcoms["asked"]["until"]) == until
+
+
+@pytest.mark.parametrize(("platform", "expected"), [({}, 120), ({"approval_minutes": 240}, 240)])
+def test_cleared_minutes_mean_the_default_of_the_platform(
+    platform: dict[str, Any],
+    expected: int,
+    asking: PlanApproval,
+    planned: Planned,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(approval, "form_of_platform", lambda: with_defaults(rescale_form(), platform))
+    xcoms: dict[str, Any] = {}
+    context = asked_in(xcoms, planned)
+    context["params"] = filled(**PLACES, parallelism=3, require_approval=True, approval_minutes=None)
+    begun = datetime.now(UTC)
+    with pytest.raises(Parked):
+        asking.execute(context)
+    until = datetime.fromisoformat(xcoms["asked"]["until"])
+    assert begun + timedelta(minutes=expected) <= until <= datetime.now(UTC) + timedelta(minutes=expected)
 
 
 def approved_by_ada(at: datetime) -> dict[str, Any]:

@@ -19,7 +19,9 @@ from airflow.sdk import BaseNotifier, Context
 from airflow.sdk.execution_time.hitl import HITLUser
 
 from rescale.airflow.connections.access import storage_access
+from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.forms.form import APPROVAL_MINUTES
 from rescale.airflow.reports.report_link import report_url
 from rescale.airflow.required_approval import approval_reason
 from rescale.airflow.settings import settings
@@ -178,8 +180,13 @@ class PlanApproval(ApprovalOperator):
     def _form(self, context: Context) -> dict[str, Any]:
         return stripped(context["params"] if self.values is None else self.values)
 
-    def _timeout(self, minutes: float, ti: Any) -> timedelta:
-        """Return the time for an answer: the minutes of the form, or less if the window closes earlier."""
+    def _timeout(self, minutes: float | None, ti: Any) -> timedelta:
+        """Return the time for an answer: the minutes of the form, or less if the window closes earlier.
+
+        None is a field that was cleared, and means the default of the platform.
+        """
+        if minutes is None:
+            minutes = form_of_platform()["approval_minutes"].value or APPROVAL_MINUTES
         timeout = timedelta(minutes=minutes)
         if self.closes is None:
             return timeout

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import ParamValidationError
 
-from rescale.airflow.forms.form import rescale_form
+from rescale.airflow.forms.form import Form, discard_form, look_form, rescale_form
+from rescale.airflow.forms.job_form import job_form
 from support.filled_forms import PLACES, filled
 from support.open_fields import OPEN_FIELDS
 
@@ -74,9 +75,18 @@ def test_first_fields_are_unfolded_and_folded_fields_are_optional() -> None:
     assert tuple(form)[: sections.count("")] == OPEN_FIELDS
     assert sections[: sections.count("")] == [""] * sections.count("")
     assert len(dict.fromkeys(sections)) == 1 + sum(left != right for left, right in pairwise(sections))
-    for name, param in form.items():
-        if param.schema.get("section"):
-            assert "null" in param.schema.get("type", "null"), name
+    assert _required(form) == {"source", "target"}
+
+
+def test_only_fields_without_a_default_are_marked_as_required() -> None:
+    assert _required(look_form()) == {"source", "target"}
+    assert _required(discard_form()) == {"target"}
+    assert _required(job_form()) == {"flink", "job", "target"}
+
+
+def _required(form: Form) -> set[str]:
+    """Return the fields that Airflow's form marks as required: those whose type does not allow null."""
+    return {name for name, param in form.items() if "null" not in param.schema.get("type", "null")}
 
 
 def test_every_field_has_a_title_and_a_description() -> None:

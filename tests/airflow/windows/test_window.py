@@ -52,6 +52,7 @@ def test_valid_entry_becomes_a_window() -> None:
 def test_form_of_a_window_has_its_values_and_the_found_savepoint_overrides_them() -> None:
     form = make_window("clicks-out", {**ENTRY, "require_approval": True}).form()
     assert form.keys() == {*rescale_form(), OUTSIDE_HOURS}
+    assert "null" in form[OUTSIDE_HOURS].schema["type"]  # not marked as required
     assert {name: form[name].value for name in ("parallelism", "require_approval", "approval_minutes")} == {
         "parallelism": 8,
         "require_approval": True,

@@ -43,6 +43,9 @@ for JSON (`FieldSelector`), so the schema names no type and excludes the others 
 
 _YEAR_MINUTES = 366 * 24 * 60
 
+APPROVAL_MINUTES = 120
+"""Time in which a plan can be approved if neither the form nor the settings name one."""
+
 Form = dict[str, Param]
 
 
@@ -50,7 +53,7 @@ def rescale_form() -> Form:
     """Return the Params of a rescale, in the order of the form.
 
     The fields that a first user needs come first, without a section: places, shape, approval, connection. The sections
-    after them are folded, and none of their fields is marked as required.
+    after them are folded, and no field with a default is marked as required.
     """
     form = _open_fields()
     for section in list(FormSection)[1:-1]:
@@ -107,12 +110,13 @@ def _open_fields() -> Form:
             "staged files are removed.",
         ),
         "approval_minutes": Param(
-            120,
-            type="number",
+            APPROVAL_MINUTES,
+            type=["number", "null"],
             exclusiveMinimum=0,
             exclusiveMaximum=_YEAR_MINUTES,
             title="Minutes to approve in",
-            description_md="Without an answer in this time, the plan counts as rejected.",
+            description_md="Without an answer in this time, the plan counts as rejected. Empty: the time in the "
+            f"platform's settings, or {APPROVAL_MINUTES} minutes.",
         ),
         "connection": Param(
             None,

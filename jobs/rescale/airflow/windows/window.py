@@ -19,7 +19,7 @@ from airflow.sdk import Param
 from rescale.airflow.flink.stopping import refuse_stop_without_restart
 from rescale.airflow.forms.dag_arguments import with_defaults
 from rescale.airflow.forms.filled_form import refuse_silent_copy, refuse_unapproved_drops, stripped
-from rescale.airflow.forms.form import Form, rescale_form
+from rescale.airflow.forms.form import Form, flag, rescale_form
 from rescale.airflow.forms.job_form import hand_over_of, job_form, taking_of
 from rescale.airflow.forms.live_form import live_request_of
 from rescale.airflow.required_approval import drops_need_approval
@@ -82,9 +82,7 @@ class Window:
             "The directory of the result. `{window}`, `{date}` and `{time}` stand for the name of the window and the "
             "time at which it opened; `{date:%Y%m%d}` sets a format."
         )
-        form[OUTSIDE_HOURS] = Param(
-            False,
-            type="boolean",
+        form[OUTSIDE_HOURS] = flag(
             title="Outside its hours",
             description_md=f"Run now, although the window is open only from `{self.schedule}` until "
             f"{self.closes:%H:%M} ({self.timezone}).",
