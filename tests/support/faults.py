@@ -116,22 +116,15 @@ class Faults:
 
     def around(self, verb: str, subject: str, call: Callable[[], Any]) -> Any:
         """Make a call, or do what the fault does in its place."""
-        if self.kind is Kind.KILL_EXECUTOR and _executor() is None:
-            return call()
-        if self.kind is Kind.KILL_WORKER and not _is_worker():
-            return call()
-        if self.kind is Kind.KILL_JVM and _jvm() is None:
+        victim = _VICTIMS[self.kind]() if self.kind in _VICTIMS else os.getpid()
+        if victim is None:
             return call()
         if (self.writes_only and verb not in WRITES) or not self._is_due(f"{verb} {subject}"):
             return call()
         if self.kind is Kind.KILL:
             _kill_session()
-        if self.kind is Kind.KILL_EXECUTOR:
-            os.kill(_executor() or 0, signal.SIGKILL)
-        if self.kind is Kind.KILL_JVM:
-            os.kill(_jvm() or 0, signal.SIGKILL)
-        if self.kind in (Kind.KILL_DRIVER, Kind.KILL_WORKER):
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self.kind in _KILLS:
+            os.kill(victim, signal.SIGKILL)
         if self.kind is Kind.LOST_ANSWER:
             call()
         if self.kind in (Kind.ERROR, Kind.LOST_ANSWER):
@@ -225,20 +218,28 @@ def _executor() -> int | None:
     """The process of the executor that this one is a worker of."""
     process = os.getppid()
     while process > 1:
-        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{process}/cmdline").read_bytes():
+        if b"CoarseGrainedExecutorBackend" in _command_line(process):
             return process
         process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
     return None
 
 
-def _is_worker() -> bool:
-    """Whether this process was forked by the server of workers, whose command line it has."""
-    return b"worker_server" in Path("/proc/self/cmdline").read_bytes()
+def _worker() -> int | None:
+    """Return this process if it was forked by the server of workers, whose command line it has."""
+    return os.getpid() if b"worker_server" in _command_line(os.getpid()) else None
 
 
 def _jvm() -> int | None:
     """Return the process id of the driver's JVM in this session, once it is Spark's."""
-    return next((pid for pid in _session() if b"SparkSubmit" in Path(f"/proc/{pid}/cmdline").read_bytes()), None)
+    return next((process for process in _session() if b"SparkSubmit" in _command_line(process)), None)
+
+
+def _command_line(process: int) -> bytes:
+    """Return the command line of a process, empty if it has ended."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def _kill_session() -> None:
@@ -258,3 +259,11 @@ def _session() -> list[int]:
                 if os.getsid(int(entry.name)) == mine:
                     members.append(int(entry.name))
     return members
+
+
+_VICTIMS: dict[Kind, Callable[[], int | None]] = {
+    Kind.KILL_EXECUTOR: _executor,
+    Kind.KILL_JVM: _jvm,
+    Kind.KILL_WORKER: _worker,
+}
+_KILLS = (Kind.KILL_DRIVER, *_VICTIMS)

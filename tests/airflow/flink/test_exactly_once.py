@@ -102,14 +102,19 @@ def assert_each_once(committed: list[tuple[int, int]]) -> None:
     assert all(sorted(own) == list(range(len(own))) for own in counts.values())
 
 
-def cut(story: LiveStory) -> str:
-    """The task, tried again as by Airflow; returns the job that runs then."""
+def cut(story: LiveStory) -> str | None:
+    """Try the task as Airflow does; return the job that runs then, None if nobody knows the last checkpoint."""
     for _ in range(3):
         try:
             return str(story.follow()["job"])
         except StoreError:
             continue
-        except RescaleError:
+        except RescaleError as error:
+            if error.what.startswith(
+                "the newest checkpoint in the job's directory is not the one that Flink completed"
+            ):
+                assert not story.cluster.alive()
+                return None
             break
     (job_id,) = story.cluster.alive()
     return str(job_id)
@@ -137,6 +142,7 @@ def once(moment: str, lose: Callable[[], object]) -> Iterator[None]:
 def test_nothing_is_lost_or_repeated(topic: Topic, tmp_path: Path, form: dict[str, Any]) -> None:
     story = begin(topic.cluster, tmp_path / "result", *topic.arguments, main="Exactly", **form)
     job_id = cut(story)
+    assert job_id is not None
     assert job_id != story.job_id
     wait_until(lambda: topic.cluster.counts(job_id), "the job to go on")
     before = len(topic.committed())
@@ -153,6 +159,10 @@ def test_nothing_is_lost_or_repeated_with_a_machine(topic: Topic, tmp_path: Path
     story = begin(topic.cluster, tmp_path / "result", *topic.arguments, main="Exactly", give_up_after=120)
     with once(moment, getattr(topic.cluster, f"lose_{machine}")):
         job_id = cut(story)
+    if job_id is None:  # see test_lost_machines
+        assert (machine, moment) in {("job_manager", "cancel"), ("job_manager", "final_checkpoint")}
+        assert_each_once(topic.committed())
+        return
     wait_until(lambda: topic.cluster.counts(job_id), "the job to go on")
     assert topic.cluster.alive() == {job_id}
     assert_each_once(end_of(topic, job_id))

@@ -1,9 +1,13 @@
-"""A JobManager or a TaskManager is lost at any moment of a cut-over: one job runs afterwards, the new or the old."""
+"""A JobManager or a TaskManager is lost at any moment of a cut-over: one job runs afterwards, the new or the old.
+
+There is one exception. A JobManager without high availability forgets which checkpoints were completed. If it is lost
+about the cancel, and a newer one lies in the job's directory than Flink has told, nobody knows which one is the last:
+then no job is started, and the error names both.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -33,6 +37,8 @@ MOMENTS = {
     "before the start": "hand_job_over",
     "after the start": "_answer",
 }
+
+FORGOTTEN = {("job_manager", "before the cancel"), ("job_manager", "after the cancel")}
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +80,15 @@ def test_a_machine_is_lost(cluster: SessionCluster, tmp_path: Path, machine: str
             break
     assert lost
     if new is None:
-        with suppress(TaskEnded):
-            operator = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(story.before), taken=None)
+        operator = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(story.before), taken=None)
+        try:
             with patch("rescale.airflow.job.job_tasks._was_handed_over", return_value=False):
                 run_operator(operator, story.run_id, story.state)
+        except TaskEnded as ended:
+            if ended.error.what.startswith("it is uncertain from which checkpoint the job goes on"):
+                assert (machine, moment) in FORGOTTEN
+                wait_until(lambda: not cluster.alive(), "no job")
+                return
     wait_until(lambda: len(cluster.alive()) == 1, "a job")
     (job,) = cluster.alive()
     assert story.shapes(job) == ({(3, 256)} if new is not None else {(2, 128)})
