@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
 
-from rescale.airflow.connections.credentials import serve_credentials
 from rescale.airflow.connections.spark import platform_spark
 from rescale.text.errors import RequestError, RescaleError
 
@@ -144,6 +143,7 @@ def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     """Return the variables of a connection. Raises `RequestError` for what is missing or has no variable."""
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
 
+    from rescale.airflow.connections.credentials import serve_credentials
     from rescale.storage.s3.s3_errors import translated
 
     connection = _aws_connection(connection_id)
