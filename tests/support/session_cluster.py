@@ -141,13 +141,16 @@ class SessionCluster:
 
     def counts(self, job_id: str) -> bool:
         """Whether a job has read something since its start, and what it had counted was right."""
+        return self.records_read(job_id) > 0 and self.job(job_id).runs
+
+    def records_read(self, job_id: str, name: str = "") -> int:
+        """Return how many records vertices with `name` in their names have got from others since the job's start."""
         vertices = _HTTP.get(f"{self.address}/jobs/{job_id}").json()["vertices"]
-        return any(vertex["metrics"]["read-records"] for vertex in vertices) and self.job(job_id).runs
+        return sum(vertex["metrics"]["read-records"] for vertex in vertices if name in vertex["name"])
 
     def heard(self, job_id: str) -> int:
-        """How many timers of a job `Alarms` have fired since its start."""
-        vertices = _HTTP.get(f"{self.address}/jobs/{job_id}").json()["vertices"]
-        return sum(vertex["metrics"]["read-records"] for vertex in vertices if "heard" in vertex["name"])
+        """Return how many timers of a job `Alarms` have fired since its start."""
+        return self.records_read(job_id, "heard")
 
     def clear(self) -> None:
         """Ends all jobs."""

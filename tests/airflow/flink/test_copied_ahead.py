@@ -26,18 +26,27 @@ from support.pipeline import execute_without_spark, plan_rescale
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
 KEYS, VALUE_SIZE, RATE = "60000", "500", "1000"
+LOADED = 20_000
+"""Records after which two subtasks have written each of their keys once."""
+
+SMALL_FILES = {
+    "state.backend.rocksdb.compaction.level.max-size-level-base": "1mb",
+    "state.backend.rocksdb.compaction.level.target-file-size-base": "256kb",
+}
+"""Options with which a compaction rewrites a few of many files, and not all there is."""
+
 MAIN = "Bulk"
 
 
 class Story:
-    """A job with files that are too large for `_metadata`, and a run that keeps its max parallelism."""
+    """A job with many files that are too large for `_metadata`, and a run that keeps its max parallelism."""
 
     def __init__(self, cluster: SessionCluster, target: Path) -> None:
         kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-        options = {**native_options(cluster, ROCKSDB), **kept}
+        options = {**native_options(cluster, ROCKSDB), **SMALL_FILES, **kept}
         self.cluster, self.target = cluster, target
         self.job_id = cluster.run(2, KEYS, VALUE_SIZE, RATE, main=MAIN, options=options)
-        wait_until(lambda: cluster.counts(self.job_id), "the job to count")
+        wait_until(lambda: cluster.records_read(self.job_id) >= LOADED, "the job to write all keys")
         with cluster.open() as flink:
             take_checkpoint(flink, self.job_id)
         wait_until(lambda: has_checkpoint(cluster, self.job_id), "Flink to tell of the checkpoint")
