@@ -9,6 +9,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from rescale.doctor.pod_rights import AIRFLOW, DRIVER
 from rescale.insight.cluster import Cluster, cluster_of_environment
 from support.helm import (
     CHART,
@@ -113,6 +114,13 @@ def test_flink_deployments_can_be_patched_only_in_namespaces_of_the_hand_over(
         }
     ]
     assert all(not handovers(way) for way in all_manifests if way != "everything")
+
+
+def test_doctor_asks_for_the_rights_that_the_chart_gives(all_manifests: dict[str, list[Manifest]]) -> None:
+    for name, rights in (("driver", DRIVER), ("airflow", AIRFLOW)):
+        role = manifest_of(all_manifests["all-in-one"], "Role", f"-{name}")
+        given = {resource: tuple(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
+        assert given == rights
 
 
 def test_single_run_has_no_rights_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:

@@ -22,11 +22,13 @@ from rescale.text.units import counted
 def check_environment(params: Mapping[str, Any]) -> Summary:
     """Log what `rescale doctor` finds out about the target, and return the number of its checks by their outcome.
 
-    The worker is checked, too, if the steps of a run would be its processes. Raises `RequestError` if a run would fail.
+    The worker is checked, too, if the steps of a run would be its processes; if they would be pods, its rights to start
+    them are. Raises `RequestError` if a run would fail.
     """
-    machine = DRIVER_POD not in os.environ and not platform_spark().is_cluster
+    drivers = DRIVER_POD in os.environ
+    machine = not drivers and not platform_spark().is_cluster
     source, target = normalise(params["source"]), target_place(params["target"])
-    diagnosis = diagnose_run(source, target, machine=machine, wording=in_form)
+    diagnosis = diagnose_run(source, target, machine=machine, drivers=drivers, wording=in_form)
     log_text(diagnosis_text(diagnosis))
     failed = [check for check in diagnosis.checks if check.outcome is CheckOutcome.ERROR]
     if failed:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from rescale.doctor.checks import Check, CheckList, CheckOutcome, Diagnosis
 from rescale.doctor.machine import check_java, check_scratch, check_spark_packages
+from rescale.doctor.pod_rights import check_driver_rights, check_executor_rights
 from rescale.doctor.source import check_source
 from rescale.doctor.target import check_target
 from rescale.text.advice import Mention
@@ -13,7 +14,7 @@ from rescale.text.units import counted
 
 
 def diagnose(source: str | None, target: str | None, flink: str | None) -> Diagnosis:
-    """Check this machine and, if they are given, a source, a target and a Flink.
+    """Check this machine, the rights of its pod and, if they are given, a source, a target and a Flink.
 
     Raises `RequestError` if `flink` is not an address.
     """
@@ -24,6 +25,7 @@ def diagnose(source: str | None, target: str | None, flink: str | None) -> Diagn
     check_scratch(checks, state_bytes)
     if target is not None:
         check_target(checks, target, source)
+    check_executor_rights(checks)
     if flink is not None:
         from rescale.doctor.flink_cluster import check_flink  # imports httpx, which is slow
 
@@ -31,16 +33,20 @@ def diagnose(source: str | None, target: str | None, flink: str | None) -> Diagn
     return checks.diagnosis
 
 
-def diagnose_run(source: str, target: str, *, machine: bool, wording: Callable[[Mention], str]) -> Diagnosis:
+def diagnose_run(
+    source: str, target: str, *, machine: bool, drivers: bool, wording: Callable[[Mention], str]
+) -> Diagnosis:
     """Check what a run with an inspected source still needs: its target and, with `machine`, this machine.
 
-    `wording` words the advice.
+    With `drivers` its steps run in pods, so the rights to start them are checked. `wording` words the advice.
     """
     checks = CheckList(wording)
     if machine:
         check_java(checks)
         check_spark_packages(checks)
         check_scratch(checks, None)
+    if drivers:
+        check_driver_rights(checks)
     check_target(checks, target, source)
     return checks.diagnosis
 

@@ -18,7 +18,7 @@ DESCRIPTION = (
     "system's), and Java, which only a Spark cluster needs. A source is only listed and read. In the store of a "
     "target, put, put-if-absent, read, copy, upload in parts and delete are tried on small files in TARGET.rescale, "
     "which are removed again; TARGET itself stays as it is. Flink's REST API tells its release, and how its running "
-    "jobs make checkpoints."
+    "jobs make checkpoints. In a pod of Kubernetes, its service account's rights to start executors are checked, too."
     "\n\n"
     "Exit code 0: no check ended with an error, though there may be warnings; 2: some did."
 )

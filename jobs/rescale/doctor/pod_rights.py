@@ -1,0 +1,103 @@
+"""Checks of what this pod may do in its namespace: start executors as a driver, or start drivers as Airflow does.
+
+The API server is asked for each right (`SelfSubjectAccessReview`), which every service account may do.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rescale.doctor.checks import CheckList
+from rescale.text.errors import StoreError
+
+if TYPE_CHECKING:
+    import httpx
+
+Rights = Mapping[str, tuple[str, ...]]
+"""Verbs by resource, such as `pods`, or `pods/log` for a subresource."""
+
+DRIVER: Rights = {"pods": ("create", "get", "list", "watch", "delete", "deletecollection")}
+"""Rights with which Spark's driver starts executors: those of the chart's Role of drivers."""
+
+AIRFLOW: Rights = {
+    "pods": ("create", "get", "list", "watch", "patch", "delete"),
+    "pods/log": ("get",),
+    "events": ("list", "watch"),
+}
+"""Rights with which tasks of Airflow start drivers and follow them: those of the chart's Role of Airflow."""
+
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where Kubernetes puts the token of a pod's service account, its namespace, and the certificate of its authority."""
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_SUBJECT = "Kubernetes rights"
+_ADVICE = "bind the pod's service account to a Role with these rights, as the chart does"
+_SECONDS = 10
+
+
+def check_executor_rights(checks: CheckList) -> None:
+    """Check whether a driver in this pod could start executors. Outside of a pod there is nothing to check."""
+    _check(checks, DRIVER, "a driver in this pod can start executors", "steps that run in this pod alone need none")
+
+
+def check_driver_rights(checks: CheckList) -> None:
+    """Check whether tasks of Airflow in this pod could start drivers, which they must."""
+    _check(checks, AIRFLOW, "tasks in this pod can start drivers and follow them", None)
+
+
+def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | None) -> None:
+    """Ask for all `rights`; if some are missing, this is a warning if there is something `otherwise`, or an error."""
+    if not (ACCOUNT / "token").is_file() or "KUBERNETES_SERVICE_HOST" not in os.environ:
+        return
+    tried = f"ask {_address()} for rights"
+    with checks.failing(_SUBJECT, tried, f"it is unknown whether {meaning}"):
+        namespace = (ACCOUNT / "namespace").read_text().strip()
+        tried += f" in the namespace {namespace}"
+        if not (missing := _missing(rights, namespace)):
+            checks.ok(_SUBJECT, tried, "all are there", meaning)
+        elif otherwise is not None:
+            checks.warn(_SUBJECT, tried, f"missing: {', '.join(missing)}", otherwise, _ADVICE)
+        else:
+            checks.fail(_SUBJECT, tried, f"missing: {', '.join(missing)}", f"needed so that {meaning}", _ADVICE)
+
+
+def _address() -> str:
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    return f"https://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _missing(rights: Rights, namespace: str) -> list[str]:
+    """Return what the account lacks, such as `create pods`. Raises `StoreError` if the API server gives no answer."""
+    import httpx  # which is slow to import
+
+    token = (ACCOUNT / "token").read_text().strip()
+    authority = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+    headers = {"Authorization": f"Bearer {token}"}
+    try:
+        with httpx.Client(base_url=_address(), headers=headers, verify=authority, timeout=_SECONDS) as api:
+            return [
+                f"{verb} {resource}"
+                for resource, verbs in rights.items()
+                for verb in verbs
+                if not _is_allowed(api, namespace, verb, resource)
+            ]
+    except httpx.HTTPError as error:
+        raise StoreError(
+            "the API server of Kubernetes gives no answer",
+            path=_address() + _REVIEWS,
+            found=str(error) or type(error).__name__,
+            advice="check that this pod's network policies allow it",
+        ) from None
+
+
+def _is_allowed(api: httpx.Client, namespace: str, verb: str, resource: str) -> bool:
+    name, _, subresource = resource.partition("/")
+    attributes = {"namespace": namespace, "verb": verb, "resource": name, "subresource": subresource}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    answer = api.post(_REVIEWS, json={**review, "spec": {"resourceAttributes": attributes}})
+    allowed: bool = answer.raise_for_status().json()["status"]["allowed"]
+    return allowed
