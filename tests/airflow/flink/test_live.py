@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -144,6 +145,20 @@ def test_rounds_go_on_while_a_cut_over_waits_for_its_approval(
                 story.follow()
     assert len(rounds) > 4
     assert cluster.alive() == {summary["job"] if approved else story.job_id}
+
+
+@pytest.mark.slow
+def test_window_that_closes_leaves_the_job_alone_and_nothing_behind(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = begin(cluster, tmp_path / "closed", cut_over="when approved")
+    closes = datetime.now(UTC) + timedelta(seconds=20)
+    for _ in ("the window closes", "another try"):
+        with pytest.raises(RequestError, match="the window closed before the cut-over, so the job was left alone"):
+            story.follow(closes)
+        store = open_store(story.target)
+        assert [*store.list(story.target), *store.list(beside(story.target))] == []
+    assert story.state[ROUNDS]["round"] >= 1
+    assert cluster.alive() == {story.job_id}
+    wait_until(lambda: cluster.counts(story.job_id), "the job to count on")
 
 
 @pytest.mark.slow

@@ -109,6 +109,18 @@ def test_answer_is_stored_as_the_decision(option: str, approved: bool, tmp_path:
     assert "grace" in decision.answer
 
 
+def test_answer_after_the_end_of_the_rounds_decides_nothing(tmp_path: Path) -> None:
+    """The window may have closed meanwhile: nothing may be stored beside a target that was discarded."""
+    asked, target = AskToCutOver(), tmp_path / "target"
+    given = context(target, rounds=ROUNDS)
+    with pytest.raises(Asked):
+        asked.execute(given)
+    given["ti"].get_task_states = lambda **_: {"r": {FOLLOW: "failed"}}
+    with pytest.raises(AirflowSkipException):
+        answered(asked, given, CUT_OVER)
+    assert cut_over_decision(str(target)) is None
+
+
 def test_not_yet_defers_the_question_and_a_timeout_repeats_it_at_once(tmp_path: Path) -> None:
     asked, target = AskToCutOver(), tmp_path / "target"
     given = context(target, rounds=ROUNDS)

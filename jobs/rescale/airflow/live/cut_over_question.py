@@ -59,8 +59,7 @@ class AskToCutOver(HITLOperator):
             if not stripped(context["params"])["while_it_runs"]:
                 skip_task("the job is stopped before its state is moved")
             ti: Any = context["ti"]
-            states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
-            if states.get(FOLLOW) in _ENDED:
+            if _has_ended(ti):
                 skip_task(f"nothing to ask: the task {FOLLOW!r} has ended")
             rounds = ti.xcom_pull(task_ids=FOLLOW, key=ROUNDS)
             if rounds is not None and not rounds["asks"]:
@@ -88,6 +87,8 @@ class AskToCutOver(HITLOperator):
         if chosen == [NOT_YET]:
             log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], _ASK_AGAIN)
             self._look_again(_ASK_AGAIN)
+        if _has_ended(context["ti"]):
+            skip_task(f"the answer came too late: the task {FOLLOW!r} has ended")
         approved = chosen == [CUT_OVER]
         if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve the cut-over: asking again")
@@ -112,6 +113,12 @@ class AskToCutOver(HITLOperator):
         from airflow.providers.standard.triggers.temporal import TimeDeltaTrigger
 
         self.defer(trigger=TimeDeltaTrigger(after), method_name="look_again")
+
+
+def _has_ended(ti: Any) -> bool:
+    """Return whether the task that follows the job has ended, for example because its window closed."""
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
+    return states.get(FOLLOW) in _ENDED
 
 
 def question_about(rounds: Mapping[str, Any]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +19,7 @@ from rescale.airflow.forms.live_form import followed_options, live_request_of
 from rescale.airflow.live.cut_over import CutOver
 from rescale.airflow.live.mover import mover
 from rescale.airflow.live.parts import Parts
-from rescale.airflow.live.watch import Watch
+from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import asset_extra, events_of
 from rescale.airflow.steps.earlier_tasks import LOOK, Summary, required_output
@@ -31,6 +32,7 @@ from rescale.runstate.documents import read_document
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, described_rounds
 from rescale.runstate.places import places_of
+from rescale.runstate.removal import discard
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ def follow_and_cut_over(
     looked = required_output(LOOK, looked)
     before = job_before_of(looked["before"])
     target = target_place({**params, **places}["target"])
-    with mover(target, ti) as moves:
+    with _leaving_nothing_of_a_closed_window(target), mover(target, ti) as moves:
         follower = Follower(
             target,
             FollowedJob(before.directory, followed_options(params)),
@@ -80,6 +82,16 @@ def follow_and_cut_over(
     if extra not in events_of(inlet_events, RESCALED_SAVEPOINT):
         outlet_events[RESCALED_SAVEPOINT].extra = extra
     return {**_published(plan, before, started), "seconds": parts.seconds, "downtime_seconds": downtime}
+
+
+@contextmanager
+def _leaving_nothing_of_a_closed_window(target: str) -> Iterator[None]:
+    """Discard base, rounds and pins if the block ends because a window has closed: the next run has another target."""
+    try:
+        yield
+    except WindowClosedError:
+        log.info("the window has closed: %s files of the rounds are removed", len(discard(target).removed))
+        raise
 
 
 def _follow_until_cut(watch: Watch, cut: CutOver) -> Parts:

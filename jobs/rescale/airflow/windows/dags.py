@@ -29,8 +29,8 @@ def window_dag(window: Window) -> DAG:
     ) as dag:
         opened, closes = open_window(window, asset), XComField(OPEN, "closes")
         if window.has_job:
-            cut_over_from = None if window.cut_over_from is None else XComField(OPEN, "cut_over_from", or_none=True)
-            rescale = job_graph({"target": XComField(OPEN, "target")}, closes, cut_over_from)
+            opens = XComField(OPEN, "opens", or_none=True)
+            rescale = job_graph({"target": XComField(OPEN, "target")}, closes, opens)
             ended = job_end_task([OPEN, LOOK], [CLOSE])
         else:
             rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes)
