@@ -16,7 +16,7 @@ from rescale.airflow.claims import this_run
 from rescale.airflow.flink.questions import Answer, describe_answer
 from rescale.airflow.flink.stopping import JobBefore, job_before_of
 from rescale.airflow.forms.live_form import followed_options, live_request_of
-from rescale.airflow.live.cut_over import CutOver
+from rescale.airflow.live.cut_over import CutOver, WentBackError
 from rescale.airflow.live.mover import mover
 from rescale.airflow.live.parts import Parts
 from rescale.airflow.live.watch import Watch, WindowClosedError
@@ -57,7 +57,7 @@ def follow_and_cut_over(
     looked = required_output(LOOK, looked)
     before = job_before_of(looked["before"])
     target = target_place({**params, **places}["target"])
-    with _leaving_nothing_of_a_closed_window(target), mover(target, ti) as moves:
+    with _leaving_no_useless_rounds(target), mover(target, ti) as moves:
         follower = Follower(
             target,
             FollowedJob(before.directory, followed_options(params)),
@@ -85,12 +85,18 @@ def follow_and_cut_over(
 
 
 @contextmanager
-def _leaving_nothing_of_a_closed_window(target: str) -> Iterator[None]:
-    """Discard base, rounds and pins if the block ends because a window has closed: the next run has another target."""
+def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
+    """Remove base, rounds and pins if the block ends because a window has closed, or because the job was started again.
+
+    The next run of a window has another target, and a job that was started again has all files under new names.
+    """
     try:
         yield
     except WindowClosedError:
         log.info("the window has closed: %s files of the rounds are removed", len(discard(target).removed))
+        raise
+    except WentBackError:
+        remove_follower(target)
         raise
 
 
