@@ -12,6 +12,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from airflow.providers.standard.operators.hitl import HITLOperator
 
+from rescale.airflow.flink.last_checkpoint import REPEATED
 from rescale.airflow.live import cut_over_question
 from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP, NOT_YET, AskToCutOver, question_about
 from rescale.airflow.settings import ApprovalRules, Settings
@@ -154,4 +155,5 @@ def test_question_shows_the_newest_figures() -> None:
     assert "2 MB/s" in text
     assert "about 2 seconds" in text
     assert "All state is written." in text
+    assert REPEATED in text
     assert "nothing has to be moved" in question_about({"asks": True, "first_checkpoint": ""})

@@ -123,6 +123,7 @@ def _has_ended(ti: Any) -> bool:
 
 def question_about(rounds: Mapping[str, Any]) -> str:
     """Return the question as Markdown; `rounds` describes the newest round (`RoundDisplay.show`)."""
+    from rescale.airflow.flink.last_checkpoint import REPEATED
     from rescale.report.page import Page, table
     from rescale.report.renderers.markdown import markdown_of
 
@@ -141,8 +142,7 @@ def question_about(rounds: Mapping[str, Any]) -> str:
         f"{shown}\n\n"
         "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape: it "
         "stands still about as long as for a plain restart, and by another last round longer if it made a checkpoint "
-        "in between. Records after its last checkpoint are processed again, as after a failure: sinks that are not "
-        "exactly-once repeat them. To go back after the new job has started repeats what the new one has emitted.\n\n"
+        f"in between.\n\n{REPEATED} To go back after the new job has started repeats what the new one has emitted.\n\n"
         f"{rounds['first_checkpoint']}\n\n"
         f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."
     )
