@@ -9,6 +9,8 @@ from airflow.plugins_manager import AirflowPlugin
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction, Timetable
 from airflow.timetables.trigger import CronTriggerTimetable
 
+from rescale.text.units import duration
+
 if TYPE_CHECKING:
     from pendulum import DateTime
 
@@ -23,7 +25,8 @@ class EarlyTimetable(Timetable):
         self._arguments = {"schedule": schedule, "timezone": timezone}
         self._begins_before = begins_before
         self._openings = CronTriggerTimetable(schedule, timezone=timezone)
-        self.description = f"{begins_before} before: {self._openings.description}"
+        self._lead = f"{duration(begins_before.total_seconds())} before"
+        self.description = f"{self._lead}: {self._openings.description}"
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> Timetable:
@@ -37,7 +40,7 @@ class EarlyTimetable(Timetable):
 
     @property
     def summary(self) -> str:
-        return f"{self._openings.summary}, {self._begins_before} before"
+        return f"{self._openings.summary}, {self._lead}"
 
     def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
         return DataInterval.exact(run_after)
