@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from rescale.airflow.flink.stopping import look_at_job
 from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live.follow_task import _follow
+from rescale.airflow.steps.earlier_tasks import XComField
 from rescale.flink_rest.client import StopMode
 from support.deferring import TaskState
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
@@ -43,13 +45,14 @@ class LiveStory:
         self.form = dict(params.validate())
         self.before = look_at_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
 
-    def follow(self) -> dict[str, Any]:
-        """Try the task once, and return its summary."""
+    def follow(self, closes: datetime | None = None) -> dict[str, Any]:
+        """Try the task once, in a window that closes then, and return its summary."""
         instance = SimpleNamespace(dag_id="a-dag", run_id=self.run_id, task=None, xcom_push=self.state.set)
+        instance.xcom_pull = lambda **_: {"closes": closes and closes.isoformat()}
         with _no_events():
             return _follow(
                 None,
-                None,
+                closes and XComField("open_window", "closes"),
                 None,
                 {"before": msgspec.to_builtins(self.before), "parallelism": self.parallelism},
                 self.form,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -87,6 +88,8 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
         story.follow()
     (old,) = cluster.alive()
     assert story.shapes(old) == {(2, 128)}
+    left = [entry.uri for entry in open_store(story.target).list(beside(story.target))]
+    assert not [uri for uri in left if uri.startswith((pins_place(story.target), rounds_place(story.target)))]
 
 
 @pytest.mark.slow
@@ -144,6 +147,30 @@ def test_rounds_go_on_while_a_cut_over_waits_for_its_approval(
                 story.follow()
     assert len(rounds) > 4
     assert cluster.alive() == {summary["job"] if approved else story.job_id}
+
+
+@pytest.mark.slow
+def test_window_that_closes_leaves_the_job_alone_and_nothing_behind(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = begin(cluster, tmp_path / "closed", cut_over="when approved")
+    now = datetime.now(UTC)
+    report = Watch.report
+
+    def close(watch: Watch, made: Any, waits_for: str | None) -> None:
+        report(watch, made, waits_for)
+        if waits_for == "an approval":
+            watch.closes = now
+
+    for closes in (now + timedelta(hours=1), now):  # the second time, the window is closed before anything is made
+        with (
+            patch.object(Watch, "report", close),
+            pytest.raises(RequestError, match="the window closed before the cut-over, so the job was left alone"),
+        ):
+            story.follow(closes)
+        store = open_store(story.target)
+        assert [*store.list(story.target), *store.list(beside(story.target))] == []
+    assert story.state[ROUNDS]["round"] >= 1
+    assert cluster.alive() == {story.job_id}
+    wait_until(lambda: cluster.counts(story.job_id), "the job to count on")
 
 
 @pytest.mark.slow

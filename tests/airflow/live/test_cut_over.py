@@ -5,12 +5,14 @@ from __future__ import annotations
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from rescale.airflow.flink import last_checkpoint
 from rescale.airflow.live import cut_over
-from rescale.airflow.live.cut_over import CutOver
+from rescale.airflow.live.cut_over import CutOver, WentBackError
+from rescale.airflow.live.parts import Parts
 from rescale.following.round_plan import LIGHT_BYTES
 from rescale.runstate.follower.rounds import RoundKind
 from rescale.text.errors import SnapshotError
@@ -88,6 +90,23 @@ def test_checkpoint_that_vanishes_during_planning_is_replaced_by_the_next(cut: A
 def test_error_of_a_checkpoint_that_is_still_the_newest_is_raised(cut: Any) -> None:
     with pytest.raises(SnapshotError, match="gone"):
         cut(Job(error=SnapshotError("gone"))).prepare(ROUND)
+
+
+@pytest.mark.parametrize("advice", [None, "make room"])
+def test_error_of_a_cut_over_says_how_to_try_again(
+    cut: Any, monkeypatch: pytest.MonkeyPatch, advice: str | None
+) -> None:
+    monkeypatch.setattr(cut_over, "end_pending_work", lambda *_: None)
+    monkeypatch.setattr(cut_over, "restart_of", lambda *_: "chk-1")
+    monkeypatch.setattr(cut_over, "go_back", lambda *_: {"job": "b", "name": "clicks", "went_back": True})
+    cutting = cut(Job())
+    cutting.mark.checkpoint = 1
+    monkeypatch.setattr(cutting, "_attempt", Mock(side_effect=SnapshotError("no space is left", advice=advice)))
+    with pytest.raises(WentBackError, match="the job runs again as it was: no space is left") as caught:
+        cutting.complete(Parts())
+    said = caught.value.advice
+    assert said is not None
+    assert said.startswith("make room; then trigger another run" if advice else "trigger another run")
 
 
 def test_long_last_round_is_not_made(cut: Any) -> None:

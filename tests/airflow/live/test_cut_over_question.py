@@ -12,6 +12,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from airflow.providers.standard.operators.hitl import HITLOperator
 
+from rescale.airflow.flink.last_checkpoint import REPEATED
 from rescale.airflow.live import cut_over_question
 from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP, NOT_YET, AskToCutOver, question_about
 from rescale.airflow.settings import ApprovalRules, Settings
@@ -109,6 +110,18 @@ def test_answer_is_stored_as_the_decision(option: str, approved: bool, tmp_path:
     assert "grace" in decision.answer
 
 
+def test_answer_after_the_end_of_the_rounds_decides_nothing(tmp_path: Path) -> None:
+    """The window may have closed meanwhile: nothing may be stored beside a target that was discarded."""
+    asked, target = AskToCutOver(), tmp_path / "target"
+    given = context(target, rounds=ROUNDS)
+    with pytest.raises(Asked):
+        asked.execute(given)
+    given["ti"].get_task_states = lambda **_: {"r": {FOLLOW: "failed"}}
+    with pytest.raises(AirflowSkipException):
+        answered(asked, given, CUT_OVER)
+    assert cut_over_decision(str(target)) is None
+
+
 def test_not_yet_defers_the_question_and_a_timeout_repeats_it_at_once(tmp_path: Path) -> None:
     asked, target = AskToCutOver(), tmp_path / "target"
     given = context(target, rounds=ROUNDS)
@@ -142,4 +155,5 @@ def test_question_shows_the_newest_figures() -> None:
     assert "2 MB/s" in text
     assert "about 2 seconds" in text
     assert "All state is written." in text
+    assert REPEATED in text
     assert "nothing has to be moved" in question_about({"asks": True, "first_checkpoint": ""})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
-from rescale.airflow.live.watch import Watch
+from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.errors import RequestError
@@ -82,8 +82,19 @@ def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any)
 def test_cut_over_is_refused_after_its_window_has_closed() -> None:
     watching = watch(most_downtime=5)
     watching.closes = NOW - HOUR
-    with pytest.raises(RequestError, match="the window closed"):
+    vars(watching.follower)["newest_round"] = lambda: ROUND
+    with pytest.raises(WindowClosedError, match="the window closed") as caught:
         watching.waits_for(ROUND)
+    assert caught.value.found == "round 2; a last round: about 2 seconds"
+
+
+def test_no_base_is_begun_after_the_window_has_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    watching = watch()
+    watching.closes = NOW - HOUR
+    monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
+    with pytest.raises(WindowClosedError, match="the window closed") as caught:
+        watching.follow()
+    assert caught.value.found == "no round"
 
 
 def test_first_decision_counts(tmp_path: Any) -> None:

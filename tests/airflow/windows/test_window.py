@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,33 @@ def test_missing_field_of_a_job_may_come_from_the_settings(tmp_path: Path, monke
     monkeypatch.setattr("rescale.airflow.windows.window.settings", settings.__wrapped__)
     given = {name: value for name, value in JOB.items() if name not in ("hand_over", "jar")}
     assert make_window("night", given).form()["jar"].value == "clicks.jar"
+
+
+LIVE = {**JOB, "taking": "checkpoint", "while_it_runs": True}
+
+
+@pytest.mark.parametrize(
+    ("given", "before"), [("3h", timedelta(hours=3)), ("90m", timedelta(minutes=90)), (None, timedelta())]
+)
+def test_rounds_may_begin_before_a_window_opens(given: str | None, before: timedelta) -> None:
+    window = make_window("night", LIVE if given is None else {**LIVE, "begins_before": given})
+    assert window.begins_before == before
+    assert "begins_before" not in window.form()
+    assert window.hours.schedule == "0 6 * * MON-FRI"
+
+
+@pytest.mark.parametrize("given", ["3", "0h", "3 h", "-3h", "3d", "1h30m", "99999h", "", 3, None, True])
+def test_time_before_the_opening_is_hours_or_minutes(given: Any) -> None:
+    wrong = fault("night", {**LIVE, "begins_before": given})
+    assert wrong.what == "the window 'night' is not valid: begins_before"
+    assert wrong.expected == "hours or minutes, such as 3h or 90m"
+
+
+@pytest.mark.parametrize("entry", [JOB, ENTRY])
+def test_run_that_moves_nothing_while_the_job_runs_begins_at_the_opening(entry: dict[str, Any]) -> None:
+    wrong = fault("night", {**entry, "begins_before": "3h"})
+    assert wrong.what == "the window 'night' is not valid: begins_before"
+    assert wrong.expected == "a job with while_it_runs: true"
 
 
 def test_source_of_a_job_is_refused() -> None:

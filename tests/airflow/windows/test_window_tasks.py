@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from types import SimpleNamespace
 from typing import Any, NoReturn
+from zoneinfo import ZoneInfo
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException
-from airflow.sdk import Param
 
 from rescale.airflow.windows import window_tasks
+from rescale.airflow.windows.closing import Hours
 from rescale.airflow.windows.window import OUTSIDE_HOURS
-from rescale.airflow.windows.window_tasks import _open
+from rescale.airflow.windows.window_tasks import opened_window
 
-NOW = datetime.now(UTC)
+NOW = datetime(2026, 11, 28, 3, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
 
@@ -29,47 +30,68 @@ def _no_context(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(
-    opens: datetime, closes: datetime, run_type: str, cut_over_from: datetime | None = None, **form: Any
+    opens: datetime,
+    closes: datetime,
+    run_type: str,
+    begins_before: timedelta = timedelta(),
+    began: datetime = NOW,
+    now: datetime | None = None,
+    **form: Any,
 ) -> dict[str, Any]:
-    """Return the output of the first task of a run that starts now; the window opens and closes every day."""
+    """Return the output of the first task of a run that starts at once; the window opens and closes every day."""
     params = {"target": "/rescaled/{date}-{time}", OUTSIDE_HOURS: False, **form}
-    dag = SimpleNamespace(params={name: Param(value) for name, value in params.items()})
-    run = SimpleNamespace(run_after=NOW, run_type=run_type)
-    expression = f"{opens.minute} {opens.hour} * * *"
-    hours = [f"{closes:%H:%M}", None if cut_over_from is None else f"{cut_over_from:%H:%M}"]
-    return _open("night", expression, hours, "UTC", params=params, dag=dag, dag_run=run)
+    hours = Hours(
+        f"{opens.minute} {opens.hour} * * *", time(closes.hour, closes.minute), begins_before, ZoneInfo("UTC")
+    )
+    run = SimpleNamespace(run_after=began, run_type=run_type)
+    return opened_window("night", hours, params, run, None, now or began)
 
 
 @pytest.mark.parametrize("run_type", ["manual", "scheduled"])
 def test_run_within_the_hours_gets_their_end(run_type: str) -> None:
-    closes = (NOW + HOUR).replace(second=0, microsecond=0)
-    document = opened(NOW - HOUR, closes, run_type)
-    assert document["closes"] == closes.isoformat()
-    assert document["target"] == f"/rescaled/{NOW:%Y-%m-%d-%H%M}"
+    document = opened(NOW - HOUR, NOW + HOUR, run_type)
+    assert document == {"target": "/rescaled/2026-11-28-0300", "closes": (NOW + HOUR).isoformat()}
 
 
-@pytest.mark.parametrize(("run_type", "outside"), [("manual", False), ("scheduled", False), ("manual", True)])
-def test_job_is_cut_over_in_a_part_of_the_hours(run_type: str, outside: bool) -> None:
-    cut_over_from, closes = NOW + HOUR, (NOW + 2 * HOUR)
-    document = opened(NOW - HOUR, closes, run_type, cut_over_from, **{OUTSIDE_HOURS: outside})
-    earliest = None if outside else cut_over_from.replace(second=0, microsecond=0).isoformat()
-    assert document.get("cut_over_from") == earliest
+@pytest.mark.parametrize("run_type", ["manual", "scheduled"])
+def test_run_that_begins_before_the_opening_gets_its_time(run_type: str) -> None:
+    opens, closes = NOW + 3 * HOUR, NOW + 4 * HOUR
+    document = opened(opens, closes, run_type, 3 * HOUR)
+    assert (document["opens"], document["closes"]) == (opens.isoformat(), closes.isoformat())
+    named = opens if run_type == "scheduled" else NOW
+    assert document["target"] == f"/rescaled/{named:%Y-%m-%d-%H%M}", "a target is named by the opening"
+
+
+def test_run_that_is_late_has_the_hours_of_its_own_window() -> None:
+    opens, closes = NOW + 3 * HOUR, NOW + 4 * HOUR
+    document = opened(opens, closes, "scheduled", 3 * HOUR, now=NOW + 3.5 * HOUR)
+    assert document["opens"] == opens.isoformat()
+    with pytest.raises(AirflowSkipException, match="too late: the window opened at 2026-11-28 06:00 UTC"):
+        opened(opens, closes, "scheduled", 3 * HOUR, now=NOW + 4.1 * HOUR)
+
+
+def test_manual_run_before_the_early_beginning_belongs_to_the_last_window() -> None:
+    with pytest.raises(AirflowSkipException, match="closed at 2026-11-27 07:00 UTC"):
+        opened(NOW + 3 * HOUR, NOW + 4 * HOUR, "manual", 2 * HOUR)
+
+
+def test_manual_run_outside_the_hours_may_cut_over_at_once() -> None:
+    assert "opens" not in opened(NOW + 3 * HOUR, NOW + 4 * HOUR, "manual", HOUR, **{OUTSIDE_HOURS: True})
 
 
 def test_manual_run_outside_the_hours_is_skipped() -> None:
-    with pytest.raises(AirflowSkipException) as caught:
+    with pytest.raises(AirflowSkipException, match=OUTSIDE_HOURS):
         opened(NOW - 3 * HOUR, NOW - HOUR, "manual")
-    assert OUTSIDE_HOURS in str(caught.value)
 
 
 def test_manual_run_outside_the_hours_is_executed_if_its_form_asks_for_it() -> None:
     document = opened(NOW - 3 * HOUR, NOW - HOUR, "manual", **{OUTSIDE_HOURS: True})
-    assert datetime.fromisoformat(document["closes"]) > NOW + 22 * HOUR
+    assert datetime.fromisoformat(document["closes"]) == NOW + 23 * HOUR
 
 
 def test_window_that_never_opens_is_closed() -> None:
     form = {"target": "/rescaled/{date}", OUTSIDE_HOURS: False}
-    dag = SimpleNamespace(params={name: Param(value) for name, value in form.items()})
     run = SimpleNamespace(run_after=NOW, run_type="manual")
-    with pytest.raises(AirflowSkipException):
-        _open("night", "0 0 31 2 *", ["06:00", None], "UTC", params=form, dag=dag, dag_run=run)
+    hours = Hours("0 0 31 2 *", time(6), timedelta(), ZoneInfo("UTC"))
+    with pytest.raises(AirflowSkipException, match="never been open"):
+        opened_window("night", hours, form, run, None, NOW)

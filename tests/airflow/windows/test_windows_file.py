@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -81,4 +81,4 @@ def test_example_has_a_pair_of_windows_and_a_live_one() -> None:
         ("clicks-back", True, 4),
         ("clicks-live", True, None),
     ]
-    assert windows[-1].cut_over_from == time(3)
+    assert windows[-1].begins_before == timedelta(hours=2)

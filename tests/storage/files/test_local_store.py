@@ -13,9 +13,12 @@ from typing import NoReturn
 import pytest
 
 from rescale.storage.contract import Pin, Span
+from rescale.storage.files import owned
+from rescale.storage.files.document_folders import is_marked
 from rescale.storage.files.durable_directories import force_to_disk, in_one_mount
 from rescale.storage.files.local_errors import is_absent
 from rescale.storage.files.local_store import LocalStore
+from rescale.storage.files.mounts import identity_of
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from support.disks import mounted_at
 
@@ -373,3 +376,17 @@ def test_pins_come_in_the_order_of_the_names(patience: float, tmp_path: Path, mo
     assert [pin and pin.size for pin in store.stats(names)] == [0, None, 2, 3, None]
     assert (threading.get_ident() in asked_by) is (patience > 0)
     assert store.stats([]) == []
+
+
+def test_directory_of_documents_is_marked_again_after_it_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File systems give the identity of a removed directory to a new one."""
+    identity = identity_of(tmp_path)
+    monkeypatch.setattr(owned, "identity_from", lambda _: identity)
+    documents = tmp_path / "target.rescale"
+    for _ in range(2):
+        owned.make_folder(documents)
+        assert is_marked(documents)
+        owned.remove_folder(documents)
+        assert not documents.exists()

@@ -21,6 +21,13 @@ from rescale.storage.locations import join, name, normalise, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, RescaleError, StoreError, UnsupportedError
 
+REPEATED = (
+    "Records after the job's last checkpoint are processed again, as after a failure: sinks that are not exactly-once "
+    "repeat them. If the parallelism becomes smaller, a KafkaSink with pooled transactions may leave one open, which "
+    "holds up readers with read_committed until it times out (FLINK-40626)."
+)
+"""Sentences for plans and questions on a start from a job's last checkpoint."""
+
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)

@@ -24,11 +24,11 @@ _RETRIES_TO_GO_BACK = 14
 
 
 def job_graph(
-    known: KnownPlaces = None, closes: XComField | None = None, cut_over_from: XComField | None = None
+    known: KnownPlaces = None, closes: XComField | None = None, opens: XComField | None = None
 ) -> RescaleTasks:
     """Create the tasks from the inspection of the job to its start; `published` are the tasks that hand the job over.
 
-    `known` and `closes` are those of `rescale_graph`, and `cut_over_from` is the earliest time for a cut-over. Either
+    `known` and `closes` are those of `rescale_graph`, and `opens` is the earliest time for a cut-over. Either
     the job is stopped first, and its savepoint or last checkpoint is the source; or its state is moved while it runs,
     by one task. The form decides which tasks skip themselves.
     """
@@ -46,7 +46,7 @@ def job_graph(
             task_display_name="Ask to cut over",
             doc_md="Asks for the cut-over when the last round would be short enough. Rounds go on meanwhile.",
         )
-        followed = follow(known, closes, cut_over_from, looked)
+        followed = follow(known, closes, opens, looked)
         verified = verify(followed)
     rescale = rescale_graph({"source": XComField(TAKE, "savepoint"), **(known or {})}, closes)
     with TaskGroup("start", prefix_group_id=False, group_display_name="Hand over"):

@@ -116,6 +116,7 @@ def _was_handed_over(ti: Any, before: Mapping[str, Any]) -> bool:
 def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
+    from rescale.airflow.flink.last_checkpoint import REPEATED
     from rescale.airflow.job.followable import refuse_what_cannot_be_followed
     from rescale.airflow.job.jar_plan import refuse_other_ids
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
@@ -153,7 +154,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
                 refuse_what_cannot_be_followed(flink, job, request, latest)
             if taking is StopMode.CHECKPOINT:
                 _check_plan(latest, request, before.directory, live)
-                log.info("%s", first_checkpoint(flink, before.job_id))
+                log.info("%s %s", REPEATED, first_checkpoint(flink, before.job_id))
             else:
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not StopMode.RUN_ON:

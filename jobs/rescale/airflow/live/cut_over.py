@@ -33,6 +33,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.publication import publish
 from rescale.snapshot.reading.discovery import complete_checkpoints
+from rescale.text.advice import Advice
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,16 @@ _ALIKE = 2
 
 _PAUSE_SECONDS = 0.5
 """Pause before a part is repeated that failed for a reason that may pass."""
+
+
+_ANOTHER_RUN = (
+    "trigger another run with the job's name and another target: it makes a new base. The rounds cannot go on, because "
+    "the first checkpoint of the job that runs now has all files under new names"
+)
+
+
+class WentBackError(RequestError):
+    """Raised when a cut-over has failed, and the job was started again as it was."""
 
 
 @dataclass
@@ -107,7 +118,7 @@ class CutOver:
     def complete(self, parts: Parts) -> tuple[Plan, Answer]:
         """Make the last round, publish it, and start the job from it; return its plan, and the new job.
 
-        Raises `RequestError` if that failed and the job was started again with its old shape.
+        Raises `WentBackError` if that failed and the job was started again with its old shape.
         """
         while True:
             try:
@@ -178,20 +189,20 @@ class CutOver:
             )
         return planned
 
-    def _gone_back(self, error: RescaleError) -> RescaleError:
+    def _gone_back(self, error: RescaleError) -> WentBackError:
         """Start the job again as it was, and return the error of the run."""
         while (pending := end_pending_work(self.before, self.run)) is not None:
             _answer(pending, _GO_BACK_SECONDS)
         back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
-        return RequestError(
+        return WentBackError(
             f"the cut-over failed, and the job runs again as it was: {error.what}",
             path=error.path,
             operator=error.operator,
             expected=error.expected,
             found=error.found,
-            advice=error.advice or "trigger another run, which follows the job that runs now",
+            advice=Advice(error.advice, "; then ", _ANOTHER_RUN) if error.advice else _ANOTHER_RUN,
         )
 
 

@@ -59,8 +59,7 @@ class AskToCutOver(HITLOperator):
             if not stripped(context["params"])["while_it_runs"]:
                 skip_task("the job is stopped before its state is moved")
             ti: Any = context["ti"]
-            states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
-            if states.get(FOLLOW) in _ENDED:
+            if _has_ended(ti):
                 skip_task(f"nothing to ask: the task {FOLLOW!r} has ended")
             rounds = ti.xcom_pull(task_ids=FOLLOW, key=ROUNDS)
             if rounds is not None and not rounds["asks"]:
@@ -88,6 +87,8 @@ class AskToCutOver(HITLOperator):
         if chosen == [NOT_YET]:
             log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], _ASK_AGAIN)
             self._look_again(_ASK_AGAIN)
+        if _has_ended(context["ti"]):
+            skip_task(f"the answer came too late: the task {FOLLOW!r} has ended")
         approved = chosen == [CUT_OVER]
         if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve the cut-over: asking again")
@@ -114,8 +115,15 @@ class AskToCutOver(HITLOperator):
         self.defer(trigger=TimeDeltaTrigger(after), method_name="look_again")
 
 
+def _has_ended(ti: Any) -> bool:
+    """Return whether the task that follows the job has ended, for example because its window closed."""
+    states = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
+    return states.get(FOLLOW) in _ENDED
+
+
 def question_about(rounds: Mapping[str, Any]) -> str:
     """Return the question as Markdown; `rounds` describes the newest round (`RoundDisplay.show`)."""
+    from rescale.airflow.flink.last_checkpoint import REPEATED
     from rescale.report.page import Page, table
     from rescale.report.renderers.markdown import markdown_of
 
@@ -134,8 +142,7 @@ def question_about(rounds: Mapping[str, Any]) -> str:
         f"{shown}\n\n"
         "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape: it "
         "stands still about as long as for a plain restart, and by another last round longer if it made a checkpoint "
-        "in between. Records after its last checkpoint are processed again, as after a failure: sinks that are not "
-        "exactly-once repeat them. To go back after the new job has started repeats what the new one has emitted.\n\n"
+        f"in between.\n\n{REPEATED} To go back after the new job has started repeats what the new one has emitted.\n\n"
         f"{rounds['first_checkpoint']}\n\n"
         f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."
     )

@@ -28,7 +28,7 @@ _RETRIES: dict[str, Any] = {
 def _follow(
     known: KnownPlaces,
     closes: XComField | None,
-    cut_over_from: XComField | None,
+    opens: XComField | None,
     looked: Mapping[str, Any] | None,
     params: Any = None,
     dag_run: Any = None,
@@ -42,7 +42,7 @@ def _follow(
         skip_task("the job is stopped before its state is moved")
     from rescale.airflow.live.follow_work import follow_and_cut_over
 
-    hours = (_instant(cut_over_from, ti), _instant(closes, ti))
+    hours = (_instant(opens, ti), _instant(closes, ti))
     state = task_state(task_state_store, ti)
     return follow_and_cut_over(
         pulled_places(known, ti), hours, looked, params, dag_run, ti, state, inlet_events, outlet_events

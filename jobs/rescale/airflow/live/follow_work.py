@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
@@ -15,10 +16,10 @@ from rescale.airflow.claims import this_run
 from rescale.airflow.flink.questions import Answer, describe_answer
 from rescale.airflow.flink.stopping import JobBefore, job_before_of
 from rescale.airflow.forms.live_form import followed_options, live_request_of
-from rescale.airflow.live.cut_over import CutOver
+from rescale.airflow.live.cut_over import CutOver, WentBackError
 from rescale.airflow.live.mover import mover
 from rescale.airflow.live.parts import Parts
-from rescale.airflow.live.watch import Watch
+from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import asset_extra, events_of
 from rescale.airflow.steps.earlier_tasks import LOOK, Summary, required_output
@@ -31,6 +32,7 @@ from rescale.runstate.documents import read_document
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, described_rounds
 from rescale.runstate.places import places_of
+from rescale.runstate.removal import discard
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ def follow_and_cut_over(
     looked = required_output(LOOK, looked)
     before = job_before_of(looked["before"])
     target = target_place({**params, **places}["target"])
-    with mover(target, ti) as moves:
+    with _leaving_no_useless_rounds(target), mover(target, ti) as moves:
         follower = Follower(
             target,
             FollowedJob(before.directory, followed_options(params)),
@@ -80,6 +82,22 @@ def follow_and_cut_over(
     if extra not in events_of(inlet_events, RESCALED_SAVEPOINT):
         outlet_events[RESCALED_SAVEPOINT].extra = extra
     return {**_published(plan, before, started), "seconds": parts.seconds, "downtime_seconds": downtime}
+
+
+@contextmanager
+def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
+    """Remove base, rounds and pins if the block ends because a window has closed, or because the job was started again.
+
+    The next run of a window has another target, and a job that was started again has all files under new names.
+    """
+    try:
+        yield
+    except WindowClosedError:
+        log.info("the window has closed: %s files of the rounds are removed", len(discard(target).removed))
+        raise
+    except WentBackError:
+        remove_follower(target)
+        raise
 
 
 def _follow_until_cut(watch: Watch, cut: CutOver) -> Parts:

@@ -12,7 +12,7 @@ import msgspec
 
 from rescale.airflow.flink.first_checkpoint import first_checkpoint
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.last_checkpoint import with_newest
+from rescale.airflow.flink.last_checkpoint import REPEATED, with_newest
 from rescale.airflow.flink.stopping import JobBefore
 from rescale.airflow.reports.report_link import REPORT, ReportPage
 from rescale.airflow.steps.earlier_tasks import ROUNDS
@@ -83,6 +83,7 @@ class RoundDisplay:
 
     @cached_property
     def _plan(self) -> PlanDocument:
-        """The plan of a full run, for the report."""
+        """The plan of a full run, for the report, with what goes with the cut-over."""
         ready = with_newest(self.before.directory, self.follower.plan_full)
-        return plan_document(ready.plan, ready.snapshot, ready.kafka)
+        document = plan_document(ready.plan, ready.snapshot, ready.kafka)
+        return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED))

@@ -39,6 +39,10 @@ _CONVERGED = 0.8
 """A round that takes more than this share of the time of the one before shows that later ones get hardly shorter."""
 
 
+class WindowClosedError(RequestError):
+    """Raised when a window has closed before the cut-over; the job was left alone."""
+
+
 @dataclass
 class Watch:
     """Watch over the job that `follower` follows, for a task instance `ti` with its `state` and filled form `params`.
@@ -79,6 +83,7 @@ class Watch:
         Raises `RequestError` if somebody refuses it, the window closes, or the job ends.
         """
         self.refuse_ended_job()
+        self._refuse_closed_window()
         if self.live.refers:
             self._wait_without_rounds()
             return
@@ -116,12 +121,7 @@ class Watch:
 
     def waits_for(self, made: Round | None) -> str | None:
         """Return what the cut-over waits for after a round, or None if it may begin; `made` is None without rounds."""
-        if self.closes is not None and datetime.now(UTC) > self.closes:
-            raise RequestError(
-                "the window closed before the cut-over, so the job was left alone",
-                path=self.follower.target,
-                expected=f"a cut-over before {self.closes:%Y-%m-%d %H:%M %Z}",
-            )
+        self._refuse_closed_window()
         if made is not None and not self.is_short(made):
             most = self.live.most_downtime
             return "a shorter round" if most is None else f"a round of at most {duration(most)}"
@@ -139,6 +139,20 @@ class Watch:
                 advice="discard the target; another run begins anew",
             )
         return None if decision is not None else "an approval"
+
+    def _refuse_closed_window(self) -> None:
+        """Raise `WindowClosedError` if no cut-over may begin any more."""
+        if self.closes is None or datetime.now(UTC) <= self.closes:
+            return
+        newest = self.follower.newest_round()
+        raise WindowClosedError(
+            "the window closed before the cut-over, so the job was left alone",
+            path=self.follower.target,
+            expected=f"a cut-over before {self.closes:%Y-%m-%d %H:%M %Z}",
+            found="no round" if newest is None else _described(newest),
+            advice="let rounds begin earlier (begins_before), let the window close later, or allow more downtime "
+            "(most_downtime)",
+        )
 
     @cached_property
     def asks(self) -> bool:
@@ -200,3 +214,8 @@ class Watch:
                 advice="if it was cancelled on purpose: rescale follow --finish makes the result from its last "
                 "checkpoint; otherwise start it again, and trigger another run with another target",
             )
+
+
+def _described(newest: Round) -> str:
+    last = newest.last_round_seconds
+    return f"round {newest.number}; a last round: {'not known yet' if last is None else f'about {duration(last)}'}"

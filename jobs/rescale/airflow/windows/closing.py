@@ -1,5 +1,7 @@
 """Hours of a window: it opens by its schedule, and closes when the local clock next shows its closing time.
 
+A run may begin before its window opens.
+
 All comparisons are between instants. The local clock skips an hour in spring and repeats one in autumn, so a window
 over such a night is shorter or longer. If the closing time occurs twice, the first one after the opening counts.
 """
@@ -7,9 +9,34 @@ over such a night is shorter or longer. If the closing time occurs twice, the fi
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from croniter import CroniterBadDateError, croniter
+
+
+class Hours(NamedTuple):
+    """Hours of a window, and a way to ask for them; times of day are in `zone`.
+
+    `schedule` is a cron expression, and runs begin earlier than it says by `begins_before`.
+    """
+
+    schedule: str
+    closes: time
+    begins_before: timedelta
+    zone: ZoneInfo
+
+    def opening(self, began: datetime, *, by_schedule: bool) -> datetime | None:
+        """Return when the window opens or opened whose run began then; None if it never does.
+
+        A run that was not begun `by_schedule` belongs to the window that would have begun last.
+        """
+        instant = (began.astimezone(UTC) + self.begins_before).astimezone(self.zone)
+        return instant if by_schedule else last_opening(self.schedule, instant, self.zone)
+
+    def closing(self, opened: datetime) -> datetime:
+        """Return when the window closes that opened then, in the zone's time."""
+        return closing(opened, self.closes, self.zone)
 
 
 def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime | None:

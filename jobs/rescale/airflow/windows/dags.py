@@ -13,6 +13,7 @@ from rescale.airflow.job.job_tasks import job_end_task
 from rescale.airflow.steps.earlier_tasks import ANNOUNCE, LOOK, OPEN, PLAN, XComField
 from rescale.airflow.windows.window import Window
 from rescale.airflow.windows.window_tasks import CLOSE, close_window, open_window
+from rescale.text.units import duration
 
 
 def window_dag(window: Window) -> DAG:
@@ -29,8 +30,8 @@ def window_dag(window: Window) -> DAG:
     ) as dag:
         opened, closes = open_window(window, asset), XComField(OPEN, "closes")
         if window.has_job:
-            cut_over_from = None if window.cut_over_from is None else XComField(OPEN, "cut_over_from", or_none=True)
-            rescale = job_graph({"target": XComField(OPEN, "target")}, closes, cut_over_from)
+            opens = XComField(OPEN, "opens", or_none=True)
+            rescale = job_graph({"target": XComField(OPEN, "target")}, closes, opens)
             ended = job_end_task([OPEN, LOOK], [CLOSE])
         else:
             rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes)
@@ -45,11 +46,13 @@ def window_dag(window: Window) -> DAG:
 def _doc(window: Window) -> str:
     what = f"the job `{window.values['job']}`" if window.has_job else f"savepoints below `{window.values['source']}`"
     values = "\n".join(f"| `{name}` | `{value}` |" for name, value in window.values.items())
+    lead = duration(window.begins_before.total_seconds())
+    early = f"\nIts runs begin {lead} earlier, and cut over while the window is open." if window.begins_before else ""
     logs = f"`{OPEN}` or `{LOOK}`" if window.has_job else f"`{OPEN}`"
     return f"""### Window {window.name}
 
 Rescales {what} on a schedule: `{window.schedule}` ({window.timezone}). A run that starts after {window.closes:%H:%M} is
-skipped, and so is a run with nothing to do. The log of {logs} says why.
+skipped, and so is a run with nothing to do. The log of {logs} says why.{early}
 The state of the asset `{window.dag_id}` records what was rescaled last. The asset gets an event with every published
 result. A run is green only if its result is published, or if there was nothing to do.
 

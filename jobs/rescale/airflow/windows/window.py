@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import time
+from datetime import time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -24,7 +24,9 @@ from rescale.airflow.forms.job_form import hand_over_of, job_form, taking_of
 from rescale.airflow.forms.live_form import live_request_of
 from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.settings import settings
-from rescale.airflow.windows.cron import CronTriggerTimetable
+from rescale.airflow.windows.closing import Hours
+from rescale.airflow.windows.cron import CronTriggerTimetable, expression_of
+from rescale.airflow.windows.early_timetable import EarlyTimetable
 from rescale.airflow.windows.targets import Fault, pattern_fault, placeholder_fault
 from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RequestError
@@ -32,8 +34,10 @@ from rescale.text.errors import RequestError
 RESERVED = ("savepoint", "job", "plan", "discard")
 """Names of windows whose DAG would have the id of an existing DAG."""
 
+_SPAN = re.compile(r"([1-9][0-9]{0,3})([hm])")
+_UNITS = {"h": "hours", "m": "minutes"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_OWN = ("schedule", "timezone", "closes", "cut_over_from")
+_OWN = ("schedule", "timezone", "closes", "begins_before")
 
 OUTSIDE_HOURS = "outside_hours"
 """Field in the form of a window for runs that are triggered by hand outside its hours."""
@@ -43,8 +47,8 @@ OUTSIDE_HOURS = "outside_hours"
 class Window:
     """A window; `values` are those of form fields.
 
-    No run starts after the time of day `closes`, in `timezone`. A job that is rescaled while it runs is not cut over
-    before the time of day `cut_over_from`; None for no such limit.
+    No run starts after the time of day `closes`, in `timezone`. The state of a job that is rescaled while it runs is
+    moved from `begins_before` the opening on, and the job is cut over while the window is open.
     """
 
     name: str
@@ -52,7 +56,7 @@ class Window:
     timezone: str
     closes: time
     values: Mapping[str, Any]
-    cut_over_from: time | None = None
+    begins_before: timedelta = timedelta()
 
     @property
     def dag_id(self) -> str:
@@ -63,8 +67,16 @@ class Window:
         return ZoneInfo(self.timezone)
 
     @property
-    def timetable(self) -> CronTriggerTimetable:
+    def timetable(self) -> CronTriggerTimetable | EarlyTimetable:
+        """Airflow's schedule of the runs."""
+        if self.begins_before:
+            return EarlyTimetable(self.schedule, self.timezone, self.begins_before)
         return CronTriggerTimetable(self.schedule, timezone=self.timezone)
+
+    @property
+    def hours(self) -> Hours:
+        expression = expression_of(CronTriggerTimetable(self.schedule, timezone=self.timezone))
+        return Hours(expression, self.closes, self.begins_before, self.zone)
 
     @property
     def has_job(self) -> bool:
@@ -102,9 +114,8 @@ def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]
     if wrong := list(_faults(name, entry)):
         return None, wrong
     values = {field: value for field, value in entry.items() if field not in _OWN}
-    closes, cut = time.fromisoformat(entry["closes"]), entry.get("cut_over_from")
-    cut_over_from = None if cut is None else time.fromisoformat(cut)
-    return Window(name, entry["schedule"], entry["timezone"], closes, values, cut_over_from), []
+    closes, before = time.fromisoformat(entry["closes"]), _span_of(entry.get("begins_before")) or timedelta()
+    return Window(name, entry["schedule"], entry["timezone"], closes, values, before), []
 
 
 def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
@@ -126,8 +137,8 @@ def _faults(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
             wrong[field] = _wrong(name, field, None, sentence)
     if not wrong and (error := _refused(_check_shape, entry)) is not None:
         wrong["shape"] = _wrong(name, "its shape", "a shape, or same_shape for an unchanged copy", error.what)
-    if not wrong and "cut_over_from" in entry and not entry.get("while_it_runs"):
-        wrong["cut_over_from"] = _wrong(name, "cut_over_from", "a job with while_it_runs: true", "no such job")
+    if not wrong and "begins_before" in entry and not entry.get("while_it_runs"):
+        wrong["begins_before"] = _wrong(name, "begins_before", "a job with while_it_runs: true", "no such job")
     if not wrong and "job" in entry and (error := _refused(_check_hand_over, entry)) is not None:
         wrong["hand-over"] = _wrong(name, "its hand-over", error.expected, error.what)
     yield from wrong.values()
@@ -197,11 +208,21 @@ def _time_fault(value: Any) -> Fault:
     return None
 
 
+def _span_of(value: Any) -> timedelta | None:
+    """Return the time that a text such as `3h` or `90m` means, or None for any other value."""
+    matched = _SPAN.fullmatch(value) if isinstance(value, str) else None
+    return None if matched is None else timedelta(**{_UNITS[matched[2]]: int(matched[1])})
+
+
+def _span_fault(value: Any) -> Fault:
+    return ("hours or minutes, such as 3h or 90m", value) if _span_of(value) is None else None
+
+
 _CHECKS: dict[str, Callable[[Any], Fault]] = {
     "schedule": _schedule_fault,
     "timezone": _zone_fault,
     "closes": _time_fault,
-    "cut_over_from": _time_fault,
+    "begins_before": _span_fault,
     "target": pattern_fault,
 }
 

@@ -8,10 +8,9 @@ form allows that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, time
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from airflow.sdk import Asset, TriggerRule
 
@@ -19,8 +18,7 @@ from rescale.airflow.forms.filled_form import refuse_unknown_fields
 from rescale.airflow.state_stores import window_state
 from rescale.airflow.steps.earlier_tasks import FOLLOW, OPEN, PLAN, Summary, output_of_any, required_output
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
-from rescale.airflow.windows.closing import closing, last_opening
-from rescale.airflow.windows.cron import expression_of
+from rescale.airflow.windows.closing import Hours
 from rescale.airflow.windows.targets import pattern_fault, target_of
 from rescale.airflow.windows.window import OUTSIDE_HOURS, Window
 from rescale.storage.locations import normalise
@@ -35,9 +33,14 @@ _LAST = "last"
 
 def open_window(window: Window, asset: Asset) -> Any:
     """Return the task that determines the target of the run, its source if there is no job, and the closing time."""
-    task = rescale_task(_open, OPEN, "Is the window open?", inlets=[asset])
-    hours = [window.closes.isoformat("minutes"), window.cut_over_from and window.cut_over_from.isoformat("minutes")]
-    return task(window.name, expression_of(window.timetable), hours, window.timezone)
+
+    def opens(params: Any = None, dag: Any = None, dag_run: Any = None, asset_state_store: Any = None) -> Summary:
+        """Returns target, hours and newest savepoint; skips the run if the window is closed or nothing is new."""
+        refuse_unknown_fields(params, dag.params)  # a skipped run would not show its mistakes
+        last = window_state(asset_state_store, dag.dag_id).get(_LAST) if "source" in params else None
+        return opened_window(window.name, window.hours, params, dag_run, last, datetime.now(UTC))
+
+    return rescale_task(opens, OPEN, "Is the window open?", inlets=[asset])()
 
 
 def close_window(asset: Asset) -> Any:
@@ -59,7 +62,7 @@ def close_window(asset: Asset) -> Any:
 
         extra = asset_extra(published_plan(output_of_any(ti, PLAN, FOLLOW)))
         opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
-        done = {name: value for name, value in opened.items() if name != "closes"}
+        done = {name: value for name, value in opened.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
         if "written" in done and _is_newer(done, state.get(_LAST)):  # false if an older run was cleared
             state.set(_LAST, done)
@@ -73,61 +76,42 @@ def close_window(asset: Asset) -> Any:
     return rescale_task(close, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=rule)()
 
 
-def _open(
-    name: str,
-    expression: str,
-    hours: Sequence[str | None],
-    timezone: str,
-    params: Any = None,
-    dag: Any = None,
-    dag_run: Any = None,
-    asset_state_store: Any = None,
+def opened_window(
+    name: str, hours: Hours, params: Mapping[str, Any], dag_run: Any, last: Mapping[str, str] | None, now: datetime
 ) -> Summary:
-    """Returns target, hours and newest savepoint; skips the run if the window is closed or nothing is new.
+    """Return the target of a run, its hours, and the newest savepoint below the source of its form, if it has one.
 
-    Checks the form of a run by hand first: a skipped run would not show its mistakes.
+    Skips the run if the window is closed, or if there is nothing newer than what was rescaled `last`.
     """
     from rescale.airflow.windows.newest import newest_savepoint
 
-    refuse_unknown_fields(params, dag.params)
     if (fault := pattern_fault(params["target"])) is not None:
         expected, actual = fault
         raise RequestError("the target of the window is not valid", expected=expected, found=actual)
-    zone = ZoneInfo(timezone)
-    opened = dag_run.run_after.astimezone(zone)
-    by_hand = dag_run.run_type == "manual" and not params[OUTSIDE_HOURS]
-    closes, cut_over_from = hours
-    begun = last_opening(expression, opened, zone) if by_hand else opened
-    closed = _closed(begun, closes or "", zone, by_hand=by_hand)
-    log.info("the window is open until %s", _shown(closed))
-    known = {"target": target_of(params["target"], name, opened), "closes": closed.isoformat()}
-    if cut_over_from is not None and begun is not None and not params[OUTSIDE_HOURS]:
-        known["cut_over_from"] = closing(begun, time.fromisoformat(cut_over_from), zone).isoformat()
+    began, by_hand = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
+    outside = by_hand and params[OUTSIDE_HOURS]
+    opening = began if outside else hours.opening(began, by_schedule=not by_hand)
+    otherwise = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not outside else ""
+    if opening is None:
+        skip_task(f"the window has never been open{otherwise}")
+    closes = hours.closing(opening)
+    if now > closes:
+        skip_task(
+            f"too late: the window opened at {_shown(opening)} and closed at {_shown(closes)}, "
+            f"and it is {_shown(now.astimezone(hours.zone))} now{otherwise}"
+        )
+    log.info("the window is open until %s", _shown(closes))
+    known = {"target": target_of(params["target"], name, began if by_hand else opening), "closes": closes.isoformat()}
+    if hours.begins_before and not outside:
+        log.info("the job is not cut over before the window opens at %s", _shown(opening))
+        known["opens"] = opening.isoformat()
     if "source" not in params:
         return known
-    last = window_state(asset_state_store, dag.dag_id).get(_LAST)
     newest = newest_savepoint(normalise(params["source"]))
     if last is not None and newest.written <= datetime.fromisoformat(last["written"]):
         skip_task(f"nothing new: {last['source']} is already rescaled, and nothing below {params['source']} is newer")
     log.info("the newest savepoint is %s, written at %s", newest.uri, newest.written)
     return {**known, "source": newest.uri, "written": newest.written.isoformat()}
-
-
-def _closed(begun: datetime | None, closes: str, zone: ZoneInfo, *, by_hand: bool) -> datetime:
-    """Return when a window that opened then closes, or skip the run if it is closed.
-
-    A scheduled run opens the window at its own time. For a run `by_hand`, the last opening by the schedule counts.
-    """
-    otherwise = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand else ""
-    if begun is None:
-        skip_task(f"the window has never been open{otherwise}")
-    closed = closing(begun, time.fromisoformat(closes), zone)
-    if (now := datetime.now(UTC)) > closed:
-        skip_task(
-            f"too late: the window opened at {_shown(begun)} and closed at {_shown(closed)}, "
-            f"and it is {_shown(now.astimezone(zone))} now{otherwise}"
-        )
-    return closed
 
 
 def _is_newer(done: Mapping[str, str], last: Mapping[str, str] | None) -> bool:

@@ -155,6 +155,7 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
                 if not stat.S_ISDIR(folder.stat().st_mode):
                     raise
         else:
+            _checked.pop(folder, None)  # of a directory that was removed: file systems use identities again
             _note_made(folder)
         after(folder.parent)
     if folder.name.endswith(BESIDE):

@@ -1,0 +1,68 @@
+"""Airflow's schedule of a window whose runs begin before it opens, and the plugin that registers it with Airflow."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.plugins_manager import AirflowPlugin
+from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction, Timetable
+from airflow.timetables.trigger import CronTriggerTimetable
+
+from rescale.text.units import duration
+
+if TYPE_CHECKING:
+    from pendulum import DateTime
+
+
+class EarlyTimetable(Timetable):
+    """Timetable with a run before each time of a cron expression: earlier by `begins_before`, as time passes.
+
+    Where clocks change in between, the local time of a run is another one than that of the expression, less that time.
+    """
+
+    def __init__(self, schedule: str, timezone: str, begins_before: timedelta) -> None:
+        self._arguments = {"schedule": schedule, "timezone": timezone}
+        self._begins_before = begins_before
+        self._openings = CronTriggerTimetable(schedule, timezone=timezone)
+        self._lead = f"{duration(begins_before.total_seconds())} before"
+        self.description = f"{self._lead}: {self._openings.description}"
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> Timetable:
+        return cls(data["schedule"], data["timezone"], timedelta(seconds=data["begins_before"]))
+
+    def serialize(self) -> dict[str, Any]:
+        return {**self._arguments, "begins_before": self._begins_before.total_seconds()}
+
+    def validate(self) -> None:
+        self._openings.validate()
+
+    @property
+    def summary(self) -> str:
+        return f"{self._openings.summary}, {self._lead}"
+
+    def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
+        return DataInterval.exact(run_after)
+
+    def next_dagrun_info(
+        self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
+    ) -> DagRunInfo | None:
+        """Return the next run: that for the next opening, at an earlier time."""
+        before = self._begins_before
+        last = last_automated_data_interval
+        opening = self._openings.next_dagrun_info(
+            last_automated_data_interval=None if last is None else DataInterval(last.start + before, last.end + before),
+            restriction=restriction._replace(
+                earliest=restriction.earliest and restriction.earliest + before,
+                latest=restriction.latest and restriction.latest + before,
+            ),
+        )
+        return None if opening is None else DagRunInfo.exact(opening.run_after - before)
+
+
+class WindowsPlugin(AirflowPlugin):
+    """Plugin that registers the timetable: Airflow stores the schedule of a DAG by the name of its class."""
+
+    name = "rescale_windows"
+    timetables: ClassVar[list[type[Timetable]]] = [EarlyTimetable]  # type: ignore[misc]
