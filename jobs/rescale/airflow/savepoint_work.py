@@ -99,7 +99,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
     if refusal is not None:
         log.warning("a run would refuse this plan: %s", refusal)
-    page = html_report(ReportDocument(plan=shown, error=None if refusal is None else refusal.to_json()))
+    page = html_report(ReportDocument(plan=shown, error=None if refusal is None else refusal.document()))
     ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.of(page)))
     planned = plan_summary(plan, shown, published=is_published(plan))
     summary = {name: value for name, value in planned.items() if name != "plan"}
@@ -183,10 +183,10 @@ def _refuse_run(plan: Plan, params: Mapping[str, Any], ti: Any) -> None:
         refuse_taken(plan)
 
 
-def report_certificate(plan: Plan, certificate: Summary) -> Summary:
+def report_certificate(plan: Plan, certificate: Certificate) -> Summary:
     """Put the report beside the target, and return the summary of the certificate."""
     log.info("%s", put_report(plan))
-    return certificate_summary(msgspec.convert(certificate, Certificate), places_of(plan).certificate)
+    return certificate_summary(certificate, places_of(plan).certificate)
 
 
 def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) -> Summary:

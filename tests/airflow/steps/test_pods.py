@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from kubernetes.client import (
@@ -104,9 +105,16 @@ def error_of_pod(tmp_path: Path, document: dict[str, Any] | None, code: int | No
     return error_of(Step.VALIDATE, code, str(result), "Pod validate-x returned a failure.\nremote_pod: ...")
 
 
+def failed(error: RescaleError) -> dict[str, Any]:
+    """Return the result document of a step that failed with an error."""
+    return {"status": "failed", **msgspec.to_builtins(error.document())}
+
+
 def test_error_in_the_result_document_of_a_pod_is_raised(tmp_path: Path) -> None:
     error = error_of_pod(
-        tmp_path, {"status": "failed", **IntegrityError("a record is missing", state="s").to_json()}, 4
+        tmp_path,
+        {"status": "failed", **msgspec.to_builtins(IntegrityError("a record is missing", state="s").document())},
+        4,
     )
     assert isinstance(error, IntegrityError)
     assert (error.what, error.state, error.final) == ("a record is missing", "s", True)
@@ -117,7 +125,11 @@ def test_error_in_the_result_document_of_a_pod_is_raised(tmp_path: Path) -> None
     [
         (None, 137, "exit code 137"),
         (None, None, "Pod validate-x returned a failure."),
-        ({"status": "failed", **IntegrityError("of an earlier try").to_json()}, 137, "exit code 137"),
+        (
+            failed(IntegrityError("of an earlier try")),
+            137,
+            "exit code 137",
+        ),
         ({"status": "done"}, 1, "exit code 1"),
         ({"status": "done"}, None, "Pod validate-x returned a failure."),
     ],

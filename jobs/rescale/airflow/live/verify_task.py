@@ -6,8 +6,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from rescale.airflow.steps.earlier_tasks import FOLLOW, VERIFY, Summary, required_output
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 from rescale.runstate.step import Step
@@ -37,7 +35,7 @@ def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = No
             "this as a bug"
         )
         raise
-    certificate = msgspec.convert(document, Certificate)
+    certificate = document.read(Certificate)
     log.info("verdict: %s, by every record", certificate.verdict)
     return certificate_summary(certificate, followed["certificate"])
 

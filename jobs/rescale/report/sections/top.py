@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+
+from msgspec import UNSET
 
 from rescale.insight.insight import Insight
 from rescale.plan.proof import Proof
@@ -34,6 +35,7 @@ from rescale.report.pages.insights import duration_sentences, hand_picked_senten
 from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row, work_lines
 from rescale.report.shortening import state_bytes
 from rescale.snapshot.kafka.audit import DISCOVERY
+from rescale.text.error_document import ErrorDocument
 from rescale.text.units import arrow, counted, human_bytes, when
 
 _MOST_NAMED = 3
@@ -47,7 +49,7 @@ def verdict(document: ReportDocument) -> list[Block]:
         operators = counted(len(seen.operators), "operator")
         return [Verdict(Standing.SEEN, f"{seen.kind}: {operators}, {human_bytes(seen.bytes)} of state")]
     if error is not None:
-        return [Verdict(Standing.REFUSED, error["what"]), *_details(error)]
+        return [Verdict(Standing.REFUSED, error.what), *_details(error)]
     if certificate is None:
         size = human_bytes(plan.bytes_moved if plan is not None else 0)
         return [Verdict(Standing.PLANNED, f"{size} to write; nothing is written yet")]
@@ -59,12 +61,13 @@ def verdict(document: ReportDocument) -> list[Block]:
     return [Verdict(Standing.PROVEN, sentence)]
 
 
-def _details(error: dict[str, Any]) -> list[Block]:
+def _details(error: ErrorDocument) -> list[Block]:
     """Return the path, operator, state, expected and found values and the advice of an error."""
-    details: list[Line] = [Code(error["path"])] if "path" in error else []
-    details += [f"{name}: {error[name]}" for name in ("operator", "state", "expected", "found") if name in error]
-    if "advice" in error:
-        details.append((Strong("what to do: "), error["advice"]))
+    named = {name: getattr(error, name) for name in ("operator", "state", "expected", "found")}
+    details: list[Line] = [Code(error.path)] if error.path is not UNSET else []
+    details += [f"{name}: {value}" for name, value in named.items() if value is not UNSET]
+    if error.advice is not UNSET:
+        details.append((Strong("what to do: "), error.advice))
     return [Listed("", tuple(details))] if details else []
 
 
