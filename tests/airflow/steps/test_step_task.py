@@ -83,7 +83,7 @@ def test_spark_in_the_settings_is_refused_if_steps_are_pods(platform: Path, monk
     platform.write_text("spark: {master: yarn}")
     monkeypatch.setenv(DRIVER_POD, "/driver.yaml")
     with pytest.raises(RequestError, match=DRIVER_POD):
-        step_task(Step.VALIDATE, "validate", "Validate", "doc", Mock())
+        step_task(Step.VALIDATE, "validate", "Validate", "doc", Mock(), Mock())
 
 
 @pytest.mark.slow
