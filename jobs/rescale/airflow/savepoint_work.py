@@ -155,11 +155,7 @@ def make_plan(
 
 def _changes(plan: Plan) -> bool:
     """Return whether the plan does more than copy."""
-    return bool(plan.surgery) or any(
-        (operator.parallelism, operator.max_parallelism) != (operator.new_parallelism, operator.new_max_parallelism)
-        or operator.rekeyings
-        for operator in plan.operators
-    )
+    return bool(plan.surgery) or any(operator.is_changed or operator.rekeyings for operator in plan.operators)
 
 
 def _no_change(plan: Plan) -> str:

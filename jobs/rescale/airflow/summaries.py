@@ -13,7 +13,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.report.documents import Inspection, PlanDocument
 from rescale.report.pages.declared import certified_lines, declared_lines
@@ -67,7 +66,7 @@ def plan_summary(plan: Plan, shown: PlanDocument, *, published: bool) -> dict[st
             "published": published,
             "bytes_to_write": shown.bytes_moved,
             "operators": len(largest),
-            "operators_changed": sum(_is_changed(operator) for operator in plan.operators),
+            "operators_changed": sum(operator.is_changed for operator in plan.operators),
             "largest_operators": [
                 {
                     "operator": _short(operator.label),
@@ -95,11 +94,6 @@ def certificate_summary(certificate: Certificate, uri: str) -> dict[str, Any]:
     counted = {"bytes_compared": certificate.bytes, "operators": len(certificate.operators)}
     declared = {"declared": _shortened(certified_lines(certificate))}
     return _fitted({"certificate": uri, **kept, **counted, **declared})
-
-
-def _is_changed(operator: OperatorPlan) -> bool:
-    old = (operator.parallelism, operator.max_parallelism)
-    return old != (operator.new_parallelism, operator.new_max_parallelism)
 
 
 def _operator_line(operator: Operator) -> dict[str, Any]:

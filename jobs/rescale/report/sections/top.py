@@ -32,6 +32,7 @@ from rescale.report.page import (
 )
 from rescale.report.pages.declared import declared_lines, exceptions_clause, first_lines
 from rescale.report.pages.insights import duration_sentences, hand_picked_sentences, shape_sentences, union_sentences
+from rescale.report.pages.inspection import inspected_row
 from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row, work_lines
 from rescale.report.shortening import state_bytes
 from rescale.snapshot.kafka.audit import DISCOVERY
@@ -139,19 +140,8 @@ def seen_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block]:
     operators = sorted(snapshot.operators, key=state_bytes, reverse=True)
     shown = operators[: 2 * detail.rows]
     headers = ("operator", "parallelism", "max parallelism", "key", "keyed", "operator state", "")
-    rows = [
-        (
-            operator.label,
-            operator.parallelism,
-            operator.max_parallelism,
-            operator.key or "",
-            human_bytes(operator.keyed_bytes) if operator.keyed_bytes else "",
-            human_bytes(operator.operator_bytes) if operator.operator_bytes else "",
-            operator.remark,
-        )
-        for operator in shown
-    ]
-    return [Section("Operators", (table(headers, rows), *_rest(operators[len(shown) :], len(shown))))]
+    listing = table(headers, map(inspected_row, shown))
+    return [Section("Operators", (listing, *_rest(operators[len(shown) :], len(shown))))]
 
 
 def _rest(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> list[Block]:
