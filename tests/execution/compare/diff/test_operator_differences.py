@@ -1,4 +1,4 @@
-"""What differs between two operators apart from records and elements."""
+"""Differences between two operators apart from records and elements."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_missing_operator_differs_only_if_it_has_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "told"),
+    ("a", "b", "states"),
     [
         (operator("a"), operator("a"), None),
         (whole(1), whole(1), None),
@@ -71,8 +71,8 @@ def test_missing_operator_differs_only_if_it_has_state() -> None:
         (operator("a"), whole(), ("running", "finished")),
     ],
 )
-def test_finished_subtasks_are_compared(a: Operator, b: Operator, told: tuple[str, str] | None) -> None:
-    expected = [] if told is None else [Difference("other value", {"operator": "has finished"}, *told)]
+def test_finished_subtasks_are_compared(a: Operator, b: Operator, states: tuple[str, str] | None) -> None:
+    expected = [] if states is None else [Difference("other value", {"operator": "has finished"}, *states)]
     assert differences(a, b) == expected
 
 
