@@ -21,7 +21,7 @@ def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = No
     if not params["verify_after"]:
         skip_task("the form asks for no proof by all records: the rounds prove the changed ones")
     from rescale.airflow.live.mover import run_anywhere
-    from rescale.airflow.summaries import certificate_summary
+    from rescale.airflow.summaries import as_output, certificate_summary
     from rescale.plan.proof import Proof
     from rescale.runstate.certificate import Certificate
 
@@ -37,7 +37,7 @@ def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = No
         raise
     certificate = document.read(Certificate)
     log.info("verdict: %s, by every record", certificate.verdict)
-    return certificate_summary(certificate, followed["certificate"])
+    return as_output(certificate_summary(certificate, followed["certificate"]))
 
 
 verify = rescale_task(_verify, VERIFY, "Compare all records")
