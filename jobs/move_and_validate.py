@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 
 from rescale.execution.job import add_plan, add_proof, job_parser, proof_of, run_job, run_part
-from rescale.execution.step_results import StepResult
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.choice import step_tasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
+from rescale.report.step_results import StepResult
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.states import Transition, permit

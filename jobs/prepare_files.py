@@ -6,8 +6,8 @@ import sys
 
 from rescale.execution.job import add_plan, job_parser, run_job
 from rescale.execution.preparing import prepare_files
-from rescale.execution.step_results import PreparedFiles
 from rescale.execution.tasks.choice import step_tasks
+from rescale.report.step_results import PreparedFiles
 from rescale.runstate.documents import load_plan
 from rescale.runstate.preparation import prepared_sizes
 from rescale.storage.locations import normalise

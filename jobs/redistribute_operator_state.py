@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 from rescale.execution.job import add_plan, job_parser, run_job
-from rescale.execution.step_results import MovedStreams
 from rescale.execution.steps import redistribute_operator_state
 from rescale.execution.tasks.choice import step_tasks
 from rescale.flink.slot import OPERATOR_SLOTS
+from rescale.report.step_results import MovedStreams
 from rescale.runstate.documents import load_plan
 from rescale.storage.locations import normalise
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from rescale.process import run_step
-from rescale.runstate.step import Step
+from rescale.runstate.step import Step, StepEnd
 from rescale.text.errors import StoreError
 
 
@@ -50,7 +50,7 @@ def test_what_a_step_says_is_passed_on_but_for_what_every_jvm_says(
         )
         gc.collect()
     assert said == ["WARNING: a disk is slow"]
-    assert document == {"bytes": 5}
+    assert document.read(dict[str, object]) == {"status": "done", "bytes": 5, "seconds": 1}
     assert json.loads((tmp_path / "result.json").read_text())["seconds"] == 1
     assert not [unraisable for unraisable in left if isinstance(unraisable.exc_value, ResourceWarning)]
 
@@ -62,7 +62,8 @@ def test_nothing_is_imported_from_the_working_directory(tmp_path: Path, monkeypa
     (here / "random.py").write_text("raise SystemExit(9)")
     (mains / f"{Step.RUN}.py").write_text(f"import random{_MAIN}")
     monkeypatch.chdir(here)
-    assert run_step(Step.RUN, str(tmp_path / "result"), [], environment={"PYTHONPATH": str(mains)}) == {"bytes": 5}
+    document = run_step(Step.RUN, str(tmp_path / "result"), [], environment={"PYTHONPATH": str(mains)})
+    assert document.read(StepEnd) == StepEnd("done", 1)
 
 
 _LEAVES = """

@@ -15,17 +15,20 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from rescale.runstate.documents import read_document, refuse_other_result
-from rescale.runstate.step import Step
+from rescale.runstate.step import Step, StepEnd
 from rescale.storage.store import open_store
 from rescale.text.advice import SAME_COMMAND, Advice
+from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RequestError, RescaleError, StoreError
 from rescale.text.names import printable
 from rescale.ticks import Tick, tick_of
+
+T = TypeVar("T")
 
 GRACE_SECONDS = 20
 _LAST_LINES_SECONDS = 5
@@ -46,8 +49,8 @@ def run_step(
     say: Callable[[str], None] | None = None,
     draw: Callable[[Tick], None] | None = None,
     environment: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """Run a step's process to its end, and return its result document without status, seconds and metrics.
+) -> ResultDocument:
+    """Run a step's process to its end, and return its result document.
 
     The step's log goes to standard error, or line by line to `say`, without control characters. `draw` gets its
     progress. Both are called in a thread. `environment` is that of the process; None for this process's own.
@@ -106,31 +109,34 @@ def start(
     )
 
 
-def read_result(uri: str) -> dict[str, Any]:
-    """Return the result document of a step without status, seconds and metrics. Raises the error of the step.
+class ResultDocument(NamedTuple):
+    """Result document of a step that did not fail, and the URI that it was read from."""
 
-    Raises `StoreError` if the document is damaged: only another run of the step can restore it.
-    """
-    try:
-        document: dict[str, Any] = msgspec.json.decode(read_document(uri), type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise _unread(uri, str(error)) from None
-    if "status" not in document or (document["status"] != "done" and not {"error", "what"} <= document.keys()):
-        raise _unread(uri, "no status, or no error where it failed")
-    for field in ("seconds", "metrics"):  # they are for other readers
-        document.pop(field, None)
-    if document.pop("status") != "done":
-        raise RescaleError.from_json(document)
+    uri: str
+    data: bytes
+
+    def read(self, kind: type[T]) -> T:
+        """Return the document as a value of a type.
+
+        Raises `StoreError` if it is damaged: only another run of the step can restore it.
+        """
+        try:
+            return msgspec.json.decode(self.data, type=kind)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise StoreError(
+                "the result of a step cannot be read",
+                path=self.uri,
+                found=error,
+                advice=Advice(SAME_COMMAND, ": it resumes, or says that it is done"),
+            ) from None
+
+
+def read_result(uri: str) -> ResultDocument:
+    """Return the result document of a step. Raises the error of the step, or `StoreError` for a damaged document."""
+    document = ResultDocument(uri, read_document(uri))
+    if document.read(StepEnd).status == "failed":
+        raise RescaleError.of_document(document.read(ErrorDocument))
     return document
-
-
-def _unread(uri: str, fault: str) -> StoreError:
-    return StoreError(
-        "the result of a step cannot be read",
-        path=uri,
-        found=fault,
-        advice=Advice(SAME_COMMAND, ": it resumes, or says that it is done"),
-    )
 
 
 @contextmanager

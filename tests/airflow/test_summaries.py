@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rescale.airflow.summaries import LIMIT, certificate_summary, plan_summary, snapshot_summary
+from rescale.airflow.summaries import LIMIT, as_output, certificate_summary, plan_summary, snapshot_summary
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.planner import make_plan
@@ -44,14 +44,14 @@ def test_summaries_of_fifty_operators_are_within_the_limit(label: str) -> None:
         certificate_summary(certificate_of(plan_document(plan, source)), places_of(plan).certificate),
     ]
     assert LIMIT == 8192
-    assert all(len(json.dumps(document).encode()) <= LIMIT for document in documents)
-    assert [document["operators"] for document in documents] == [OPERATORS] * 3
+    assert all(len(json.dumps(as_output(document)).encode()) <= LIMIT for document in documents)
+    assert [document.operators for document in documents] == [OPERATORS] * 3
 
 
 def test_largest_operators_come_first() -> None:
     source = large("operator")
-    largest = snapshot_summary(source, inspection(source))["largest_operators"]
-    sizes = [line["bytes_in_source"] for line in largest]
+    largest = snapshot_summary(source, inspection(source)).largest_operators
+    sizes = [line.bytes_in_source for line in largest]
     assert sizes == sorted((operator.bytes for operator in source.operators), reverse=True)[:10]
 
 
@@ -60,8 +60,8 @@ def test_summary_of_a_plan_has_its_place_and_the_number_of_changed_operators() -
     plan = make_plan(source, make_request("/source", "/target", ["a=3"]))
     shown = plan_document(plan, source)
     summary = plan_summary(plan, shown, published=True)
-    assert (summary["plan"], summary["published"]) == (places_of(plan).plan, True)
-    assert (summary["operators"], summary["operators_changed"]) == (3, 1)
+    assert (summary.plan, summary.published) == (places_of(plan).plan, True)
+    assert (summary.operators, summary.operators_changed) == (3, 1)
 
 
 def test_evenness_is_that_of_the_log() -> None:
@@ -69,10 +69,10 @@ def test_evenness_is_that_of_the_log() -> None:
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
     shown = plan_document(plan, source)
     evenness = {
-        operator.label: [round(operator.evenness, 2), round(operator.new_evenness, 2)] for operator in shown.operators
+        operator.label: (round(operator.evenness, 2), round(operator.new_evenness, 2)) for operator in shown.operators
     }
-    for line in plan_summary(plan, shown, published=False)["largest_operators"]:
-        assert line["worst_by_mean"] == evenness[line["operator"]]
+    for line in plan_summary(plan, shown, published=False).largest_operators:
+        assert line.worst_by_mean == evenness[line.operator]
 
 
 def test_warnings_are_those_of_the_log() -> None:
@@ -81,7 +81,7 @@ def test_warnings_are_those_of_the_log() -> None:
     plan = make_plan(source, make_request("/source", "/target", ["3"]))
     shown = plan_document(plan, source)
     assert any("visits" in warning for warning in shown.warnings)
-    assert plan_summary(plan, shown, published=False)["warnings"] == list(shown.warnings)
+    assert plan_summary(plan, shown, published=False).warnings == list(shown.warnings)
 
 
 def test_declared_losses_stand_beside_the_verdict() -> None:
@@ -90,4 +90,4 @@ def test_declared_losses_stand_beside_the_verdict() -> None:
     plan = plan_document(make_plan(source, make_request("/source", "/target", ["3"])), source)
     certificate = replace(certificate_of(plan), surgery=Surgery(dropped=(lost,)))
     summary = certificate_summary(certificate, "/certificate")
-    assert summary["declared"] == [f"totals ({'ab' * 16}) is dropped: 1.23 kB of state are lost: sum (VALUE)"]
+    assert summary.declared == [f"totals ({'ab' * 16}) is dropped: 1.23 kB of state are lost: sum (VALUE)"]

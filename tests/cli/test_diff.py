@@ -15,6 +15,7 @@ import pytest
 from rescale.cli.main import main
 from rescale.planning.request.surgery import resolve_surgery
 from rescale.planning.request.surgery_request import parse_surgery
+from rescale.process import ResultDocument
 from rescale.runstate.step import Step
 from rescale.snapshot.reading.opening import open_snapshot
 from support.diffing import diff
@@ -32,7 +33,7 @@ Captured = pytest.CaptureFixture[str]
 def in_this_process() -> Any:
     """Run the step without a process of its own."""
 
-    def run_step(step: Step, _: str, arguments: Sequence[str], *__: object) -> dict[str, Any]:
+    def run_step(step: Step, _: str, arguments: Sequence[str], *__: object) -> ResultDocument:
         assert step is Step.DIFF
         a, b = (open_snapshot(arguments[arguments.index(word) + 1]) for word in ("--a", "--b"))
         said = {
@@ -40,8 +41,7 @@ def in_this_process() -> Any:
         }
         declared = parse_surgery(renames=said["rename"], drops=said["drop"], state_drops=said["drop-state"])
         surgery = resolve_surgery(a, declared)
-        document: dict[str, Any] = msgspec.to_builtins(diff(a, b, surgery).document())
-        return document
+        return ResultDocument("", msgspec.json.encode(diff(a, b, surgery).document()))
 
     with patch("rescale.cli.own_step.run_step", run_step):
         yield

@@ -10,6 +10,8 @@ import pytest
 import diff_snapshots
 import validate_coverage
 from rescale.process import read_result
+from rescale.report.differences import DiffDocument
+from rescale.runstate.certificate import Certificate
 from rescale.text.errors import IntegrityError
 from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
@@ -42,7 +44,7 @@ def test_validation_without_certificate_takes_declarations_from_arguments(
     ]
     monkeypatch.setattr(sys, "argv", [*said, *WORDS])
     assert validate_coverage.main() == 0
-    assert read_result(said[3])["verdict"] == "complete"
+    assert read_result(said[3]).read(Certificate).verdict == "complete"
     monkeypatch.setattr(sys, "argv", said)
     assert validate_coverage.main() == IntegrityError.exit_code
 
@@ -52,4 +54,4 @@ def test_diff_takes_declarations_from_arguments(result: str, tmp_path: Path, mon
     for declared, equal in ((WORDS, True), (WORDS[:1], False), (WORDS[1:], False)):
         monkeypatch.setattr(sys, "argv", [*said, *declared])
         assert diff_snapshots.main() == 0
-        assert read_result(said[3])["equal"] is equal
+        assert read_result(said[3]).read(DiffDocument).equal is equal

@@ -63,7 +63,7 @@ def test_an_error_of_ours_that_a_task_ended_with_is_the_one_that_is_told(raised:
     if not raised.final and not raised.advice:
         assert error.advice
         error.advice = None
-    assert error.to_json() == raised.to_json()
+    assert error.document() == raised.document()
 
 
 def test_a_spark_that_has_stopped_had_no_task_that_failed() -> None:

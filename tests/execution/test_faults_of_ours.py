@@ -23,6 +23,7 @@ from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
 from rescale.snapshot.places import StreamPlace
+from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import InternalError, RescaleError
 from support import snapshots
 from support.pipeline import plan_rescale, shared_processes
@@ -88,7 +89,7 @@ def test_fault_in_a_task_is_in_the_result_document_of_its_process(tmp_path: Path
     plan = copying_nowhere(planned(tmp_path / "target"))
     claim(plan)
     error, document = result_of(plan, Step.REDISTRIBUTE)
-    assert document == {"status": "failed", **error.to_json()}
+    assert document == {"status": "failed", **msgspec.to_builtins(error.document())}
     assert "piece_chunks" in str(document["traceback"]), "where it was"
 
 
@@ -97,7 +98,7 @@ def test_fault_of_the_driver_is_in_the_result_document_of_its_process(tmp_path: 
     plan = replace(planned(tmp_path / "target"), files=())
     claim(plan)
     error, document = result_of(plan, Step.VALIDATE)
-    assert document == {"status": "failed", **error.to_json()}
+    assert document == {"status": "failed", **msgspec.to_builtins(error.document())}
     assert "open_pinned" in str(document["traceback"])
 
 
@@ -130,5 +131,5 @@ def test_command_line_ends_with_exit_code_5(
     assert "  found: KeyError: 'no such thing'\n" in err
     assert 'raise KeyError("no such thing")' in err
     if form == "json":
-        error = RescaleError.from_json(msgspec.json.decode(out))
+        error = RescaleError.of_document(msgspec.json.decode(out, type=ErrorDocument))
         assert (type(error), error.found) == (InternalError, "KeyError: 'no such thing'")

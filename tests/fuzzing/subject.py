@@ -31,7 +31,7 @@ def try_out(subject: Subject, data: bytes) -> RescaleError | None:
     try:
         subject.look(data)
     except subject.refuses as error:
-        msgspec.json.encode([str(error), error.to_json()])
+        msgspec.json.encode([str(error), error.document()])
         return error
     return None
 

@@ -21,6 +21,7 @@ from rescale.report.report_page import LIMIT, html_report
 from rescale.runstate.certificate import Certificate, CertifiedDirectories, CertifiedOperator
 from rescale.runstate.certified_files import CertifiedFile
 from rescale.snapshot.surgery import NO_SURGERY, Dropped, Renamed, Surgery
+from rescale.text.errors import IntegrityError
 from support.reports import plan_of_report, plan_report, proven, snapshot_report
 
 EVIL = "</title></script><script>alert('1')</script><img src=x onerror=alert(2)>\"&lt;\x1b[31m\u202e"
@@ -60,7 +61,7 @@ class Seen(HTMLParser):
 @cache
 def documents() -> dict[str, ReportDocument]:
     plan = plan_of_report((4, 128), (6, 128))
-    error = {"error": "IntegrityError", "what": "key group 17 is not the source's", "advice": "discard", "exit_code": 4}
+    error = IntegrityError("key group 17 is not the source's", advice="discard").document()
     return {
         "a snapshot": snapshot_report(4, 128),
         "a plan": ReportDocument(plan=plan),
@@ -127,7 +128,7 @@ def test_it_says_how_far_it_has_come_and_holds_its_data(name: str) -> None:
     assert said.get(name, "Planned") in seen.texts["strong"]
     data = json.loads(seen.texts["script"][0])
     assert data["report"] == 1
-    shown, source = (values["plan"] or values["snapshot"] for values in (data, document.to_json()))
+    shown, source = (values["plan"] or values["snapshot"] for values in (data, msgspec.to_builtins(document)))
     assert [operator["label"] for operator in shown["operators"]] == [
         operator["label"] for operator in source["operators"]
     ]
@@ -145,7 +146,7 @@ def test_it_says_what_of_the_source_is_not_in_the_result() -> None:
 
 
 def as_json(document: ReportDocument) -> dict[str, Any]:
-    values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document.to_json()))
+    values: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     return values
 
 

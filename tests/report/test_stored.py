@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
+import msgspec
 import pytest
 
 from rescale.cli.main import main
@@ -16,6 +18,7 @@ from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.report.pages.planned import plan_document
+from rescale.report.step_results import FailedResult, Retries, StepMetrics, WorstMemory
 from rescale.report.stored import document_of, put_report, report_of, run_document
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.claim import claim
@@ -109,12 +112,19 @@ def test_what_came_of_the_steps_is_told(plan: Plan) -> None:
     put_report(plan)
     assert run_document(plan).took == {"reshuffle": 7.5}
     assert "reshuffle: took" in page_of(plan)
-    error = {"error": "IntegrityError", "what": "it does not add up", "exit_code": 4}
-    put.write_text(json.dumps({"status": "failed", **error}))
+    memory = WorstMemory(1, 0)
+    error = FailedResult(
+        status="failed",
+        error="IntegrityError",
+        what="it does not add up",
+        exit_code=4,
+        seconds=2.5,
+        metrics=StepMetrics(0, 0, 0, 0.0, (), {}, Retries(0, 0), memory),
+    )
+    put.write_bytes(msgspec.json.encode(error))
     put_report(plan)
-    failure = run_document(plan).error
-    assert failure is not None
-    assert failure["what"] == error["what"]
+    assert run_document(plan).error == error
+    assert run_document(plan).took == {"reshuffle": 2.5}
     assert "Refused" in page_of(plan)
 
 
@@ -123,14 +133,15 @@ def test_a_certificate_is_shown_if_it_is_as_it_was(plan: Plan) -> None:
     fields = ("complete", "everything", None, "murmur3", plan.source, "a", plan.target, "b", plan.digest)
     certificate = Certificate(*fields, (), 5, (), (), plan.start.command)
     Path(places.candidate).write_bytes(b"to be _metadata")
-    Path(places.certificate).write_text(json.dumps(certificate.document()))
+    Path(places.certificate).write_bytes(msgspec.json.encode(certificate.document()))
     put_report(plan)
     assert "Proven" in page_of(plan)
     assert "nothing is published yet" in page_of(plan)
     Path(plan.target).mkdir()
     Path(places.metadata).write_bytes(b"to be _metadata")
     assert document_of(plan.target).published
-    Path(places.certificate).write_text(json.dumps({**certificate.document(), "proves": "even more"}))
+    changed = replace(certificate.document(), proves="even more")
+    Path(places.certificate).write_bytes(msgspec.json.encode(changed))
     assert "the certificate was changed after it was written" in put_report(plan)
     with pytest.raises(IntegrityError):
         document_of(plan.target)

@@ -63,7 +63,7 @@ def test_keys_in_a_place_are_refused_and_not_shown(secret: str) -> None:
     """They would lie in the plan, and be seen wherever the place is said."""
     with pytest.raises(RequestError) as refused:
         normalise(f"s3a://KEY:{secret}@bucket/savepoint")
-    assert not {"planted", "plan", "ted"} & {*re.findall(r"\w+", f"{refused.value} {refused.value.to_json()}")}
+    assert not {"planted", "plan", "ted"} & {*re.findall(r"\w+", f"{refused.value} {refused.value.document()}")}
 
 
 _POINT = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"

@@ -20,6 +20,8 @@ from unittest.mock import patch
 from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import BaseOperator, Context
 
+from rescale.process import ResultDocument
+
 _PAUSE_SECONDS = 900
 """Time for a test to see a task that waits or lingers, and to end it."""
 
@@ -58,7 +60,7 @@ def _fail_if_asked(context: Context) -> None:
         raise AirflowFailException("this was asked for")
 
 
-def _run_step(step: Any, _: str, arguments: Sequence[str], *__: Any, **___: Any) -> dict[str, Any]:
+def _run_step(step: Any, _: str, arguments: Sequence[str], *__: Any, **___: Any) -> ResultDocument:
     from rescale.execution.tasks.in_process import Loop
     from support.warm import step_without_spark
 

@@ -16,7 +16,7 @@ from rescale.planning.request.request import make_request
 from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.pages.inspection import inspection
 from rescale.report.pages.planned import plan_document
-from rescale.runstate.certificate import Certificate, CertifiedOperator
+from rescale.runstate.certificate import Certificate, CertificateDocument, CertifiedOperator
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
 from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
@@ -121,7 +121,7 @@ def plan_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3) 
     return ReportDocument(plan=plan_of_report(old, new, operators))
 
 
-def certificate_of(plan: PlanDocument) -> Certificate:
+def certificate_of(plan: PlanDocument) -> CertificateDocument:
     """Return a certificate as validation would write it for a plan."""
     return Certificate(
         "complete",
@@ -153,7 +153,7 @@ def certificate_of(plan: PlanDocument) -> Certificate:
         (),
         plan.start or "",
         surgery=plan.surgery,
-    )
+    ).document()
 
 
 def proven(plan: PlanDocument) -> ReportDocument:

@@ -12,17 +12,19 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from unittest.mock import patch
+
+import msgspec
 
 from move_and_validate import steps_of_a_run
 from rescale.cli.main import main
 from rescale.execution.preparing import prepare_files
-from rescale.execution.step_results import values_of
 from rescale.execution.tasks.in_process import Loop
 from rescale.execution.tasks.protocol import Tasks
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
+from rescale.process import ResultDocument
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.step import STEPS_OF_A_RUN, Step
@@ -72,14 +74,18 @@ def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, envi
         sys.exit(main(arguments))
 
 
-def run_steps(step: Step, _: str, arguments: Sequence[str], *__: object, **___: object) -> dict[str, Any]:
+def run_steps(step: Step, _: str, arguments: Sequence[str], *__: object, **___: object) -> ResultDocument:
     """In place of `process.run_step`."""
     if step is Step.PREPARE:
-        return values_of(prepare_files(load_plan(arguments[arguments.index("--plan") + 1]), Loop()))
+        return _document(prepare_files(load_plan(arguments[arguments.index("--plan") + 1]), Loop()))
     assert step is Step.RUN
     for step_of_run in STEPS_OF_A_RUN:
         step_without_spark(step_of_run, arguments, Loop())
-    return {}
+    return _document({})
+
+
+def _document(result: object) -> ResultDocument:
+    return ResultDocument("", msgspec.json.encode({"status": "done", **msgspec.to_builtins(result)}))
 
 
 class InThisProcess:
@@ -99,11 +105,11 @@ class InThisProcess:
             step_without_spark(step, ["--plan", places_of(plan).plan, "--proof", proof.value], Loop())
 
 
-def step_without_spark(step: Step, arguments: Sequence[str], tasks: Tasks) -> dict[str, Any]:
-    """Run a step with the arguments of its main, without Spark, and return its result."""
+def step_without_spark(step: Step, arguments: Sequence[str], tasks: Tasks) -> ResultDocument:
+    """Run a step with the arguments of its main, without Spark, and return its result document."""
     proof = Proof(arguments[arguments.index("--proof") + 1]) if "--proof" in arguments else Proof.RECORDS
     plan = load_plan(arguments[arguments.index("--plan") + 1])
-    return values_of(steps_of_a_run(proof)[step](plan, tasks))
+    return _document(steps_of_a_run(proof)[step](plan, tasks))
 
 
 def output(faults: Faults) -> str:

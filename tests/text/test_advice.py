@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 
 import msgspec
 import pytest
 
 from rescale.text.advice import SAME_COMMAND, About, Advice, Mention, command, joined, mention, setting
+from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RequestError, RescaleError, in_option
 
 ADVICE = Advice("ask for ", mention("max-parallelism", 256), "; or ", command("discard", "/x"))
@@ -33,9 +33,9 @@ def test_every_mention_is_worded_by_the_surface() -> None:
 @pytest.mark.parametrize("advice", [ADVICE, Advice("plain"), "text"])
 def test_advice_survives_json_and_pickle(advice: str) -> None:
     error = RequestError("it is wrong", advice=advice)
-    document = msgspec.json.decode(msgspec.json.encode(error.to_json()))
-    assert document["advice"] == str(advice)
-    for again in (RescaleError.from_json(json.loads(json.dumps(document))), pickle.loads(pickle.dumps(error))):
+    document = msgspec.json.decode(msgspec.json.encode(error.document()), type=ErrorDocument)
+    assert document.advice == str(advice)
+    for again in (RescaleError.of_document(document), pickle.loads(pickle.dumps(error))):
         assert again.advice == advice
         assert getattr(again.advice, "parts", None) == getattr(advice, "parts", None)
 
@@ -48,4 +48,4 @@ def test_an_error_names_the_option_that_it_refuses() -> None:
     with pytest.raises(RequestError) as caught, in_option("--rename"):
         raise RequestError("it is wrong")
     assert caught.value.option == "--rename"
-    assert RescaleError.from_json(caught.value.to_json()).option == "--rename"
+    assert RescaleError.of_document(caught.value.document()).option == "--rename"

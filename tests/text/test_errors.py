@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import (
     IntegrityError,
     InternalError,
@@ -44,14 +45,15 @@ DETAILS = {
 
 
 def same(error: RescaleError, other: RescaleError) -> bool:
-    return type(error) is type(other) and error.to_json() == other.to_json() and str(error) == str(other)
+    return type(error) is type(other) and error.document() == other.document() and str(error) == str(other)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("details", [{}, DETAILS, {"offset": 7}])
 def test_error_survives_json_pickle_and_copy(kind: type[RescaleError], details: dict[str, object]) -> None:
     error = kind("what is wrong", **details)
-    assert same(RescaleError.from_json(json.loads(json.dumps(error.to_json()))), error)
+    document = msgspec.json.encode(error.document())
+    assert same(RescaleError.of_document(msgspec.json.decode(document, type=ErrorDocument)), error)
     assert same(pickle.loads(pickle.dumps(error)), error)
     assert same(copy.copy(error), error)
 
@@ -71,7 +73,7 @@ def test_an_error_is_read_from_its_text(kind: type[RescaleError], details: dict[
 def test_unpaired_surrogate_in_an_error_is_escaped() -> None:
     """Java can write an unpaired surrogate into a name."""
     error = SnapshotError("no topic", operator="a\ud800", found="\ude6c")
-    document = json.loads(msgspec.json.encode(error.to_json()))
+    document = json.loads(msgspec.json.encode(error.document()))
     assert (document["operator"], document["found"]) == ("a\\ud800", "\\ude6c")
     assert str(error).splitlines()[1:] == ["  operator: a\\ud800", "  found: \\ude6c"]
 
@@ -82,7 +84,9 @@ def test_each_kind_has_its_exit_code() -> None:
 
 
 def test_error_of_an_unknown_kind_is_read_as_the_base_class() -> None:
-    error = RescaleError.from_json({"error": "NewError", "what": "new", "exit_code": 9, "more": 1})
+    error = RescaleError.of_document(
+        msgspec.convert({"error": "NewError", "what": "new", "exit_code": 9, "more": 1}, ErrorDocument)
+    )
     assert (type(error), error.what, error.exit_code) == (RescaleError, "new", 1)
 
 
@@ -108,7 +112,7 @@ def test_located_keeps_details_that_an_error_has() -> None:
 def test_numpy_offset_is_written_as_a_number() -> None:
     """A loop that is not compiled gives a NumPy integer, which JSON encoders refuse."""
     error = SnapshotError("damaged", offset=np.int64(3))
-    assert msgspec.json.decode(msgspec.json.encode(error.to_json()))["offset"] == 3
+    assert msgspec.json.decode(msgspec.json.encode(error.document()))["offset"] == 3
 
 
 @pytest.mark.parametrize("exception", [MemoryError(), RuntimeError("can't start new thread"), ConnectionResetError()])

@@ -41,7 +41,7 @@ def test_control_characters_in_an_error_are_escaped() -> None:
     lines = str(error).split("\n")
     assert len(lines) == 6
     assert all(line.isprintable() for line in lines)
-    assert error.to_json()["operator"] == EVIL, "as data it is what it is"
+    assert error.document().operator == EVIL, "as data it is what it is"
     fault = str(InternalError.seen(EVIL, f"Traceback\n  {EVIL}")).split("\n")
     assert all(line.isprintable() for line in fault)
     assert "    Traceback" in fault
@@ -82,6 +82,6 @@ def test_secrets_of_addresses_in_errors_are_hidden() -> None:
     address = "http://me:planted@host/key"
     error = StoreError(address, path=address, found=address, expected=[address])
     fault = InternalError.of(ValueError(address))
-    for each_error in (error, fault, unexpected(ConnectionError(address)), InternalError.from_json(fault.to_json())):
-        assert "planted" not in f"{each_error} {each_error.to_json()} {each_error.args}"
+    for each_error in (error, fault, unexpected(ConnectionError(address)), InternalError.of_document(fault.document())):
+        assert "planted" not in f"{each_error} {each_error.document()} {each_error.args}"
         assert "http://…@host/key" in str(each_error)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import TriggerRule
+from msgspec import structs
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.forms.filled_form import proof_of
@@ -34,6 +35,7 @@ from rescale.runstate.step import Step
 
 if TYPE_CHECKING:
     from rescale.plan.plan import Plan
+    from rescale.process import ResultDocument
 
 
 _UNLESS_REJECTED = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
@@ -98,10 +100,17 @@ def pulled_places(known: KnownPlaces, ti: Any) -> dict[str, Any]:
     return {place: field.pull(ti) for place, field in (known or {}).items()}
 
 
-def _certified(plan: Plan, certificate: Summary) -> Summary:
-    from rescale.airflow.savepoint_work import report_certificate
+def _moved(plan: Plan, document: ResultDocument) -> Summary:  # noqa: ARG001
+    from rescale.report.step_results import MovedStreams
 
-    return report_certificate(plan, certificate)
+    return structs.asdict(document.read(MovedStreams))
+
+
+def _certified(plan: Plan, document: ResultDocument) -> Summary:
+    from rescale.airflow.savepoint_work import report_certificate
+    from rescale.runstate.certificate import Certificate
+
+    return report_certificate(plan, document.read(Certificate))
 
 
 def _rejected(params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
@@ -145,6 +154,7 @@ reshuffle = step_task(
     "Reshuffle keyed state",
     "Moves keyed state to the subtasks that will own its key groups.",
     plan_to_execute,
+    _moved,
     trigger_rule=_UNLESS_REJECTED,
 )
 redistribute = step_task(
@@ -153,6 +163,7 @@ redistribute = step_task(
     "Redistribute operator state",
     "Deals operator state to the new subtasks by its distribution mode.",
     plan_to_execute,
+    _moved,
     trigger_rule=_UNLESS_REJECTED,
 )
 validate = step_task(

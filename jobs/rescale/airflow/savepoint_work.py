@@ -34,7 +34,7 @@ from rescale.airflow.required_approval import drops_need_approval, plan_to_execu
 from rescale.airflow.steps.earlier_tasks import PLAN, PUBLISH, Summary, required_output
 from rescale.airflow.steps.lineage import planned_lineage, published_lineage
 from rescale.airflow.steps.rescale_task import skip_task
-from rescale.airflow.summaries import certificate_summary, plan_summary, snapshot_summary
+from rescale.airflow.summaries import as_output, certificate_summary, plan_summary, snapshot_summary
 from rescale.airflow.task_log import log_text
 from rescale.insight.cluster import cluster_of_environment
 from rescale.plan.plan import Plan
@@ -83,7 +83,7 @@ def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: M
     inspected = inspection(snapshot, kafka_offsets(snapshot))
     log_text(inspection_text(inspected))
     _refuse_stopped_consumers(snapshot, request.surgery.drops, lines_of(params, "without_offsets"))
-    return snapshot_summary(snapshot, inspected)
+    return as_output(snapshot_summary(snapshot, inspected))
 
 
 def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
@@ -99,9 +99,9 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
     if refusal is not None:
         log.warning("a run would refuse this plan: %s", refusal)
-    page = html_report(ReportDocument(plan=shown, error=None if refusal is None else refusal.to_json()))
+    page = html_report(ReportDocument(plan=shown, error=None if refusal is None else refusal.document()))
     ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.of(page)))
-    planned = plan_summary(plan, shown, published=is_published(plan))
+    planned = as_output(plan_summary(plan, shown, published=is_published(plan)))
     summary = {name: value for name, value in planned.items() if name != "plan"}
     return {**summary, "refused": None if refusal is None else refusal.what}
 
@@ -150,16 +150,13 @@ def make_plan(
     place = ReportPlace(plan.target, plan.digest, params["connection"])
     ti.xcom_push(REPORT, msgspec.to_builtins(place))
     ti.task.lineage = planned_lineage(plan)
-    return {**plan_summary(plan, shown, published=published), "source": plan.source, "asked": describe_request(request)}
+    summary = as_output(plan_summary(plan, shown, published=published))
+    return {**summary, "source": plan.source, "asked": describe_request(request)}
 
 
 def _changes(plan: Plan) -> bool:
     """Return whether the plan does more than copy."""
-    return bool(plan.surgery) or any(
-        (operator.parallelism, operator.max_parallelism) != (operator.new_parallelism, operator.new_max_parallelism)
-        or operator.rekeyings
-        for operator in plan.operators
-    )
+    return bool(plan.surgery) or any(operator.is_changed or operator.rekeyings for operator in plan.operators)
 
 
 def _no_change(plan: Plan) -> str:
@@ -183,10 +180,10 @@ def _refuse_run(plan: Plan, params: Mapping[str, Any], ti: Any) -> None:
         refuse_taken(plan)
 
 
-def report_certificate(plan: Plan, certificate: Summary) -> Summary:
+def report_certificate(plan: Plan, certificate: Certificate) -> Summary:
     """Put the report beside the target, and return the summary of the certificate."""
     log.info("%s", put_report(plan))
-    return certificate_summary(msgspec.convert(certificate, Certificate), places_of(plan).certificate)
+    return as_output(certificate_summary(certificate, places_of(plan).certificate))
 
 
 def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) -> Summary:

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
-from rescale.plan.operator_plan import OperatorPlan
+import msgspec
+from msgspec import structs
+
+from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.plan.plan import Plan
 from rescale.report.documents import Inspection, PlanDocument
 from rescale.report.pages.declared import certified_lines, declared_lines
@@ -30,91 +33,158 @@ _MAX_LINES = 10
 _MAX_LENGTH = 200
 
 
-def snapshot_summary(snapshot: Snapshot, inspected: Inspection) -> dict[str, Any]:
-    """Return the summary of a snapshot: its kind, largest operators, Kafka sources and warnings.
+class OperatorSize(msgspec.Struct):
+    """An operator of a snapshot."""
 
-    `inspected` is the document of its inspection.
-    """
+    operator: str
+    parallelism_and_max: tuple[int, int]
+    bytes_in_source: int
+
+
+class SnapshotSummary(msgspec.Struct):
+    """A snapshot: its kind, largest operators, Kafka sources and warnings."""
+
+    kind: str
+    written_by: str
+    checkpoint_id: int
+    files: int
+    metadata_written: str | None
+    bytes_in_source: int
+    operators: int
+    largest_operators: list[OperatorSize]
+    kafka: list[str]
+    warnings: list[str]
+
+
+class OperatorChange(msgspec.Struct):
+    """An operator of a plan; pairs are before and after."""
+
+    operator: str
+    parallelism: tuple[int, int]
+    max_parallelism: tuple[int, int]
+    keyed_bytes: int
+    operator_bytes: int
+    worst_by_mean: tuple[float, float]
+
+
+class PlanSummary(msgspec.Struct):
+    """A plan: its place, the shapes of the largest operators, and whether its result is already `published`."""
+
+    plan: str
+    digest: str
+    target: str
+    published: bool
+    bytes_to_write: int
+    operators: int
+    operators_changed: int
+    largest_operators: list[OperatorChange]
+    declared: list[str]
+    warnings: list[str]
+
+
+class CertificateSummary(msgspec.Struct):
+    """A certificate: its place, the verdict, and the declared differences."""
+
+    certificate: str
+    verdict: str
+    proof: str
+    candidate_sha256: str
+    bytes_compared: int
+    operators: int
+    declared: list[str]
+
+
+S = TypeVar("S", SnapshotSummary, PlanSummary, CertificateSummary)
+
+
+def as_output(summary: SnapshotSummary | PlanSummary | CertificateSummary) -> Summary:
+    """Return a summary as the output of a task, in JSON values."""
+    values: Summary = msgspec.to_builtins(summary)
+    return values
+
+
+def snapshot_summary(snapshot: Snapshot, inspected: Inspection) -> SnapshotSummary:
+    """Return the summary of a snapshot; `inspected` is the document of its inspection."""
     largest = sorted(snapshot.operators, key=lambda operator: -operator.bytes)
     return _fitted(
-        {
-            "kind": inspected.kind,
-            "written_by": inspected.written_by,
-            "checkpoint_id": inspected.checkpoint_id,
-            "files": inspected.files,
-            "metadata_written": inspected.taken,
-            "bytes_in_source": inspected.bytes,
-            "operators": len(largest),
-            "largest_operators": [_operator_line(operator) for operator in largest[:_MAX_LINES]],
-            "kafka": _shortened([kafka_line(source) for source in inspected.kafka]),
-            "warnings": _shortened(inspected.warnings),
-        }
+        SnapshotSummary(
+            kind=inspected.kind,
+            written_by=inspected.written_by,
+            checkpoint_id=inspected.checkpoint_id,
+            files=inspected.files,
+            metadata_written=inspected.taken,
+            bytes_in_source=inspected.bytes,
+            operators=len(largest),
+            largest_operators=[_operator_size(operator) for operator in largest[:_MAX_LINES]],
+            kafka=_shortened([kafka_line(source) for source in inspected.kafka]),
+            warnings=_shortened(inspected.warnings),
+        )
     )
 
 
-def plan_summary(plan: Plan, shown: PlanDocument, *, published: bool) -> dict[str, Any]:
-    """Return the summary of a plan: its place, and the shapes of the largest operators.
+def plan_summary(plan: Plan, shown: PlanDocument, *, published: bool) -> PlanSummary:
+    """Return the summary of a plan.
 
-    `published`: the result is already published. `shown` is the plan document of the log; the summary takes numbers and
-    warnings from it, so that both are the same.
+    `shown` is the plan document of the log; the summary takes numbers and warnings from it, so that both are the same.
     """
     largest = sorted(shown.operators, key=lambda operator: -state_bytes(operator))
     return _fitted(
-        {
-            "plan": places_of(plan).plan,
-            "digest": plan.digest,
-            "target": plan.target,
-            "published": published,
-            "bytes_to_write": shown.bytes_moved,
-            "operators": len(largest),
-            "operators_changed": sum(_is_changed(operator) for operator in plan.operators),
-            "largest_operators": [
-                {
-                    "operator": _short(operator.label),
-                    "parallelism": [operator.parallelism, operator.new_parallelism],
-                    "max_parallelism": [operator.max_parallelism, operator.new_max_parallelism],
-                    "keyed_bytes": operator.keyed_bytes,
-                    "operator_bytes": operator.operator_bytes,
-                    "worst_by_mean": [round(operator.evenness, 2), round(operator.new_evenness, 2)],
-                }
+        PlanSummary(
+            plan=places_of(plan).plan,
+            digest=plan.digest,
+            target=plan.target,
+            published=published,
+            bytes_to_write=shown.bytes_moved,
+            operators=len(largest),
+            operators_changed=sum(operator.is_changed for operator in plan.operators),
+            largest_operators=[
+                OperatorChange(
+                    operator=_short(operator.label),
+                    parallelism=(operator.parallelism, operator.new_parallelism),
+                    max_parallelism=(operator.max_parallelism, operator.new_max_parallelism),
+                    keyed_bytes=operator.keyed_bytes,
+                    operator_bytes=operator.operator_bytes,
+                    worst_by_mean=(round(operator.evenness, 2), round(operator.new_evenness, 2)),
+                )
                 for operator in largest[:_MAX_LINES]
             ],
-            "declared": _shortened(declared_lines(shown.surgery)),
-            "warnings": _shortened(shown.warnings),
-        }
+            declared=_shortened(declared_lines(shown.surgery)),
+            warnings=_shortened(shown.warnings),
+        )
     )
 
 
-def certificate_summary(certificate: Certificate, uri: str) -> dict[str, Any]:
-    """Return the summary of a certificate: its place, the verdict, and the declared differences."""
-    kept = {
-        "verdict": certificate.verdict,
-        "proof": certificate.proof.value,
-        "candidate_sha256": certificate.candidate_sha256,
-    }
-    counted = {"bytes_compared": certificate.bytes, "operators": len(certificate.operators)}
-    declared = {"declared": _shortened(certified_lines(certificate))}
-    return _fitted({"certificate": uri, **kept, **counted, **declared})
+def certificate_summary(certificate: Certificate, uri: str) -> CertificateSummary:
+    """Return the summary of a certificate at `uri`."""
+    return _fitted(
+        CertificateSummary(
+            certificate=uri,
+            verdict=certificate.verdict,
+            proof=certificate.proof.value,
+            candidate_sha256=certificate.candidate_sha256,
+            bytes_compared=certificate.bytes,
+            operators=len(certificate.operators),
+            declared=_shortened(certified_lines(certificate)),
+        )
+    )
 
 
-def _is_changed(operator: OperatorPlan) -> bool:
-    old = (operator.parallelism, operator.max_parallelism)
-    return old != (operator.new_parallelism, operator.new_max_parallelism)
+def _operator_size(operator: Operator) -> OperatorSize:
+    return OperatorSize(_short(operator.label), (operator.parallelism, operator.max_parallelism), operator.bytes)
 
 
-def _operator_line(operator: Operator) -> dict[str, Any]:
-    shape = [operator.parallelism, operator.max_parallelism]
-    return {"operator": _short(operator.label), "parallelism_and_max": shape, "bytes_in_source": operator.bytes}
-
-
-def _fitted(summary: dict[str, Any]) -> dict[str, Any]:
+def _fitted(summary: S) -> S:
     """Return the summary, with as few lines as possible removed from the ends of its lists to keep the size limit."""
-    while len(json.dumps(summary).encode()) > LIMIT:
-        lists = [lines for lines in summary.values() if isinstance(lines, list) and lines]
+    while _size(summary) > LIMIT:
+        lists = [lines for lines in structs.astuple(summary) if isinstance(lines, list) and lines]
         if not lists:
             break
-        max(lists, key=lambda lines: len(json.dumps(lines))).pop()
+        max(lists, key=_size).pop()
     return summary
+
+
+def _size(part: object) -> int:
+    return len(json.dumps(msgspec.to_builtins(part)))
 
 
 def _shortened(sentences: Sequence[str]) -> list[str]:

@@ -52,7 +52,7 @@ class Output:
 
     def error(self, error: RescaleError) -> None:
         if self.json:
-            print(self._as_json(error.to_json()))
+            print(self._as_json(error.document()))
         if shows_colours():
             console().print(coloured(error))
             return

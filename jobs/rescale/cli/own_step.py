@@ -6,18 +6,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from rescale.cli.terminal import can_draw
 from rescale.lasting_process import LastingProcess
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.process import run_step
+from rescale.process import ResultDocument, run_step
 from rescale.runstate.step import Step
 from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder, temporary_directory
 
 
-def run_own_step(step: Step, arguments: Sequence[str], master: str) -> dict[str, Any]:
+def run_own_step(step: Step, arguments: Sequence[str], master: str) -> ResultDocument:
     """Run a step with these arguments and a Spark master, and return its result document.
 
     On a terminal, draw the progress of the step.

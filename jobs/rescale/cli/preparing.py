@@ -12,6 +12,7 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request
 from rescale.report.documents import Preparation
 from rescale.report.pages.preparation import preparation, preparation_text
+from rescale.report.step_results import PreparedFiles
 from rescale.runstate.places import prepared_place
 from rescale.runstate.preparation import begin_preparing
 from rescale.runstate.step import Step
@@ -46,5 +47,5 @@ def _prepare(request: Request, output: Output, master: str) -> Preparation:
                 raise
             output.say(f"{plan.source} is gone: {error.what}; the newest checkpoint is tried")
         else:
-            return preparation(plan, result)
+            return preparation(plan, result.read(PreparedFiles))
     raise AssertionError

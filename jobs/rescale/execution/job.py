@@ -15,21 +15,22 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
-from rescale.execution.step_results import StepResult, values_of
 from rescale.execution.tracing import traced
 from rescale.options.command_line import add_option
 from rescale.options.given_once import GivenOnce
 from rescale.options.rows import option
 from rescale.plan.proof import Proof
+from rescale.report.step_results import StepResult
+from rescale.runstate.certificate import Certificate
 from rescale.runstate.documents import refuse_other_result
 from rescale.storage.locations import normalise
 from rescale.storage.store import open_store
+from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError, unexpected
 
 
@@ -103,22 +104,26 @@ def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None
         raise failure
 
 
-def _outcome(step: str, body: Callable[[], StepResult]) -> tuple[dict[str, Any], RescaleError | None]:
-    """Run `body`; return its result or error as a document with seconds and metrics, and the error."""
+def _outcome(step: str, body: Callable[[], StepResult]) -> tuple[bytes, RescaleError | None]:
+    """Run `body`; return its result or error as a JSON document with seconds and metrics, and the error."""
     begun, before = time.monotonic(), METER.read()
-    failure = None
+    failure: RescaleError | None = None
+    document: StepResult | ErrorDocument
     try:
         with traced(step):
-            document = {"status": "done", **values_of(body())}
+            result = body()
+        document = result.document() if isinstance(result, Certificate) else result
     except Exception as error:
         failure = unexpected(error)
-        document = {"status": "failed", **failure.to_json()}
+        document = failure.document()
     seconds = round(time.monotonic() - begun, 3)
-    return {**document, "seconds": seconds, "metrics": METER.metrics_since(before, seconds)}, failure
+    fields = {} if document is None else msgspec.to_builtins(document)
+    counted = {"seconds": seconds, "metrics": METER.metrics_since(before, seconds)}
+    return msgspec.json.encode({"status": "done" if failure is None else "failed", **fields, **counted}), failure
 
 
-def _put(result_uri: str, document: dict[str, Any]) -> None:
-    open_store(result_uri).put(result_uri, msgspec.json.encode(document))
+def _put(result_uri: str, document: bytes) -> None:
+    open_store(result_uri).put(result_uri, document)
 
 
 def _tell(failure: RescaleError | None) -> None:

@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
+from rescale.report.step_results import Retries, StageMetrics, StepMetrics, WorstMemory
 from rescale.storage.s3.s3_requests import REQUESTS
 
 
@@ -120,29 +120,24 @@ class Meter:
         with self._lock:
             return reduce(Counted.plus, self._workers[before.workers :], Counted())
 
-    def metrics_since(self, before: Reading, seconds: float) -> dict[str, Any]:
-        """Return all counts since a reading as JSON values; `bytes` sums what all stages read or wrote."""
+    def metrics_since(self, before: Reading, seconds: float) -> StepMetrics:
+        """Return all counts since a reading."""
         own, workers = self.own_since(before), self.workers_since(before)
         both, stages = own.plus(workers), self.stages_after(before.stages)
         done = sum(stage.bytes for stage in stages)
-        return {
-            "bytes": done,
-            "bytes_copied_by_store": both.copied_by_store,
-            "records": both.records,
-            "mb_per_second": _rate(done, seconds),
-            "stages": [
-                {
-                    "stage": stage.name,
-                    "bytes": stage.bytes,
-                    "seconds": round(stage.seconds, 3),
-                    "mb_per_second": _rate(stage.bytes, stage.seconds),
-                }
+        return StepMetrics(
+            bytes=done,
+            bytes_copied_by_store=both.copied_by_store,
+            records=both.records,
+            mb_per_second=_rate(done, seconds),
+            stages=tuple(
+                StageMetrics(stage.name, stage.bytes, round(stage.seconds, 3), _rate(stage.bytes, stage.seconds))
                 for stage in stages
-            ],
-            "store_requests": dict(sorted(both.requests.items())),
-            "retries": {"requests": both.tried_again, "tasks": both.lost_tasks},
-            "worst_memory_bytes": {"driver": own.worst_memory, "workers": workers.worst_memory},
-        }
+            ),
+            store_requests=dict(sorted(both.requests.items())),
+            retries=Retries(both.tried_again, both.lost_tasks),
+            worst_memory_bytes=WorstMemory(own.worst_memory, workers.worst_memory),
+        )
 
 
 METER = Meter()

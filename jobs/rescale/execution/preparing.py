@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rescale.execution.step_results import PreparedFiles
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.planned_streams import copy_ahead
 from rescale.plan.plan import Plan
+from rescale.report.step_results import PreparedFiles
 from rescale.runstate.preparation import end_preparing, give_up_preparing, prepared_sizes
 from rescale.storage.locations import name
 from rescale.storage.store import open_store

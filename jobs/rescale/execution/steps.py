@@ -19,7 +19,6 @@ from rescale.execution.compare.validation.directories import may_go_by_files
 from rescale.execution.compare.validation.validation import SnapshotPair, compared, open_result, validate_result
 from rescale.execution.compare.validation.verdict import certificate_of
 from rescale.execution.rekeying.rekeying_run import rekey_streams
-from rescale.execution.step_results import MovedStreams
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.canonical.converted import convert_databases
 from rescale.execution.writers.planned_streams import write_planned_streams
@@ -35,6 +34,7 @@ from rescale.planning.request.operator_shapes import Shape, by_operator
 from rescale.planning.request.request import parse_key_hashes
 from rescale.planning.request.surgery import resolve_surgery, values_after
 from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest
+from rescale.report.step_results import MovedStreams
 from rescale.runstate.candidate import put_candidate
 from rescale.runstate.certificate import Certificate, certificate_beside, write_certificate
 from rescale.runstate.certified_files import check_files

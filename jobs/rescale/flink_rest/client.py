@@ -20,6 +20,7 @@ import msgspec
 
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
 from rescale.flink_rest.responses import (
+    Accepted,
     CheckpointConfig,
     CheckpointDetails,
     CheckpointOperation,
@@ -44,8 +45,6 @@ from rescale.flink_rest.running_job import Job, JobLine
 from rescale.text.errors import RequestError, StoreError
 
 T = TypeVar("T")
-
-_JsonObject = dict[str, Any]
 
 _TIMEOUT_SECONDS = 60
 """Timeout of a request. Running a jar takes longest, because Flink runs its `main` first."""
@@ -197,7 +196,7 @@ class Flink:
 
     def cancel(self, job_id: str) -> None:
         """Cancel a job, unless it has ended or Flink does not know it."""
-        self._request("PATCH", f"/jobs/{job_id}?mode=cancel", _JsonObject, allowed=(404, 409))
+        self._request("PATCH", f"/jobs/{job_id}?mode=cancel", Accepted, allowed=(404, 409))
 
     def trigger_savepoint(
         self, job_id: str, trigger_id: str, directory: str, taking: StopMode, savepoint_format: SavepointFormat
@@ -211,7 +210,7 @@ class Flink:
         else:
             path, body = "savepoints", {"target-directory": directory, "cancel-job": taking is StopMode.CANCEL}
         body |= {"formatType": savepoint_format.name, "triggerId": trigger_id}
-        self._require("POST", f"/jobs/{job_id}/{path}", _JsonObject, body)
+        self._require("POST", f"/jobs/{job_id}/{path}", Accepted, body)
 
     def savepoint(self, job_id: str, trigger_id: str) -> Savepoint | None:
         """Return the progress of a savepoint, with or without stop, or None if Flink does not know the trigger id."""
@@ -229,7 +228,7 @@ class Flink:
         A `full` checkpoint shares no files with earlier checkpoints; otherwise, the job's configuration decides.
         """
         body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": trigger_id}
-        if self._request("POST", f"/jobs/{job_id}/checkpoints", _JsonObject, body, allowed=(404, 405)) is None:
+        if self._request("POST", f"/jobs/{job_id}/checkpoints", Accepted, body, allowed=(404, 405)) is None:
             raise RequestError(
                 "Flink cannot make a checkpoint of this job on request",
                 path=self.address,
@@ -306,7 +305,7 @@ class Flink:
             "flinkConfiguration": options,
         }
         given = {name: value for name, value in body.items() if value is not None}
-        self._require("POST", f"/jars/{quote(jar)}/run", _JsonObject, given)
+        self._require("POST", f"/jars/{quote(jar)}/run", Accepted, given)
 
     def jar_plan(
         self,
@@ -334,7 +333,7 @@ class Flink:
         location: str | None = snapshot and snapshot.external_path
         return location
 
-    def _require(self, method: str, path: str, kind: type[T], body: Any = None) -> T:
+    def _require(self, method: str, path: str, kind: type[T], body: Mapping[str, object] | None = None) -> T:
         """Send a request as `_request` does; raise `RequestError` if Flink does not know the resource."""
         answer = self._request(method, path, kind, body)
         if answer is None:
@@ -346,7 +345,12 @@ class Flink:
         return answer
 
     def _request(
-        self, method: str, path: str, kind: type[T], body: Any = None, allowed: Sequence[int] = (404,)
+        self,
+        method: str,
+        path: str,
+        kind: type[T],
+        body: Mapping[str, object] | None = None,
+        allowed: Sequence[int] = (404,),
     ) -> T | None:
         """Send a request; return its answer as `kind`, or None if Flink refuses with one of the statuses `allowed`."""
         place = self.address + path.partition("?")[0]

@@ -15,6 +15,10 @@ _DURATION = re.compile(r"(\d+)\s*(|ms|s|sec|min|h)")
 _SECONDS = {"": 0.001, "ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 
 
+class Accepted(msgspec.Struct):
+    """Answer to a request of which only the acceptance matters: any JSON object."""
+
+
 class Jobs(msgspec.Struct):
     """`MultipleJobsDetails`."""
 

@@ -46,6 +46,11 @@ class OperatorPlan:
     compacted: tuple[CompactedDirectory, ...] = ()
 
     @property
+    def is_changed(self) -> bool:
+        """Whether the operator gets a new shape."""
+        return (self.parallelism, self.max_parallelism) != (self.new_parallelism, self.new_max_parallelism)
+
+    @property
     def rekeyings(self) -> tuple[Rekeying, ...]:
         """The rekeyings of records and of timers on the heap, as far as there are any."""
         return tuple(rekeying for rekeying in (self.rekeying, self.heap_timers) if rekeying is not None)

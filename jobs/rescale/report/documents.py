@@ -5,14 +5,12 @@ Their JSON has the names of the fields. A field that is UNSET is left out of it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from rescale.insight.cluster_estimate import ClusterReport
 from rescale.insight.insight import Insight
-from rescale.runstate.certificate import Certificate
+from rescale.runstate.certificate import CertificateDocument
 from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.surgery import Surgery
 from rescale.text.error_document import ErrorDocument
@@ -246,22 +244,17 @@ class Preparation(msgspec.Struct, frozen=True):
     bytes_left: int
 
 
-class ReportDocument(msgspec.Struct, frozen=True):
+class ReportDocument(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known about a snapshot, a plan or a run, which a report is made from.
 
-    Either `snapshot` or `plan` is given. `error` is the error that a run ended with, as JSON values, and `took` has the
-    seconds of steps that have ended.
+    `report` is the version of this form. Either `snapshot` or `plan` is given. `error` is the error that a run ended
+    with, and `took` has the seconds of steps that have ended.
     """
 
+    report: int = 1
     snapshot: Inspection | None = None
     plan: PlanDocument | None = None
-    certificate: Certificate | None = None
+    certificate: CertificateDocument | None = None
     published: bool = False
-    error: dict[str, Any] | None = None
+    error: ErrorDocument | None = None
     took: dict[str, float] = {}
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the document as JSON values; the certificate has its own digest."""
-        values: dict[str, Any] = msgspec.to_builtins(self)
-        certificate = self.certificate.document() if self.certificate is not None else None
-        return {"report": 1, **values, "certificate": certificate}

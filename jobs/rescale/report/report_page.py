@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from rescale.report.detail import DETAIL_LEVELS, DetailLevel
 from rescale.report.documents import Inspection, PlanDocument, ReportDocument
 from rescale.report.page import Block, Page, Section, paragraph
@@ -40,7 +42,7 @@ def html_report(document: ReportDocument) -> bytes:
 
     page = b""
     for detail in DETAIL_LEVELS:
-        page = html_of(report_page(document, detail), shortened(document.to_json(), detail.listed)).encode()
+        page = html_of(report_page(document, detail), shortened(msgspec.to_builtins(document), detail.listed)).encode()
         if len(page) < LIMIT:
             break
     return page

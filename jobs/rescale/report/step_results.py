@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from rescale.report.differences import DiffDocument
-from rescale.runstate.certificate import CertificateDocument
+from rescale.runstate.certificate import Certificate, CertificateDocument
 from rescale.text.error_document import ErrorDocument
 
 
@@ -46,6 +46,27 @@ class StepMetrics(msgspec.Struct, frozen=True):
     store_requests: dict[str, int]
     retries: Retries
     worst_memory_bytes: WorstMemory
+
+
+class MovedStreams(msgspec.Struct, frozen=True):
+    """Streams that a moving step wrote: the place of their handles, their number, and their bytes as planned."""
+
+    handles: str
+    streams: int
+    bytes: int
+
+
+class PreparedFiles(msgspec.Struct, frozen=True):
+    """Files that are copied ahead, and their bytes; `new_files` and `new_bytes` are those that this step has copied."""
+
+    files: int
+    bytes: int
+    new_files: int
+    new_bytes: int
+
+
+StepResult = MovedStreams | PreparedFiles | Certificate | DiffDocument | None
+"""Result of a step; None for a process that carries out several steps, each with a result document of its own."""
 
 
 class MovedResult(msgspec.Struct, frozen=True, kw_only=True):

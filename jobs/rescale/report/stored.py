@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
+from msgspec import UNSET
 
 from rescale.flink.release_line import ReleaseLine
 from rescale.plan.plan import Plan
@@ -18,12 +19,13 @@ from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.pages.inspection import inspection
 from rescale.report.pages.planned import plan_document
 from rescale.report.report_page import html_report
+from rescale.report.step_results import FailedResult
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.documents import load_plan, read_document, store_report, store_report_data
 from rescale.runstate.follower.rounds import Round
 from rescale.runstate.places import Places, places_of
 from rescale.runstate.states import State, claimed_by, state_of
-from rescale.runstate.step import STEPS_OF_A_RUN, Step
+from rescale.runstate.step import STEPS_OF_A_RUN, Step, StepEnd
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.moves import Move
 from rescale.snapshot.reading.opening import open_snapshot
@@ -130,13 +132,14 @@ def run_document(plan: Plan) -> ReportDocument:
     """Return the document of a report on a plan and on its run, as far as the run has come."""
     state = state_of(plan.target, plan.digest)
     results = dict(_results(plan)) if state in _OURS else {}
-    failed = [result for result in results.values() if result["status"] != "done"]
+    failed = [result for result in results.values() if isinstance(result, FailedResult)]
+    certificate = read_certificate(plan.target) if state in _CERTIFIED else None
     return ReportDocument(
         plan=_stored_document(plan) or _document_anew(plan),
-        certificate=read_certificate(plan.target) if state in _CERTIFIED else None,
+        certificate=None if certificate is None else certificate.document(),
         published=state in _PUBLISHED,
         error=failed[0] if failed else None,
-        took={name: result["seconds"] for name, result in results.items() if "seconds" in result},
+        took={name: result.seconds for name, result in results.items() if result.seconds is not UNSET},
     )
 
 
@@ -148,11 +151,12 @@ _OURS = (State.CLAIMED, State.MOVED, *_CERTIFIED)
 """States in which the files beside the target belong to this plan."""
 
 
-def _results(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the result document of each step that has ended."""
+def _results(plan: Plan) -> Iterator[tuple[str, StepEnd | FailedResult]]:
+    """Yield the name of each step that has ended, and how it ended."""
     for step in STEPS_OF_A_RUN:
-        if (result := _read(places_of(plan).result(step), dict[str, Any])) is not None:
-            yield _NAMES[step], result
+        uri = places_of(plan).result(step)
+        if (result := _read(uri, StepEnd)) is not None:
+            yield _NAMES[step], (_read(uri, FailedResult) or result) if result.status == "failed" else result
 
 
 def _stored_document(plan: Plan) -> PlanDocument | None:

@@ -151,10 +151,9 @@ class Certificate:
     surgery: Surgery = NO_SURGERY
     continues: ContinuedResult | None = None
 
-    def document(self) -> dict[str, Any]:
-        """Return the certificate as JSON values, with the SHA-256 (hex) of their compact JSON with sorted keys."""
-        fields: dict[str, Any] = msgspec.to_builtins(self)
-        return {**fields, _DIGEST: _digest(fields)}
+    def document(self) -> CertificateDocument:
+        """Return the certificate with the SHA-256 (hex) of its compact JSON with sorted keys."""
+        return CertificateDocument(**vars(self), document_sha256=_digest(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,5 +227,5 @@ def certificate_for(plan: Plan) -> Certificate:
     return certificate
 
 
-def _digest(fields: dict[str, Any]) -> str:
-    return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()
+def _digest(fields: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()

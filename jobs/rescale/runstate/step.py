@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 
 class Step(StrEnum):
@@ -22,3 +26,10 @@ class Step(StrEnum):
 
 STEPS_OF_A_RUN = (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE)
 """In order."""
+
+
+class StepEnd(msgspec.Struct, frozen=True):
+    """How a step ended, which every result document says."""
+
+    status: Literal["done", "failed"]
+    seconds: float | UnsetType = UNSET

@@ -37,7 +37,7 @@ def looked_at_again(work: Callable[[], R], side: str | None = None) -> R:
     except RescaleError as second:
         if not second.final:
             raise
-        if second.to_json() == first.to_json() or _both_refused(first, second):
+        if second.document() == first.document() or _both_refused(first, second):
             raise first from None
     raise misread([side or (SOURCE if isinstance(first, SnapshotError) else RESULT)], first)
 

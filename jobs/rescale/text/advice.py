@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from rescale.text.names import encodable, quoted
 
@@ -31,6 +31,10 @@ class Mention(NamedTuple):
     text: str
 
 
+AdvicePart = str | tuple[About, str, str, str]
+"""Piece of an advice in a document: a text, or the fields of a `Mention`."""
+
+
 class Advice(str):
     """A sentence made of pieces of text and of mentions."""
 
@@ -50,14 +54,19 @@ class Advice(str):
         """Return the sentence with each mention in the words of `wording`."""
         return "".join(wording(part) if isinstance(part, Mention) else part for part in self.parts)
 
-    def to_json(self) -> list[Any]:
-        """Return the pieces as JSON values: a text, or the fields of a mention."""
-        return [[*map(encodable, part)] if isinstance(part, Mention) else encodable(part) for part in self.parts]
+    def document(self) -> tuple[AdvicePart, ...]:
+        """Return the pieces for a document; their text can be encoded as UTF-8."""
+        return tuple(
+            (part.about, encodable(part.name), encodable(part.value), encodable(part.text))
+            if isinstance(part, Mention)
+            else encodable(part)
+            for part in self.parts
+        )
 
     @classmethod
-    def from_json(cls, parts: Iterable[Any]) -> Self:
-        """Return the advice that `to_json` described."""
-        return cls(*(part if isinstance(part, str) else Mention(About(part[0]), *part[1:]) for part in parts))
+    def of_document(cls, parts: Iterable[AdvicePart]) -> Self:
+        """Return the advice that `document` described."""
+        return cls(*(part if isinstance(part, str) else Mention(*part) for part in parts))
 
 
 def mention(name: str, value: object = None) -> Mention:

@@ -1,11 +1,11 @@
-"""An error as a JSON document: what `RescaleError.to_json` makes, and what an interrupted command answers."""
+"""An error as a JSON document: what `RescaleError.document` makes, and what an interrupted command answers."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from rescale.text.advice import About
+from rescale.text.advice import AdvicePart
 
 
 class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,5 +27,5 @@ class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True):
     found: str | UnsetType = UNSET
     advice: str | UnsetType = UNSET
     traceback: str | UnsetType = UNSET
-    advice_parts: tuple[str | tuple[About, str, str, str], ...] | UnsetType = UNSET
+    advice_parts: tuple[AdvicePart, ...] | UnsetType = UNSET
     exit_code: int

@@ -4,7 +4,7 @@
 everything that moves bytes retries it. An unexpected exception is a bug of Rescale, and final: `unexpected` turns it
 into one of these errors where a process or a task ends.
 
-Errors cross processes as data (`to_json`, `from_json`): a Spark task returns an error as a row, a job writes it into
+Errors cross processes as data (`document`, `of_document`): a Spark task returns an error as a row, a job writes it into
 its result document, and the reader raises the same error again.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
-import msgspec
+from msgspec import UNSET
 
 from rescale.text.advice import SAME_COMMAND, Advice, Mention
 from rescale.text.error_document import ErrorDocument
@@ -113,26 +113,28 @@ class RescaleError(Exception):
                 setattr(self, name, value)
         return self
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the error as JSON values, which `from_json` reads."""
-        fields = {name: getattr(self, name) for name in ("what", *self.DETAILS) if getattr(self, name) is not None}
-        details = {name: encodable(value) if isinstance(value, str) else value for name, value in fields.items()}
-        if isinstance(self.advice, Advice):
-            details["advice_parts"] = self.advice.to_json()
-        return {"error": type(self).__name__, **details, "exit_code": self.exit_code}
-
     def document(self) -> ErrorDocument:
-        """Return the error as a typed document."""
-        return msgspec.convert(self.to_json(), ErrorDocument)
+        """Return the error as a document, which `of_document` reads; its text can be encoded as UTF-8.
+
+        Its class is the nearest one that all processes know.
+        """
+        known = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
+        details: dict[str, Any] = {
+            name: encodable(value) if isinstance(value, str) else value for name, value in known.items()
+        }
+        if isinstance(self.advice, Advice):
+            details["advice_parts"] = self.advice.document()
+        kind = next((kind.__name__ for kind in type(self).__mro__ if kind.__name__ in _BY_NAME), RescaleError.__name__)
+        return ErrorDocument(error=kind, what=encodable(self.what), **details, exit_code=self.exit_code)
 
     @staticmethod
-    def from_json(document: dict[str, Any]) -> RescaleError:
-        """Return the error that `to_json` described; an unknown class becomes a plain `RescaleError`."""
-        kind = _BY_NAME.get(document["error"], RescaleError)
-        details = {k: document[k] for k in RescaleError.DETAILS if k in document}
-        if "advice_parts" in document:
-            details["advice"] = Advice.from_json(document["advice_parts"])
-        return kind(document["what"], **details)
+    def of_document(document: ErrorDocument) -> RescaleError:
+        """Return the error that `document` described; an unknown class becomes a plain `RescaleError`."""
+        kind = _BY_NAME.get(document.error, RescaleError)
+        details = {name: getattr(document, name) for name in RescaleError.DETAILS}
+        if document.advice_parts is not UNSET:
+            details["advice"] = Advice.of_document(document.advice_parts)
+        return kind(document.what, **{name: value for name, value in details.items() if value is not UNSET})
 
     def word(self, advice: Callable[[Mention], str], option: Callable[[str], str]) -> None:
         """Reword the error for another surface: `advice` words a mention, and `option` the name of an option."""
@@ -155,7 +157,7 @@ class RescaleError(Exception):
         return None if error_class is None else error_class(what, **details)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RescaleError.from_json, (self.to_json(),)
+        return RescaleError.of_document, (self.document(),)
 
 
 class RequestError(RescaleError):

@@ -91,7 +91,7 @@ def test_secret_that_cannot_be_sent_is_not_shown(secrets: dict[str, Any], monkey
     monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps({"conn_type": "http", "host": "127.0.0.1", **secrets}))
     with pytest.raises(RequestError, match="characters that an HTTP header may not contain") as caught:
         open_flink("session")
-    assert "planted" not in f"{caught.value} {caught.value.to_json()}"
+    assert "planted" not in f"{caught.value} {caught.value.document()}"
 
 
 def test_unreadable_certificates_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

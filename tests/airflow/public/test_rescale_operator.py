@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 
 from rescale.airflow import RESCALED_SAVEPOINT, RescaleOperator
 from rescale.airflow.connections.access import DRIVER_POD
+from rescale.process import ResultDocument
 from rescale.runstate.documents import load_plan
 from support.asset_events import AssetEvents
 from support.dag_runner import DagRunner
@@ -97,7 +98,7 @@ def test_operator_is_deferred_while_its_pod_runs(
     assert begun == [main]
     assert deferred.value.kwargs == {"further": 1, "planned": planned}
     monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.trigger_reentry", lambda *_: None)
-    monkeypatch.setattr("rescale.airflow.steps.pods.read_result", lambda _: {})
+    monkeypatch.setattr("rescale.airflow.steps.pods.read_result", lambda uri: ResultDocument(uri, b"{}"))
     execute_without_spark(load_plan(planned["plan"]))
     published = operator.pod_reported(context, {"status": "success"}, planned)
     assert published["target"] == target

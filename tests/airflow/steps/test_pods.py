@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import msgspec
 import pytest
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from kubernetes.client import (
@@ -25,6 +26,7 @@ from kubernetes.client import (
 )
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
+from rescale.airflow import savepoint_tasks
 from rescale.airflow.required_approval import plan_to_execute
 from rescale.airflow.steps.pods import StepPod, error_of, exit_code
 from rescale.demo.airflow_home import DAG_ID, PARSING, dag_folder
@@ -104,9 +106,16 @@ def error_of_pod(tmp_path: Path, document: dict[str, Any] | None, code: int | No
     return error_of(Step.VALIDATE, code, str(result), "Pod validate-x returned a failure.\nremote_pod: ...")
 
 
+def failed(error: RescaleError) -> dict[str, Any]:
+    """Return the result document of a step that failed with an error."""
+    return {"status": "failed", **msgspec.to_builtins(error.document())}
+
+
 def test_error_in_the_result_document_of_a_pod_is_raised(tmp_path: Path) -> None:
     error = error_of_pod(
-        tmp_path, {"status": "failed", **IntegrityError("a record is missing", state="s").to_json()}, 4
+        tmp_path,
+        {"status": "failed", **msgspec.to_builtins(IntegrityError("a record is missing", state="s").document())},
+        4,
     )
     assert isinstance(error, IntegrityError)
     assert (error.what, error.state, error.final) == ("a record is missing", "s", True)
@@ -117,7 +126,11 @@ def test_error_in_the_result_document_of_a_pod_is_raised(tmp_path: Path) -> None
     [
         (None, 137, "exit code 137"),
         (None, None, "Pod validate-x returned a failure."),
-        ({"status": "failed", **IntegrityError("of an earlier try").to_json()}, 137, "exit code 137"),
+        (
+            failed(IntegrityError("of an earlier try")),
+            137,
+            "exit code 137",
+        ),
         ({"status": "done"}, 1, "exit code 1"),
         ({"status": "done"}, None, "Pod validate-x returned a failure."),
     ],
@@ -142,7 +155,8 @@ def test_output_of_a_step_is_the_same_from_a_pod_and_a_process(tmp_path: Path, m
     plan = plan_rescale(directory("2-finished"), str(tmp_path / "target"), ["3"])
     claim(plan)
     result = Path(places_of(plan).result(Step.RESHUFFLE))
-    result.write_text(json.dumps({"status": "done", "bytes": 7, "seconds": 1.5, "metrics": {"records": 3}}))
+    moved = {"handles": "/handles", "streams": 2, "bytes": 7}
+    result.write_text(json.dumps({"status": "done", **moved, "seconds": 1.5, "metrics": {"records": 3}}))
     monkeypatch.setattr(KubernetesPodOperator, "trigger_reentry", lambda *_: None)
     planned, ti = {"plan": places_of(plan).plan, "published": False}, Mock()
     step = StepPod(
@@ -151,10 +165,10 @@ def test_output_of_a_step_is_the_same_from_a_pod_and_a_process(tmp_path: Path, m
         planned=planned,
         plan_of=plan_to_execute,
         template="/driver.yaml",
-        summary_of=lambda _, document: document,
+        summary_of=savepoint_tasks._moved,
     )
     step.trigger_reentry({"params": {"connection": None}, "ti": ti}, {})  # type: ignore[typeddict-item]
-    ti.xcom_push.assert_called_once_with("return_value", {"bytes": 7})
+    ti.xcom_push.assert_called_once_with("return_value", moved)
 
 
 def a_step() -> StepPod:
@@ -164,7 +178,7 @@ def a_step() -> StepPod:
         planned={},
         plan_of=plan_to_execute,
         template="/driver.yaml",
-        summary_of=lambda _, document: document,
+        summary_of=savepoint_tasks._moved,
     )
 
 
@@ -207,7 +221,7 @@ def test_form_fields_and_trace_reach_the_pod_of_a_step(monkeypatch: pytest.Monke
     planned = {"published": False, "plan": places_of(plan).plan}
     proof_arguments = lambda params: ["--proof", proof_of(params).value]  # noqa: E731
     step = step_task.step_task(
-        Step.VALIDATE, "validate", "Validate", "doc", plan_to_execute, arguments_of=proof_arguments
+        Step.VALIDATE, "validate", "Validate", "doc", plan_to_execute, savepoint_tasks._certified, proof_arguments
     )(planned, "plan")
     span = NonRecordingSpan(
         SpanContext(0x4BF92F3577B34DA6, 0x00F067AA0BA902B7, is_remote=True, trace_flags=TraceFlags(1))

@@ -13,6 +13,7 @@ import pytest
 from rescale.airflow.connections.access import DRIVER_POD
 from rescale.airflow.settings import VARIABLE, settings
 from rescale.airflow.steps.step_task import in_a_process, step_task
+from rescale.process import ResultDocument
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
@@ -38,13 +39,18 @@ def steps(monkeypatch: pytest.MonkeyPatch, target: Path) -> tuple[list[str], dic
     """Return the arguments and the environment that a step is started with."""
     started: list[Any] = []
 
-    def run_step(_: Step, __: str, arguments: list[str], *___: Any, environment: dict[str, str]) -> dict[str, Any]:
+    def run_step(_: Step, __: str, arguments: list[str], *___: Any, environment: dict[str, str]) -> ResultDocument:
         started.extend((arguments, environment))
-        return {}
+        return ResultDocument("", b"{}")
 
     monkeypatch.setattr("rescale.process.run_step", run_step)
     plan = plan_rescale(directory("2-source"), str(target), ["3"])
-    run = in_a_process(Step.VALIDATE, lambda *_: plan, lambda _, document: document, lambda _: ["--proof", "files"])
+    run = in_a_process(
+        Step.VALIDATE,
+        lambda *_: plan,
+        lambda *_: {},
+        lambda _: ["--proof", "files"],
+    )
     run({"published": False, "plan": places_of(plan).plan})
     arguments, environment = started
     return arguments, environment
@@ -77,7 +83,7 @@ def test_spark_in_the_settings_is_refused_if_steps_are_pods(platform: Path, monk
     platform.write_text("spark: {master: yarn}")
     monkeypatch.setenv(DRIVER_POD, "/driver.yaml")
     with pytest.raises(RequestError, match=DRIVER_POD):
-        step_task(Step.VALIDATE, "validate", "Validate", "doc", Mock())
+        step_task(Step.VALIDATE, "validate", "Validate", "doc", Mock(), Mock())
 
 
 @pytest.mark.slow
@@ -95,7 +101,7 @@ def test_executors_of_a_standalone_cluster_move_all_keyed_state(
         platform.write_text("spark: {connection: cluster}")
         monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", cluster.url)
         for step in STEPS_OF_A_RUN:
-            run = in_a_process(step, lambda *_: plan, lambda _, document: document, lambda _: [])
+            run = in_a_process(step, lambda *_: plan, lambda *_: {}, lambda _: [])
             run(planned)
             before, done = done, cluster.tasks()
             assert (done > before) == (step is not Step.REDISTRIBUTE), step  # a little state needs no Spark

@@ -47,4 +47,4 @@ def test_most_severe_error_is_reported_whatever_the_order() -> None:
     for order in ([first, other], [other, first]):
         reported = add([receipt(0, []), *map(packed, order)])
         assert isinstance(reported, IntegrityError)
-        assert reported.to_json() == other.to_json()
+        assert reported.document() == other.document()

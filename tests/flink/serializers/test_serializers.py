@@ -127,7 +127,7 @@ def test_unknown_serializer_is_pickled_as_an_unsupported_error() -> None:
         read_snapshot(ByteReader(CUSTOM, "a file"))
     copy = pickle.loads(pickle.dumps(error.value))
     assert type(copy) is UnsupportedError
-    assert copy.to_json() == error.value.to_json()
+    assert copy.document() == error.value.document()
     assert copy.exit_code == 3
 
 

@@ -95,7 +95,7 @@ def test_error_answers_of_s3_become_errors_with_advice(
     assert advises in (error.advice or "")
     assert error.found in (code, "AccessDenied")
     assert "s3://bucket" in (error.path or "")
-    assert type(RescaleError.from_json(error.to_json())) is kind, "the class survives the way to another process"
+    assert type(RescaleError.of_document(error.document())) is kind, "the class survives the way to another process"
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_is_locked_stays_for_as_long_as_the_store_says(
         assert error.path == _URI
         assert message in str(error)
         assert "locked until 2027-01-01 11:00:00 UTC and under a legal hold" in str(error)
-        assert type(RescaleError.from_json(error.to_json())) is LockedError
+        assert type(RescaleError.of_document(error.document())) is LockedError
         stub.add_client_error("put_object", code, message, status)
         stub.add_client_error("get_object", "NoSuchKey", "", 404)
         stub.add_client_error("head_object", "403", "Forbidden", 403)  # who may not ask
@@ -328,7 +328,7 @@ def test_an_endpoints_password_is_not_told(dead_port: int, monkeypatch: pytest.M
     for endpoint in (f"http://user:pa@ss@127.0.0.1:{dead_port}", "user:pa@ss", "http://user:pa@ss@[nonsense"):
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         error = _error_of(lambda: S3Store().stat(_URI))
-        shown = f"{error} {error.to_json()}"
+        shown = f"{error} {error.document()}"
         assert "pa@" not in shown
         assert "ss@" not in shown
         assert "user" not in shown
@@ -351,7 +351,7 @@ def test_a_line_break_behind_a_key_is_said_without_the_key(
         error = _error_of(lambda call=call: call(S3Store(own_client())))
         assert type(error) is RequestError
         assert variable in (error.advice or "")
-        assert "planted" not in f"{error} {error.to_json()}"
+        assert "planted" not in f"{error} {error.document()}"
 
 
 def test_missing_credentials_are_a_request_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -67,11 +67,57 @@ class Deployment(msgspec.Struct, frozen=True):
     reset: int | None
 
 
+class _Job(msgspec.Struct, frozen=True, rename="camel"):
+    """`JobSpec` of Flink's operator."""
+
+    initial_savepoint_path: str | None = None
+    parallelism: int | None = None
+    state: str | None = None
+    savepoint_redeploy_nonce: int | None = None
+    autoscaler_reset_nonce: int | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    """`FlinkDeploymentSpec` or `FlinkSessionJobSpec`; options may be nested in `flink_configuration`."""
+
+    job: _Job | None = None
+    flink_configuration: dict[str, object] | None = None
+
+
+class _JobStatus(msgspec.Struct, frozen=True, rename="camel"):
+    job_id: str | None = None
+    state: str | None = None
+
+
+class _Reconciliation(msgspec.Struct, frozen=True, rename="camel"):
+    """`ReconciliationStatus`; the last specification is JSON in a string."""
+
+    last_reconciled_spec: str | None = None
+
+
+class _Reconciled(_Spec, frozen=True, rename="camel"):
+    """Content of `last_reconciled_spec`: a specification, or an object that has one."""
+
+    spec: _Spec | None = None
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    job_status: _JobStatus | None = None
+    lifecycle_state: str | None = None
+    error: str | None = None
+    reconciliation_status: _Reconciliation | None = None
+
+
+class _Resource(msgspec.Struct, frozen=True):
+    spec: _Spec
+    status: _Status | None = None
+
+
 def read_deployment(where: PatchDeployment) -> Deployment:
     """Read the resource. Raises `RequestError` if it does not exist, may not be read, or is a session cluster."""
     resource = _call(where, "get", lambda api, place: api.get_namespaced_custom_object(*place))
-    spec, status = resource["spec"], resource.get("status") or {}
-    job, job_status = spec.get("job"), status.get("jobStatus") or {}
+    spec, status = resource.spec, resource.status or _Status()
+    job, job_status = spec.job, status.job_status or _JobStatus()
     if job is None:
         raise RequestError(
             "the FlinkDeployment is a session cluster, which has no job of its own",
@@ -80,32 +126,30 @@ def read_deployment(where: PatchDeployment) -> Deployment:
             "FlinkSessionJob (flinksessionjob/namespace/name)",
         )
     return Deployment(
-        Wanted(
-            job.get("initialSavepointPath"), job.get("parallelism"), _max_parallelism(where, spec), _never_claims(spec)
-        ),
-        job.get("state") == "suspended",
-        job.get("savepointRedeployNonce"),
+        Wanted(job.initial_savepoint_path, job.parallelism, _max_parallelism(where, spec), _never_claims(spec)),
+        job.state == "suspended",
+        job.savepoint_redeploy_nonce,
         _reconciled_nonce(status),
-        job_status.get("jobId"),
-        job_status.get("state"),
-        status.get("lifecycleState"),
-        status.get("error"),
+        job_status.job_id,
+        job_status.state,
+        status.lifecycle_state,
+        status.error,
         str(_option(spec, _AUTOSCALER)).lower() == "true",
-        job.get("autoscalerResetNonce"),
+        job.autoscaler_reset_nonce,
     )
 
 
 def check_patch(where: PatchDeployment) -> None:
     """Raise `RequestError` if the resource may not be patched, or fixes vertices. Changes nothing (a dry run)."""
     resource = _patch(where, {}, dry_run="All")
-    if (overrides := _option(resource["spec"], _OVERRIDES)) is not None:
+    if (overrides := _option(resource.spec, _OVERRIDES)) is not None:
         raise RequestError(
             f"the {where.resource} sets the parallelism of single vertices, which would outlive the rescale",
             path=_place(where),
             found=f"{_OVERRIDES}: {overrides}",
             advice="remove that option from its flinkConfiguration",
         )
-    if str(_option(resource["spec"], _AUTOSCALER)).lower() == "true":
+    if str(_option(resource.spec, _AUTOSCALER)).lower() == "true":
         log.warning(
             "Flink's operator scales this job (%s). The hand-over makes it forget its decisions so far "
             "(autoscalerResetNonce, from release 1.10 of the operator on), so that the job starts in the shape of the "
@@ -164,10 +208,10 @@ def is_redeployed(where: PatchDeployment, nonce: int) -> bool:
     return current.job_state in ("RUNNING", "FINISHED")
 
 
-def _option(spec: dict[str, Any], name: str) -> Any:
+def _option(spec: _Spec, name: str) -> object:
     """Return an option of the specification, whether its name is flat or nested; None without it."""
 
-    def find(options: Any, name: str) -> Any:
+    def find(options: object, name: str) -> object:
         if not isinstance(options, dict):
             return None
         if name in options:
@@ -179,18 +223,19 @@ def _option(spec: dict[str, Any], name: str) -> Any:
         )
         return next((value for value in nested if value is not None), None)
 
-    return find(spec.get("flinkConfiguration"), name)
+    return find(spec.flink_configuration, name)
 
 
-def _never_claims(spec: dict[str, Any]) -> bool:
+def _never_claims(spec: _Spec) -> bool:
     return all(_option(spec, name) == NO_CLAIM for name in CLAIM_MODE_OPTIONS)
 
 
-def _max_parallelism(where: PatchDeployment, spec: dict[str, Any]) -> str | None:
+def _max_parallelism(where: PatchDeployment, spec: _Spec) -> str | None:
     """Return the option for the max parallelism as text, even if the resource has a number."""
-    options = spec.get("flinkConfiguration") or {}
+    options = spec.flink_configuration or {}
     section, _, name = MAX_PARALLELISM_OPTION.partition(".")
-    if name in (options.get(section) or {}):
+    nested = options.get(section)
+    if isinstance(nested, dict) and name in nested:
         raise RequestError(
             f"the {where.resource} nests the option for the max parallelism, so a patch would set it twice",
             path=_place(where),
@@ -202,28 +247,28 @@ def _max_parallelism(where: PatchDeployment, spec: dict[str, Any]) -> str | None
     return None if value is None else str(value)
 
 
-def _reconciled_nonce(status: dict[str, Any]) -> int | None:
-    """Return the nonce in `ReconciliationStatus.lastReconciledSpec`, which is JSON in a string."""
-    text = (status.get("reconciliationStatus") or {}).get("lastReconciledSpec")
-    document = json.loads(text) if text else {}
-    job = (document.get("spec") or document).get("job") or {}
-    nonce: int | None = job.get("savepointRedeployNonce")
-    return nonce
+def _reconciled_nonce(status: _Status) -> int | None:
+    """Return the nonce of the last specification that the operator has reconciled."""
+    if status.reconciliation_status is None or not status.reconciliation_status.last_reconciled_spec:
+        return None
+    document = msgspec.json.decode(status.reconciliation_status.last_reconciled_spec, type=_Reconciled)
+    job = (document.spec or document).job
+    return None if job is None else job.savepoint_redeploy_nonce
 
 
-def _patch(where: PatchDeployment, patch: dict[str, Any], **more: str) -> dict[str, Any]:
+def _patch(where: PatchDeployment, patch: Mapping[str, object], **more: str) -> _Resource:
     more["_content_type"] = "application/merge-patch+json"
     return _call(where, "patch", lambda api, place: api.patch_namespaced_custom_object(*place, patch, **more))
 
 
-def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], Any]) -> dict[str, Any]:
+def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], object]) -> _Resource:
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
     plural = _PLURALS[where.resource]
     place = (*_KIND, where.namespace, plural, where.name)
     try:
-        document: dict[str, Any] = function(open_kubernetes(where.connection), place)
+        document = function(open_kubernetes(where.connection), place)
     except HTTPError as error:
         raise StoreError("Kubernetes cannot be reached", path=_place(where), found=error) from None
     except ApiException as error:
@@ -240,7 +285,15 @@ def _call(where: PatchDeployment, verb: str, function: Callable[[Any, tuple[str,
             found=status,
             advice=advice.get(error.status),
         ) from None
-    return document
+    try:
+        return msgspec.convert(document, _Resource)
+    except msgspec.ValidationError as error:
+        raise RequestError(
+            f"the {where.resource} is not one of Flink's operator",
+            path=_place(where),
+            expected="the fields of flink.apache.org/v1beta1",
+            found=error,
+        ) from None
 
 
 def _message(error: Any) -> str:

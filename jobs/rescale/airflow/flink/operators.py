@@ -31,6 +31,7 @@ from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
+from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError
 
 _PERIOD_SECONDS = 10.0
@@ -173,6 +174,6 @@ class GoBack(WaitingOperator):
 
 def _answer(event: dict[str, Any]) -> Answer:
     if "error" in event:
-        raise RescaleError.from_json(event["error"])
+        raise RescaleError.of_document(msgspec.convert(event["error"], ErrorDocument))
     answer: Answer = event["answer"]
     return answer

@@ -41,7 +41,7 @@ class AnswerTrigger(BaseTrigger):
         except Exception as error:
             if not is_rescale_error(error):
                 raise
-            event = {"error": unexpected(error).to_json()}
+            event = {"error": msgspec.to_builtins(unexpected(error).document())}
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]
 
     async def _answer(self) -> dict[str, Any]:

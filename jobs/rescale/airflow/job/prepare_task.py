@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import structs
+
 from rescale.airflow.flink.stopping import JobBefore, job_before_of
 from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.savepoint_tasks import KnownPlaces, pulled_places
@@ -21,6 +23,7 @@ from rescale.flink_rest.client import StopMode
 if TYPE_CHECKING:
     from rescale.plan.plan import Plan
     from rescale.planning.request.request import Request
+    from rescale.report.step_results import PreparedFiles
 
 log = logging.getLogger(__name__)
 
@@ -58,23 +61,25 @@ def _copy(before: JobBefore, request: Request, ti: Any) -> Summary:
     from rescale.airflow.flink.last_checkpoint import take_checkpoint, with_newest
     from rescale.airflow.live.mover import run_anywhere
     from rescale.planning.prepare import prepare
+    from rescale.report.step_results import PreparedFiles
     from rescale.runstate.places import prepared_place
     from rescale.runstate.preparation import begin_preparing
     from rescale.runstate.step import Step
 
-    def copy_from(source: str) -> Summary:
+    def copy_from(source: str) -> PreparedFiles:
         plan = prepare(replace(request, source=source), ahead=True).plan
         begin_preparing(plan)
-        return run_anywhere(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
+        step = run_anywhere(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
+        return step.read(PreparedFiles)
 
     for _ in range(_MOST_CHECKPOINTS):
         with open_flink(before.flink) as flink:
             take_checkpoint(flink, before.job_id)
         done = with_newest(before.directory, copy_from)
-        log.info("the target has %s files, %s bytes of them new", done["files"], f"{done['new_bytes']:,}")
-        if done["new_bytes"] <= _ENOUGH_BYTES:
+        log.info("the target has %s files, %s bytes of them new", done.files, f"{done.new_bytes:,}")
+        if done.new_bytes <= _ENOUGH_BYTES:
             break
-    return done
+    return structs.asdict(done)
 
 
 prepare_files = rescale_task(_prepare, PREPARE, "Copy files ahead")

@@ -27,7 +27,7 @@ from rescale.airflow.steps.trace_context import trace_context
 from rescale.mailbox import Sender
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.process import read_result
+from rescale.process import ResultDocument, read_result
 from rescale.runstate.step import Step
 from rescale.storage.store import open_store
 from rescale.text.errors import StoreError
@@ -70,7 +70,7 @@ class DriverPod:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
 
-    def result(self, uri: str) -> dict[str, Any]:
+    def result(self, uri: str) -> ResultDocument:
         """Wait for a result document, and return it. Raises its error, or `StoreError` if the pod is lost."""
         look, store = 0.0, open_store(uri)
         while store.stat(uri) is None:

@@ -16,7 +16,7 @@ from rescale.airflow.task_log import StepLog
 from rescale.lasting_process import LastingProcess
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.process import run_step
+from rescale.process import ResultDocument, run_step
 from rescale.runstate.places import orders_place, places_of
 from rescale.runstate.step import Step
 from rescale.storage.locations import join
@@ -72,7 +72,7 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
         yield Mover(full, pod)
 
 
-def run_anywhere(step: Step, target: str, arguments: Sequence[str], ti: Any) -> dict[str, Any]:
+def run_anywhere(step: Step, target: str, arguments: Sequence[str], ti: Any) -> ResultDocument:
     """Run a step in a process of this machine, or in a pod where steps run in pods; return its result document.
 
     The result document of a pod lies beside `target` meanwhile.

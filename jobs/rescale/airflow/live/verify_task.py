@@ -6,8 +6,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from rescale.airflow.steps.earlier_tasks import FOLLOW, VERIFY, Summary, required_output
 from rescale.airflow.steps.rescale_task import rescale_task, skip_task
 from rescale.runstate.step import Step
@@ -23,7 +21,7 @@ def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = No
     if not params["verify_after"]:
         skip_task("the form asks for no proof by all records: the rounds prove the changed ones")
     from rescale.airflow.live.mover import run_anywhere
-    from rescale.airflow.summaries import certificate_summary
+    from rescale.airflow.summaries import as_output, certificate_summary
     from rescale.plan.proof import Proof
     from rescale.runstate.certificate import Certificate
 
@@ -37,9 +35,9 @@ def _verify(followed: Mapping[str, Any] | None, params: Any = None, ti: Any = No
             "this as a bug"
         )
         raise
-    certificate = msgspec.convert(document, Certificate)
+    certificate = document.read(Certificate)
     log.info("verdict: %s, by every record", certificate.verdict)
-    return certificate_summary(certificate, followed["certificate"])
+    return as_output(certificate_summary(certificate, followed["certificate"]))
 
 
 verify = rescale_task(_verify, VERIFY, "Compare all records")

@@ -25,6 +25,7 @@ from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
     from rescale.plan.plan import Plan
+    from rescale.process import ResultDocument
 
 _FIELDS = (
     *("source", "target", "parallelism", "max_parallelism", "same_shape", "connection", "operators", "key_hashes"),
@@ -137,7 +138,7 @@ class RescaleOperator(BaseOperator):
                 if template := os.environ.get(DRIVER_POD):
                     pod = self._pod_of(template, planned, form)
                 else:
-                    in_a_process(Step.RUN, plan_to_execute, _keep, _proof)(planned, form)
+                    in_a_process(Step.RUN, plan_to_execute, _no_summary, _proof)(planned, form)
                     return self._publish(planned, form, context)
         self._wait(pod, planned, lambda: pod.execute(context))
         return self._finish(planned, context)
@@ -170,7 +171,7 @@ class RescaleOperator(BaseOperator):
             values=form,
             plan_of=plan_to_execute,
             template=template,
-            summary_of=_keep,
+            summary_of=_no_summary,
             arguments_of=_proof,
         )
         return self._pod
@@ -217,8 +218,8 @@ def _refuse_unapproved(planned: Summary, form: Mapping[str, Any]) -> None:
         raise
 
 
-def _keep(plan: Plan, document: Summary) -> Summary:  # noqa: ARG001
-    return document
+def _no_summary(plan: Plan, document: ResultDocument) -> Summary:  # noqa: ARG001
+    return {}
 
 
 def _proof(form: Mapping[str, Any]) -> list[str]:

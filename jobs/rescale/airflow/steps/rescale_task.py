@@ -20,10 +20,11 @@ from rescale.airflow.steps.retries import RETRIES, task_errors
 
 if TYPE_CHECKING:
     from rescale.plan.plan import Plan
+    from rescale.process import ResultDocument
 
 log = logging.getLogger(__name__)
 
-SummaryOf = Callable[["Plan", Summary], Summary]
+SummaryOf = Callable[["Plan", "ResultDocument"], Summary]
 """Function from a plan and a step's result document to the task's summary."""
 
 PlanOf = Callable[[Summary | None, Mapping[str, Any]], "Plan"]

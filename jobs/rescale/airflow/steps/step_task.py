@@ -30,7 +30,7 @@ def step_task(
     display_name: str,
     doc: str,
     plan_of: PlanOf,
-    summary_of: SummaryOf = lambda _, document: document,
+    summary_of: SummaryOf,
     arguments_of: ArgumentsOf = lambda _: [],
     **arguments: Any,
 ) -> Any:

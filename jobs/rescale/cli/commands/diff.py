@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-import msgspec
-
 from rescale.cli.arguments import add_master, add_request_options, moves_of, prefixes_of
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
@@ -51,7 +49,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         return _by_file(arguments, output)
     snapshots = ["--a", normalise(arguments.a), "--b", normalise(arguments.b)]
     result = run_own_step(Step.DIFF, [*snapshots, *arguments_of_step(arguments, "diff")], arguments.master)
-    document = msgspec.convert(result, DiffDocument)
+    document = result.read(DiffDocument)
     output.answer(document, lambda: difference_text(document))
     return 0 if document.equal else IntegrityError.exit_code
 

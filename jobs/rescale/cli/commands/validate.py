@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-import msgspec
-
 from rescale.cli.arguments import add_master, add_request_options, add_source
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.options.command_line import arguments_of_step
 from rescale.report.pages.outcome import certificate_text
-from rescale.runstate.certificate import Certificate
+from rescale.runstate.certificate import CertificateDocument
 from rescale.runstate.step import Step
 from rescale.storage.locations import normalise
 
@@ -34,5 +32,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     places = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
     places += arguments_of_step(arguments, "validate")
-    document = run_own_step(Step.VALIDATE, places, arguments.master)
-    output.answer(document, lambda: certificate_text(msgspec.convert(document, Certificate)))
+    certificate = run_own_step(Step.VALIDATE, places, arguments.master).read(CertificateDocument)
+    output.answer(certificate, lambda: certificate_text(certificate))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,6 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 class EndsTooEarly(SnapshotError):  # noqa: N818
     """A key group ends inside an entry. Other processes receive it as a plain `SnapshotError`."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "error": SnapshotError.__name__}
 
 
 class GroupBytes:

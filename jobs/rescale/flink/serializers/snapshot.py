@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from rescale.text.errors import UnsupportedError
 
@@ -29,9 +28,6 @@ class UnknownSerializer(UnsupportedError):  # noqa: N818
             advice="change only the parallelism, which needs no serializers: keys and values are not read then",
         )
         self.class_name = class_name
-
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "error": UnsupportedError.__name__}
 
 
 @dataclass(frozen=True)

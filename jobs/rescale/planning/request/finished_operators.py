@@ -20,6 +20,7 @@ from rescale.planning.request.result_kind import goes_by_record
 from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, Mention, joined, mention
 from rescale.text.errors import UnsupportedError
+from rescale.text.names import first_of
 
 
 def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request) -> None:
@@ -28,11 +29,10 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
     if not refused:
         return
     first, new = refused[0], _new(refused[0], shapes)
-    more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
     kept, no_format = _kept(first, new), "" if request.format is Format.KEEP else ", the format of the source"
     raise UnsupportedError(
         "some subtasks of this operator have finished: it is undefined which new subtasks would count as finished",
-        operator=f"{first.label}{more}",
+        operator=first_of([operator.label for operator in refused], 1),
         expected=f"parallelism {kept.parallelism}, max parallelism {kept.max_parallelism}{no_format}",
         found=f"parallelism {new.parallelism} and max parallelism {new.max_parallelism}",
         advice=_advice(operators, shapes, request, refused),

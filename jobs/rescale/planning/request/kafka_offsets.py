@@ -10,7 +10,7 @@ import io
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -161,7 +161,7 @@ def _rows_of(offsets: KafkaOffsets) -> list[PrintedOffset]:
     return [PrintedOffset(offsets.label, *position.partition, position.next) for position in ordered]
 
 
-def _json_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
     try:
         rows = json.loads(text, object_pairs_hook=_named_once)
     except (ValueError, RecursionError) as error:
@@ -172,9 +172,9 @@ def _json_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"row {number}", row
 
 
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _named_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return the fields of an object; `RequestError` if two have the same name, which JSON allows."""
-    fields: dict[str, Any] = {}
+    fields: dict[str, object] = {}
     for name, value in pairs:
         if name in fields:
             raise RequestError("a row of the Kafka offsets has a field twice", found=name, advice=_advice())
@@ -182,7 +182,7 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
     reader = csv.DictReader(io.StringIO(text.strip()), skipinitialspace=True)
     try:
         yield from _full_rows(reader)
@@ -190,7 +190,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
         raise RequestError(f"the Kafka offsets are not valid CSV: {error}", advice=_advice()) from None
 
 
-def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, object]]]:
     """Yield the rows below a line of column names; without that line, the first row would be lost."""
     _check_fields("the first line", reader.fieldnames or ())
     for row in reader:
@@ -213,7 +213,7 @@ def _check_fields(place: str, names: Collection[str]) -> None:
         )
 
 
-def _row(place: str, row: dict[str, Any]) -> OffsetRow:
+def _row(place: str, row: dict[str, object]) -> OffsetRow:
     _check_fields(place, row.keys())
     values = [row.get("operator") or "", *(row[name] for name in COLUMNS[1:])]
     if any(isinstance(value, bool) or not isinstance(value, int | str) for value in values):

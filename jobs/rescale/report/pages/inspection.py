@@ -109,18 +109,20 @@ def inspection_page(document: Inspection) -> Page:
 def _operators_table(operators: Sequence[InspectedOperator]) -> Table:
     return table(
         ("operator", "parallelism", "max", "key", "keyed", "operator state", "remark"),
-        [
-            (
-                operator.label,
-                operator.parallelism,
-                operator.max_parallelism,
-                operator.key or "",
-                human_bytes(operator.keyed_bytes) if operator.keyed_bytes else "",
-                human_bytes(operator.operator_bytes) if operator.operator_bytes else "",
-                operator.remark,
-            )
-            for operator in operators
-        ],
+        map(inspected_row, operators),
+    )
+
+
+def inspected_row(operator: InspectedOperator) -> Sequence[object]:
+    """Return the row of an operator in a table: label, shape, key type, keyed and operator state, and remark."""
+    return (
+        operator.label,
+        operator.parallelism,
+        operator.max_parallelism,
+        operator.key or "",
+        human_bytes(operator.keyed_bytes) if operator.keyed_bytes else "",
+        human_bytes(operator.operator_bytes) if operator.operator_bytes else "",
+        operator.remark,
     )
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from rescale.plan.plan import Plan
 from rescale.report.documents import Preparation
+from rescale.report.step_results import PreparedFiles
 from rescale.text.units import counted, human_bytes
 
 
-def preparation(plan: Plan, result: Mapping[str, int]) -> Preparation:
-    """Return the document of a preparation; `result` is that of its step."""
-    files, size = result["files"], result["bytes"]
-    left = plan.bytes_moved - size
-    return Preparation(plan.target, plan.source, files, size, result["new_files"], result["new_bytes"], left)
+def preparation(plan: Plan, done: PreparedFiles) -> Preparation:
+    """Return the document of a preparation; `done` is the result of its step."""
+    left = plan.bytes_moved - done.bytes
+    return Preparation(plan.target, plan.source, done.files, done.bytes, done.new_files, done.new_bytes, left)
 
 
 def preparation_text(document: Preparation) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+
+from msgspec import UNSET
 
 from rescale.insight.insight import Insight
 from rescale.plan.proof import Proof
@@ -31,9 +32,11 @@ from rescale.report.page import (
 )
 from rescale.report.pages.declared import declared_lines, exceptions_clause, first_lines
 from rescale.report.pages.insights import duration_sentences, hand_picked_sentences, shape_sentences, union_sentences
+from rescale.report.pages.inspection import inspected_row
 from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row, work_lines
 from rescale.report.shortening import state_bytes
 from rescale.snapshot.kafka.audit import DISCOVERY
+from rescale.text.error_document import ErrorDocument
 from rescale.text.units import arrow, counted, human_bytes, when
 
 _MOST_NAMED = 3
@@ -47,7 +50,7 @@ def verdict(document: ReportDocument) -> list[Block]:
         operators = counted(len(seen.operators), "operator")
         return [Verdict(Standing.SEEN, f"{seen.kind}: {operators}, {human_bytes(seen.bytes)} of state")]
     if error is not None:
-        return [Verdict(Standing.REFUSED, error["what"]), *_details(error)]
+        return [Verdict(Standing.REFUSED, error.what), *_details(error)]
     if certificate is None:
         size = human_bytes(plan.bytes_moved if plan is not None else 0)
         return [Verdict(Standing.PLANNED, f"{size} to write; nothing is written yet")]
@@ -59,12 +62,13 @@ def verdict(document: ReportDocument) -> list[Block]:
     return [Verdict(Standing.PROVEN, sentence)]
 
 
-def _details(error: dict[str, Any]) -> list[Block]:
+def _details(error: ErrorDocument) -> list[Block]:
     """Return the path, operator, state, expected and found values and the advice of an error."""
-    details: list[Line] = [Code(error["path"])] if "path" in error else []
-    details += [f"{name}: {error[name]}" for name in ("operator", "state", "expected", "found") if name in error]
-    if "advice" in error:
-        details.append((Strong("what to do: "), error["advice"]))
+    named = {name: getattr(error, name) for name in ("operator", "state", "expected", "found")}
+    details: list[Line] = [Code(error.path)] if error.path is not UNSET else []
+    details += [f"{name}: {value}" for name, value in named.items() if value is not UNSET]
+    if error.advice is not UNSET:
+        details.append((Strong("what to do: "), error.advice))
     return [Listed("", tuple(details))] if details else []
 
 
@@ -136,19 +140,8 @@ def seen_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block]:
     operators = sorted(snapshot.operators, key=state_bytes, reverse=True)
     shown = operators[: 2 * detail.rows]
     headers = ("operator", "parallelism", "max parallelism", "key", "keyed", "operator state", "")
-    rows = [
-        (
-            operator.label,
-            operator.parallelism,
-            operator.max_parallelism,
-            operator.key or "",
-            human_bytes(operator.keyed_bytes) if operator.keyed_bytes else "",
-            human_bytes(operator.operator_bytes) if operator.operator_bytes else "",
-            operator.remark,
-        )
-        for operator in shown
-    ]
-    return [Section("Operators", (table(headers, rows), *_rest(operators[len(shown) :], len(shown))))]
+    listing = table(headers, map(inspected_row, shown))
+    return [Section("Operators", (listing, *_rest(operators[len(shown) :], len(shown))))]
 
 
 def _rest(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> list[Block]:

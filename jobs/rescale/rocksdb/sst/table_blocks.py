@@ -47,9 +47,6 @@ class ChecksumType(IntEnum):
 class WrongChecksum(SnapshotError):  # noqa: N818
     """The checksum of a block is wrong; RocksDB detects this, too. Unpickled as a plain `SnapshotError`."""
 
-    def to_json(self) -> dict[str, Any]:
-        return {**super().to_json(), "error": SnapshotError.__name__}
-
 
 def read_handle(reader: EditReader) -> BlockHandle:
     """Read a handle (`BlockHandle::DecodeFrom`)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rescale.execution.steps import validate_coverage, validate_published
@@ -33,7 +34,7 @@ def test_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
     publish(plan)
     again = validate_published(plan.source, str(target), shared_processes())
     assert again.candidate_sha256 == certificate.candidate_sha256
-    assert again.document().keys() == certificate.document().keys() == fields("certificate")
+    assert msgspec.to_builtins(again.document()).keys() == fields("certificate")
     assert again.operators == certificate.operators
     moved = tmp_path / "moved"
     target.rename(moved)

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from rescale.execution.compare.validation.base_files import (
@@ -28,6 +29,7 @@ from rescale.execution.compare.validation.base_files import (
 )
 from rescale.execution.compare.validation.compare import FileCheck
 from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.execution.compare.validation.read_back import read_side
 from rescale.execution.compare.validation.record_proof import how_sure
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.change_records import ChangeReader
@@ -55,9 +57,8 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
-from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
 from rescale.storage.side_by_side import side_by_side
-from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError
+from rescale.text.errors import IntegrityError, RequestError
 
 
 def continued_operators(plan: Plan) -> tuple[int, ...]:
@@ -117,23 +118,8 @@ class ChangeComparer:
     result: SnapshotFiles
 
     def __call__(self, check: ChangeCheck) -> ChangeTally:
-        try:
-            return looked_at_again(lambda: self._tally(check), RESULT if check.in_result else SOURCE)
-        except SnapshotError as error:
-            if not check.in_result:
-                raise error.located(operator=check.label) from None
-            raise IntegrityError(
-                f"the result cannot be read back: {error.what}",
-                path=error.path,
-                offset=error.offset,
-                operator=check.label,
-                state=error.state,
-                expected=error.expected,
-                found=error.found,
-                advice=MADE_ANEW,
-            ) from None
-        except RescaleError as error:
-            raise error.located(operator=check.label) from None
+        work = partial(self._tally, check)
+        return read_side(work, check.label, in_result=check.in_result, advice=MADE_ANEW)
 
     def _tally(self, check: ChangeCheck) -> ChangeTally:
         header = understood(check.place.header)

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.execution.compare.validation.coverage import FilePair, is_compared_by_record, pair_database_files
+from rescale.execution.compare.validation.read_back import unreadable_result
 from rescale.flink.givers import Givers
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
@@ -77,18 +78,7 @@ def _result_with_tables(result: Snapshot) -> Snapshot:
     try:
         return with_tables(result, result.contents.unpinned())
     except (SnapshotError, UnsupportedError) as error:
-        raise _unreadable(error) from None
-
-
-def _unreadable(error: RescaleError) -> IntegrityError:
-    return IntegrityError(
-        f"the result cannot be read back: {error.what}",
-        path=error.path,
-        offset=error.offset,
-        operator=error.operator,
-        expected=error.expected,
-        found=error.found,
-    )
+        raise unreadable_result(error) from None
 
 
 class _Comparer:
@@ -152,7 +142,7 @@ class _Comparer:
             ranges = list(opened.deleted_ranges())
             has_rows = opened.properties.entries != len(ranges) or next(opened.index(), None) is not None
         except (SnapshotError, UnsupportedError) as error:
-            raise _unreadable(error) from None
+            raise unreadable_result(error) from None
         if has_rows:
             raise IntegrityError(
                 "an SST file with rows does not belong to the source",

@@ -7,10 +7,12 @@ digested under the key group that they must have in the result.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from rescale.execution.compare.source_digests import digest_records
 from rescale.execution.compare.validation.key_counter import KeyCounter
+from rescale.execution.compare.validation.read_back import read_side
 from rescale.execution.sources.record_sources import RecordSource
 from rescale.flink.advice import CANONICAL_RESULT
 from rescale.flink.arrays import Longs
@@ -22,8 +24,6 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
-from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 
 
 class RecordCheck(NamedTuple):
@@ -62,24 +62,8 @@ class RecordComparer:
     result: SnapshotFiles
 
     def __call__(self, check: RecordCheck) -> RecordTally:
-        side = RESULT if check.in_result else SOURCE
-        try:
-            return looked_at_again(lambda: self._tally(check), side)
-        except SnapshotError as error:
-            if not check.in_result:
-                raise error.located(operator=check.label) from None
-            raise IntegrityError(
-                f"the result cannot be read back: {error.what}",
-                path=error.path,
-                offset=error.offset,
-                operator=check.label,
-                state=error.state,
-                expected=error.expected,
-                found=error.found,
-                advice=CANONICAL_RESULT if isinstance(check.records.place, DatabasePlace) else None,
-            ) from None
-        except RescaleError as error:
-            raise error.located(operator=check.label) from None
+        advice = CANONICAL_RESULT if isinstance(check.records.place, DatabasePlace) else None
+        return read_side(partial(self._tally, check), check.label, in_result=check.in_result, advice=advice)
 
     def _tally(self, check: RecordCheck) -> RecordTally:
         source = check.records

@@ -1,0 +1,38 @@
+"""Reading one side of a comparison: a fault of the source stays as it is, one of the result is a wrong result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
+from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
+
+R = TypeVar("R")
+
+
+def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: str | None = None) -> R:
+    """Return the result of `work`, which reads records of an operator on one side, twice if it fails.
+
+    Errors name the operator. Raises `IntegrityError`, with `advice`, if the result cannot be read.
+    """
+    try:
+        return looked_at_again(work, RESULT if in_result else SOURCE)
+    except RescaleError as error:
+        if in_result and isinstance(error, SnapshotError):
+            raise unreadable_result(error, operator, advice) from None
+        raise error.located(operator=operator) from None
+
+
+def unreadable_result(error: RescaleError, operator: str | None = None, advice: str | None = None) -> IntegrityError:
+    """Return the error for a part of the result that cannot be read; `operator` is given if the error names none."""
+    return IntegrityError(
+        f"the result cannot be read back: {error.what}",
+        path=error.path,
+        offset=error.offset,
+        operator=operator or error.operator,
+        state=error.state,
+        expected=error.expected,
+        found=error.found,
+        advice=advice,
+    )

@@ -1,0 +1,82 @@
+"""Warnings about state that Flink itself lost or mislaid when it wrote a snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
+from rescale.flink.keyed.key_group_table import Framing
+from rescale.flink.metadata.checkpoint_metadata import Subtask, SubtaskState
+from rescale.flink.metadata.handles import FileStream, IncrementalHandle, LocalFile, RelativeFileStream, Stream
+from rescale.snapshot.losses import lost_timers, mislaid_files
+from rescale.snapshot.model import Operator, Snapshot
+from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header, state
+from support.snapshot_bytes import snapshot as serializer
+from support.synthetic import database, operator, own_stream, snapshot
+
+WINDOWS = "org.apache.flink.streaming.api.windowing.windows."
+TIME_WINDOW = serializer(f"{WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot")
+GLOBAL_WINDOW = serializer(f"{WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot")
+
+
+def header_of(name: str, namespace: bytes, kind: int = 0) -> KeyedHeader:
+    options = {"KEYED_STATE_TYPE": "VALUE"}
+    serializers = {"VALUE_SERIALIZER": LONG, "NAMESPACE_SERIALIZER": namespace}
+    return read_keyed_header(keyed_header(state(name, kind, options, serializers)), "")
+
+
+def in_rocksdb(header: KeyedHeader, *, with_timers: bool = False) -> Operator:
+    raw = (own_stream(0, 1, 128, Framing.RAW),) if with_timers else ()
+    held = replace(database(0, 1, 128, 100), parsed=header)
+    return operator("windows", 1, databases=(held,), raw_keyed=raw)
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "warned"),
+    [
+        ("window-contents", TIME_WINDOW, True),
+        ("window-contents", GLOBAL_WINDOW, False),
+        ("count", VOID_NAMESPACE, False),
+        ("nfaStateName", VOID_NAMESPACE, True),
+        ("eventQueuesStateName", VOID_NAMESPACE, True),
+    ],
+)
+def test_state_that_needs_timers_and_has_none(name: str, namespace: bytes, *, warned: bool) -> None:
+    warnings = list(lost_timers(snapshot(in_rocksdb(header_of(name, namespace)))))
+    assert bool(warnings) is warned
+    assert all(warning.startswith("windows: ") for warning in warnings)
+
+
+def test_timers_on_the_heap_and_in_rocksdb_are_timers() -> None:
+    contents = header_of("window-contents", TIME_WINDOW)
+    assert not list(lost_timers(snapshot(in_rocksdb(contents, with_timers=True))))
+    queue = header_of("_timer_state/event_window-timers", TIME_WINDOW, kind=3)
+    both = replace(contents, states=(*contents.states, *queue.states))
+    assert not list(lost_timers(snapshot(in_rocksdb(both))))
+
+
+def test_streams_on_the_heap_have_their_timers_elsewhere() -> None:
+    stream = own_stream(0, 1, 128, Framing.HEAP, header_of("window-contents", TIME_WINDOW))
+    assert not list(lost_timers(snapshot(operator("windows", 1, keyed=(stream,)))))
+
+
+def with_shared_file(stream: Stream, directory: str, missing: tuple[str, ...]) -> Snapshot:
+    file = LocalFile("000009.sst", stream)
+    handle = IncrementalHandle(5, 1, "backend", 0, 128, None, FileStream("/meta", 1), (file,), (), None)
+    plain = operator("counts", 1)
+    subtasks = (Subtask(0, False, SubtaskState(managed_keyed=handle)),)
+    entry = replace(plain.entry, subtasks=subtasks)
+    return snapshot(replace(plain, entry=entry), missing=missing, directory=directory)
+
+
+def test_files_that_a_checkpoint_places_beside_its_metadata_are_mislaid_if_they_are_gone() -> None:
+    relative, gone = RelativeFileStream("shared-1", 5), ("/jobs/chk-7/shared-1",)
+    (warning,) = mislaid_files(with_shared_file(relative, "/jobs/chk-7", gone))
+    assert warning.startswith(
+        "1 files of RocksDB directories should be in /jobs/chk-7 and are not, such as /jobs/chk-7"
+    )
+    assert not list(mislaid_files(with_shared_file(relative, "/jobs/chk-7", ())))
+    assert not list(mislaid_files(with_shared_file(relative, "/jobs/savepoint-7", ("/jobs/savepoint-7/shared-1",))))
+    assert not list(mislaid_files(with_shared_file(FileStream(gone[0], 5), "/jobs/chk-7", gone)))
