@@ -61,7 +61,7 @@ def test_a_final_error_of_a_task_arrives_as_itself(make_tasks: MakeTasks, tmp_pa
     with pytest.raises(SnapshotError) as caught:
         make_tasks().run(work, units(20), Progress("test", 20, ByteAction.READ))
     assert caught.value.document() == SnapshotError("damaged", **details).document()
-    assert tries.read_text() == "x", "the same input gives the same answer"
+    assert tries.read_text() == "x", "a final error was retried"
 
 
 @pytest.mark.parametrize("make_tasks", [shared_processes, shared_spark], ids=["processes", "spark"])
