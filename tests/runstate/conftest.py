@@ -1,4 +1,4 @@
-"""A plan for tests of what becomes of its target."""
+"""Fixture of a plan whose result has files, for tests that publish or discard it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.slow import slow
 
 @pytest.fixture(params=["local", slow("s3")])
 def plan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """Return a plan with a result of files, which are not inlined however small they are."""
+    """Return a plan whose result has files: even small state is not inlined in the metadata."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     home = str(tmp_path / "home")
     if request.param == "s3":

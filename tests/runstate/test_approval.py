@@ -1,4 +1,4 @@
-"""A plan that somebody is asked about: nothing happens before the answer, and the first answer stands."""
+"""Approval of a plan: no step runs before the question is answered, and the first answer is final."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ STEPS: dict[str, Callable[[Plan], object]] = {
 }
 
 
-def certified(plan: Plan) -> None:
-    """Do all but the publication, as a run that nobody has to approve."""
+def certify_without_approval(plan: Plan) -> None:
+    """Carry out all steps before the publication, as a run that needs no approval."""
     move(plan, Loop())
     validate_coverage(plan, Loop())
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_no_run_of_the_plan_does_anything_before_the_answer(step: str, plan: Plan) -> None:
-    """A run that began before the question is held, too."""
-    certified(plan)
+def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: str, plan: Plan) -> None:
+    """Also in a run that began before the question was asked."""
+    certify_without_approval(plan)
     ask(plan, ASKING)
     claim(plan)
     with pytest.raises(RequestError) as refused:
@@ -53,9 +53,9 @@ def test_no_run_of_the_plan_does_anything_before_the_answer(step: str, plan: Pla
 
 
 @pytest.mark.parametrize("step", [*STEPS, "claim"])
-def test_what_was_rejected_is_neither_carried_out_nor_begun_again_before_it_is_discarded(step: str, plan: Plan) -> None:
+def test_rejected_plan_is_refused_in_every_step_until_its_target_is_discarded(step: str, plan: Plan) -> None:
     steps = {**STEPS, "claim": claim}
-    certified(plan)
+    certify_without_approval(plan)
     decide(plan, ASKING, "rejected by ada", approved=False)
     with pytest.raises(RequestError) as refused:
         steps[step](plan)
@@ -67,7 +67,7 @@ def test_what_was_rejected_is_neither_carried_out_nor_begun_again_before_it_is_d
 
 
 @pytest.mark.parametrize("unconditional", [False, True])
-def test_the_first_answer_stands(unconditional: bool, plan: Plan) -> None:
+def test_second_answer_to_a_question_does_not_replace_the_first(unconditional: bool, plan: Plan) -> None:
     claim(plan)
     first = decide(plan, ASKING, "rejected by ada", approved=False, accept_unconditional=unconditional)
     assert decide(plan, OTHER, "approved by bob", approved=True, accept_unconditional=unconditional) == first
@@ -75,15 +75,15 @@ def test_the_first_answer_stands(unconditional: bool, plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("unconditional", [False, True])
-def test_the_first_run_that_asks_is_named(unconditional: bool, plan: Plan) -> None:
+def test_question_names_the_first_run_that_asked_it(unconditional: bool, plan: Plan) -> None:
     claim(plan)
     first = ask(plan, ASKING, accept_unconditional=unconditional)
     assert ask(plan, OTHER, accept_unconditional=unconditional) == first
     assert first.by == ASKING
 
 
-def test_a_published_result_needs_no_answer(plan: Plan) -> None:
-    """A publisher that stood still while somebody was asked may have been faster: that is to be told, not mended."""
+def test_published_result_stays_published_when_its_plan_is_rejected_later(plan: Plan) -> None:
+    """A run may publish while another run asks its question. The published result is reported, and not taken back."""
     execute_without_spark(plan)
     ask(plan, ASKING)
     decide(plan, ASKING, "rejected by ada", approved=False)
@@ -102,9 +102,7 @@ def test_discard_removes_question_and_decision(plan: Plan) -> None:
     assert open_store(plan.target).list(f"{plan.target}.rescale") == []
 
 
-def test_a_discard_that_is_killed_leaves_no_claim_without_its_question(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_discard_removes_the_claim_before_the_question(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     claim(plan)
     ask(plan, ASKING)
     store, kept = open_store(plan.target), {places_of(plan).question, places_of(plan).claim}
@@ -124,7 +122,7 @@ def test_a_discard_that_is_killed_leaves_no_claim_without_its_question(
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff", b'{"approved": "yes"}'])
 @pytest.mark.parametrize("which", ["question", "decision"])
-def test_a_document_that_is_not_ours_is_no_answer(which: str, content: bytes, plan: Plan) -> None:
+def test_question_or_decision_with_unknown_content_is_refused(which: str, content: bytes, plan: Plan) -> None:
     claim(plan)
     uri = getattr(places_of(plan), which)
     open_store(uri).put(uri, content)

@@ -1,7 +1,7 @@
-"""A run, a discard and a publication need no more than a bucket policy may leave them.
+"""Runs, discards and publications work under a strict bucket policy.
 
-They read the source, write into the target and beside it, and delete only what they have put there themselves. All
-tests keep to that (`support.bucket_policy`); here is what it would notice.
+They read the source, write into the target and beside it, and delete only objects that they have put there themselves.
+The server refuses everything else in all tests (`support.bucket_policy`). The tests here show what it refuses.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def server(request: pytest.FixtureRequest) -> S3Server:
 
 @pytest.fixture
 def home(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A bucket with a source in it, and what is somebody else's on all sides of the target."""
+    """A bucket with a source, and with objects of others whose names are similar to those of the target."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     bucket = server.new_bucket("policy")
     home = f"s3://{bucket}"
@@ -47,16 +47,16 @@ def home(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
     return home
 
 
-def others(home: str) -> dict[str, bytes]:
-    """All that was there before."""
+def objects_of_others(home: str) -> dict[str, bytes]:
+    """Return the content of all objects that are neither in the target nor beside it, and of `target.rescale/mine`."""
     store = open_store(home)
     uris = [entry.uri for entry in store.list(home)]
     theirs = [uri for uri in uris if not uri.startswith((f"{home}/target/", f"{home}/target.rescale/"))]
     return {uri: store.read_all(uri, 1 << 20)[0] for uri in [*theirs, f"{home}/target.rescale/mine"]}
 
 
-def test_more_is_not_asked_for(home: str, server: S3Server) -> None:
-    before, sent = others(home), REQUESTS.by_kind
+def test_run_discard_and_publication_send_no_request_that_the_policy_refuses(home: str, server: S3Server) -> None:
+    before, sent = objects_of_others(home), REQUESTS.by_kind
     plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
     move(plan, Loop())
     store = open_store(plan.target)
@@ -69,10 +69,10 @@ def test_more_is_not_asked_for(home: str, server: S3Server) -> None:
     publish(plan)
     assert server.take_refused() == []
     assert store.stat(places_of(plan).metadata) is not None
-    assert others(home) == before
+    assert objects_of_others(home) == before
 
 
-def test_a_step_takes_no_result_away_that_is_not_there(home: str, server: S3Server) -> None:
+def test_step_does_not_delete_a_result_that_does_not_exist(home: str, server: S3Server) -> None:
     plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
     store_plan(plan)
     for _ in range(2):
@@ -102,19 +102,19 @@ FORBIDDEN: dict[str, Callable[[Store, str], object]] = {
 }
 
 
-def test_the_policy_notices(home: str, server: S3Server) -> None:
-    """With a target beside all that; else whatever passes it would show nothing."""
+def test_policy_refuses_each_forbidden_request(home: str, server: S3Server) -> None:
+    """If the policy let these requests pass, the other tests would show nothing."""
     store_plan(plan_rescale(f"{home}/source", f"{home}/target", ["3"]))
-    before = others(home)
+    before = objects_of_others(home)
     for what, forbidden in FORBIDDEN.items():
         with pytest.raises((RequestError, CopyRefused)):
-            forbidden(S3Store(), home)  # of its own: that copies are refused is remembered
+            forbidden(S3Store(), home)  # a new one each time, because a store remembers that copies are refused
         method, place = what.split()
         assert server.take_refused() == [f"{method} {home.removeprefix('s3:/')}/{place}"], what
-        assert others(home) == before, what
+        assert objects_of_others(home) == before, what
 
 
-def test_no_plan_makes_a_place_its_target_that_it_does_not_name(home: str, server: S3Server) -> None:
+def test_policy_refuses_a_plan_stored_beside_a_target_that_it_does_not_name(home: str, server: S3Server) -> None:
     plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
     elsewhere = places_of(plan).plan.replace("/target.rescale/", "/target3.rescale/")
     store_plan(plan)

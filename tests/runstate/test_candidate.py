@@ -1,4 +1,4 @@
-"""The candidate keeps all that is not moved, calls itself what it is, and has every stream that the plan wants."""
+"""The candidate keeps all that is not moved, has the right snapshot type, and has every stream of the plan."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def candidate_of(plan: Plan) -> Metadata:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_called"),
+    ("name", "expected_type"),
     [
         ("1.15.4-full-checkpoint", SnapshotType.UNKNOWN),
         ("2-canonical-hashmap", SnapshotType.CANONICAL_SAVEPOINT),
@@ -40,18 +40,18 @@ def candidate_of(plan: Plan) -> Metadata:
         ("2-raw", SnapshotType.CANONICAL_SAVEPOINT),
     ],
 )
-def test_it_has_the_version_of_its_source_and_calls_itself_what_it_is(
-    name: str, is_called: SnapshotType, tmp_path: Path
+def test_candidate_has_the_version_of_its_source_and_the_right_snapshot_type(
+    name: str, expected_type: SnapshotType, tmp_path: Path
 ) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["4"])
     source, made = metadata(plan.source), candidate_of(plan)
     assert (made.version, made.checkpoint_id, made.masters) == (source.version, source.checkpoint_id, source.masters)
-    assert snapshot_type(made.properties) is is_called
+    assert snapshot_type(made.properties) is expected_type
     assert bool(made.properties) == bool(source.properties)
 
 
-def test_what_is_canonical_in_part_does_not_call_itself_so(tmp_path: Path) -> None:
-    """Flink would read the other part in a way that it is not written in."""
+def test_partly_canonical_candidate_is_marked_as_a_native_savepoint(tmp_path: Path) -> None:
+    """Under the canonical type, Flink would read the native part in the wrong format."""
     names = ("2-canonical-hashmap", "2-heap-checkpoint")
     canonical, native = (plan_rescale(snapshots.directory(name), str(tmp_path / name), ["4"]) for name in names)
     for plan in (canonical, native):
@@ -80,48 +80,49 @@ def test_what_is_canonical_in_part_does_not_call_itself_so(tmp_path: Path) -> No
     assert snapshot_type(made.properties) is SnapshotType.NATIVE_SAVEPOINT
 
 
-SORTS = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")
+KINDS = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")
 
 
-def what_it_has(subtask: Subtask) -> set[str]:
-    """The sorts of state; nothing for one that has finished, which has no state at all."""
-    return {name for name in SORTS if getattr(subtask.state, name, None) is not None}
+def kinds_of_state(subtask: Subtask) -> set[str]:
+    """The kinds of state that a subtask has. A finished subtask has no state, and so no kinds."""
+    return {name for name in KINDS if getattr(subtask.state, name, None) is not None}
 
 
-def test_state_of_every_sort_is_there_and_in_its_place(tmp_path: Path) -> None:
+def test_candidate_has_state_of_every_kind_that_its_source_has(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
     source, made = metadata(plan.source), candidate_of(plan)
     had, has = (
-        [set.union(set(), *map(what_it_has, operator.subtasks)) for operator in m.operators] for m in (source, made)
+        [set.union(set(), *map(kinds_of_state, operator.subtasks)) for operator in m.operators] for m in (source, made)
     )
     assert had == has
-    assert set.union(*has) == {*SORTS}
+    assert set.union(*has) == {*KINDS}
     assert [len(operator.subtasks) for operator in made.operators] == [
         operator.parallelism for operator in made.operators
     ]
 
 
 @pytest.mark.parametrize("name", ["2-finished", "2-partially-finished"])
-def test_what_has_finished_stays_so(name: str, tmp_path: Path) -> None:
+def test_finished_operators_and_subtasks_are_finished_in_the_candidate(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), max_parallelism=["64"])
     source, made = metadata(plan.source), candidate_of(plan)
     for before, after in zip(source.operators, made.operators, strict=True):
         assert after.max_parallelism == 64
         assert (before.fully_finished, before.name, before.uid) == (after.fully_finished, after.name, after.uid)
         had, has = (
-            {subtask.index: (subtask.finished, what_it_has(subtask)) for subtask in o.subtasks} for o in (before, after)
+            {subtask.index: (subtask.finished, kinds_of_state(subtask)) for subtask in o.subtasks}
+            for o in (before, after)
         )
         assert has == {**dict.fromkeys(has, (False, set())), **had}, "a subtask that is not listed has no state"
     assert any(operator.fully_finished or any(s.finished for s in operator.subtasks) for operator in made.operators)
 
 
-def test_an_operator_that_has_finished_gets_the_new_shape(tmp_path: Path) -> None:
+def test_finished_operator_gets_the_new_parallelism(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-finished"), str(tmp_path / "target"), ["3"])
     finished = [operator for operator in candidate_of(plan).operators if operator.fully_finished]
     assert [(operator.parallelism, operator.subtasks) for operator in finished] == [(3, ())]
 
 
-def test_a_stream_too_few_or_too_many_is_named(tmp_path: Path) -> None:
+def test_missing_or_unplanned_stream_is_refused_with_operator_and_subtask(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
     move(plan, Loop())
     written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]

@@ -1,4 +1,4 @@
-"""A certificate that was damaged or edited is none."""
+"""A certificate that was damaged or edited is refused."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def put(target: Path, document: bytes) -> Path:
     return place
 
 
-def test_it_is_read_as_it_was_written(target: Path) -> None:
+def test_certificate_is_read_as_it_was_written(target: Path) -> None:
     put(target, json.dumps(CERTIFICATE.document(), indent=2).encode())
     assert read_certificate(str(target)) == CERTIFICATE
 
 
-def test_its_digest_is_that_of_its_compact_json_with_sorted_keys() -> None:
+def test_digest_of_certificate_is_that_of_its_compact_json_with_sorted_keys() -> None:
     document = CERTIFICATE.document()
     digest = document.pop("document_sha256")
     compact = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     assert digest == hashlib.sha256(compact.encode()).hexdigest()
 
 
-def test_none_is_said(target: Path) -> None:
+def test_missing_certificate_is_a_request_error(target: Path) -> None:
     with pytest.raises(RequestError, match="no certificate"):
         read_certificate(str(target))
 
@@ -95,7 +95,7 @@ def test_none_is_said(target: Path) -> None:
         lambda data: data.replace("café".encode(), b"caf\xe9"),
     ],
 )
-def test_damage_is_told_with_its_place(damage: Callable[[bytes], bytes], target: Path) -> None:
+def test_damaged_certificate_is_refused_with_its_path(damage: Callable[[bytes], bytes], target: Path) -> None:
     whole = json.dumps(CERTIFICATE.document(), indent=2, ensure_ascii=False).encode()
     assert damage(whole) != whole
     place = put(target, damage(whole))
@@ -105,13 +105,13 @@ def test_damage_is_told_with_its_place(damage: Callable[[bytes], bytes], target:
     assert "is published, move the certificate away, then compare" in str(caught.value.advice)
 
 
-def test_a_verdict_that_is_none_is_not_accepted_with_its_digest_either(target: Path) -> None:
+def test_certificate_with_unknown_verdict_and_right_digest_is_refused(target: Path) -> None:
     put(target, json.dumps(replace(CERTIFICATE, verdict="complexe").document()).encode())
     with pytest.raises(IntegrityError):
         read_certificate(str(target))
 
 
-def test_a_result_that_was_moved_away_from_it_has_none(target: Path) -> None:
+def test_certificate_beside_a_result_is_none_where_there_is_no_file(target: Path) -> None:
     assert certificate_beside(str(target)) is None
     put(target, json.dumps(CERTIFICATE.document()).encode())
     assert certificate_beside(str(target)) == CERTIFICATE
@@ -120,7 +120,7 @@ def test_a_result_that_was_moved_away_from_it_has_none(target: Path) -> None:
         certificate_beside(str(target))
 
 
-def test_it_is_the_certificate_of_the_plan_that_it_names(target: Path) -> None:
+def test_certificate_of_another_plan_is_refused(target: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-finished"), str(target), ["3"])
     put(target, json.dumps(CERTIFICATE.document()).encode())
     with pytest.raises(IntegrityError, match="another plan's") as caught:
@@ -132,8 +132,10 @@ def test_it_is_the_certificate_of_the_plan_that_it_names(target: Path) -> None:
 
 
 @given(st.data())
-def test_no_flipped_bit_goes_unnoticed(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """White space and escapes apart, whose flips may leave the values as they are."""
+def test_certificate_with_one_flipped_bit_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """The document is compact, because a flip in white space may leave the values as they are."""
     target = tmp_path_factory.getbasetemp() / "flipped"
     whole = bytearray(json.dumps(CERTIFICATE.document(), separators=(",", ":"), ensure_ascii=False).encode())
     at = data.draw(st.integers(0, len(whole) - 1))

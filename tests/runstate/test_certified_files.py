@@ -1,4 +1,4 @@
-"""Every file that a certificate names is looked at again, and the first that is another one now is told."""
+"""Every file that a certificate names is checked again, and the error names the first file that has changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _list = LocalStore.list
 
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, str]:
-    """The files of a result, by name, and one that it refers to."""
+    """Return the locations, by name, of two files of a result and of a source file that the result refers to."""
     by_name = {
         "b": tmp_path / "target" / "b",
         "a": tmp_path / "target" / "a",
@@ -44,7 +44,7 @@ def files(places: dict[str, str], target: str) -> tuple[CertifiedFile, ...]:
     return certified_files(target, [(uri, pin) for uri, pin in pins if pin is not None])
 
 
-def test_they_are_in_order_and_go_by_their_names_but_those_elsewhere(
+def test_files_in_the_target_are_certified_by_name_and_others_by_location_in_order(
     files: tuple[CertifiedFile, ...], places: dict[str, str], target: str
 ) -> None:
     assert [(file.name, file.is_elsewhere) for file in files] == [
@@ -67,7 +67,7 @@ def test_they_are_in_order_and_go_by_their_names_but_those_elsewhere(
         ("elsewhere", True, "of the source that the result refers to", "restore the file"),
     ],
 )
-def test_one_that_is_gone_is_told_with_the_way_round(
+def test_missing_certified_file_is_an_integrity_error_with_advice(
     files: tuple[CertifiedFile, ...],
     places: dict[str, str],
     target: str,
@@ -84,7 +84,7 @@ def test_one_that_is_gone_is_told_with_the_way_round(
     assert (caught.value.path, caught.value.found) == (places[name], "no file")
 
 
-def test_of_several_the_first_is_told_and_their_number(
+def test_error_for_several_truncated_files_names_the_first_and_their_number(
     files: tuple[CertifiedFile, ...], places: dict[str, str], target: str
 ) -> None:
     for name in ("a", "b"):
@@ -96,9 +96,7 @@ def test_of_several_the_first_is_told_and_their_number(
     assert "(2 such files)" in str(caught.value.found)
 
 
-def test_one_elsewhere_that_changes_while_it_is_compared_has_no_certificate(
-    places: dict[str, str], target: str
-) -> None:
+def test_source_file_that_changes_while_it_is_compared_is_not_certified(places: dict[str, str], target: str) -> None:
     uri = places["elsewhere"]
     pin = open_store(uri).stat(uri)
     assert pin is not None
@@ -108,10 +106,10 @@ def test_one_elsewhere_that_changes_while_it_is_compared_has_no_certificate(
     assert caught.value.path == uri
 
 
-def test_what_lies_elsewhere_need_not_be_listed(
+def test_source_files_are_checked_without_listing_their_directory(
     files: tuple[CertifiedFile, ...], places: dict[str, str], target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a bucket whose owner lets a run read the source's objects, and no more."""
+    """The owner of a bucket may let a run read the objects of the source, but not list them."""
 
     def listed(store: LocalStore, directory: str) -> list[Entry]:
         if directory != target:
@@ -125,7 +123,7 @@ def test_what_lies_elsewhere_need_not_be_listed(
         check_files(target, files, published=True)
 
 
-def test_those_in_the_target_take_one_listing_and_those_elsewhere_are_asked_for_at_once(
+def test_files_are_checked_with_one_listing_of_the_target_and_one_call_for_the_rest(
     files: tuple[CertifiedFile, ...], places: dict[str, str], target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[object] = []
@@ -147,7 +145,7 @@ def test_those_in_the_target_take_one_listing_and_those_elsewhere_are_asked_for_
     assert looks == [[places["elsewhere"]], target]
 
 
-def test_in_a_bucket_a_version_is_an_etag_without_quotes(s3: S3Server) -> None:
+def test_certified_file_in_a_bucket_is_pinned_by_its_etag_without_quotes(s3: S3Server) -> None:
     bucket = s3.new_bucket("certified")
     s3.declare(f"s3://{bucket}")
     target = f"s3://{bucket}/target"

@@ -1,4 +1,4 @@
-"""A plan goes on where its own files lie, and with nobody else's."""
+"""A plan claims a target that is free or holds its own files, and no other target."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ FINISHED = snapshots.directory("2-finished")
 def test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: dict[str, list[str]]
 ) -> None:
-    """How many files such a directory has, and how they are called, is known when they are written."""
+    """The number and the names of RocksDB files are known only when they are written."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     source = snapshots.directory("2-canonical-rocksdb" if "format" in shape else "2-rocksdb-native")
     plan = plan_rescale(source, str(tmp_path / "target"), **shape)
     move(plan, Loop())
     written = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
-    assert set(written) - planned_names(plan).whole, "no file is named by who wrote it"
+    assert set(written) - planned_names(plan).whole, "RocksDB has named no file"
     assert all(file in planned_names(plan) for file in written)
     claim(plan)
     assert not execute_without_spark(plan).already
@@ -52,7 +52,7 @@ def test_a_run_is_resumed_by_a_release_that_words_its_warnings_differently(tmp_p
     assert read_certificate(plan.target).warnings == plan.warnings
 
 
-def test_files_of_others_are_nobodys_to_write_over(tmp_path: Path) -> None:
+def test_target_with_a_file_of_an_unplanned_stream_is_not_claimed_again(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"])
     claim(plan)
     other = f"{'0' * 32}-keyed-0-{plan.digest[:8]}-000010.sst"
@@ -62,7 +62,7 @@ def test_files_of_others_are_nobodys_to_write_over(tmp_path: Path) -> None:
     assert other in str(caught.value.found)
 
 
-def test_a_stream_that_is_one_file_has_no_others(tmp_path: Path) -> None:
+def test_target_with_a_second_file_of_a_one_file_stream_is_not_claimed(tmp_path: Path) -> None:
     plan = plan_rescale(FINISHED, str(tmp_path / "target"), ["3"])
     other = f"{min(planned_names(plan).whole)}-000010.sst"
     open_store(plan.target).put(f"{plan.target}/{other}", b"whose?")
@@ -71,11 +71,11 @@ def test_a_stream_that_is_one_file_has_no_others(tmp_path: Path) -> None:
     assert other in str(caught.value.found)
 
 
-def test_discard_removes_what_rocksdb_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_discard_removes_files_that_rocksdb_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     plan = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), max_parallelism=["40"])
     move(plan, Loop())
-    claim(plan)  # again: files that are named when they are written are its own, too
+    claim(plan)  # a second claim: the files that RocksDB named belong to the plan, too
     assert discard(plan.target).left == ()
     assert not open_store(plan.target).list(plan.target)
 
@@ -86,7 +86,7 @@ def plans(tmp_path: Path) -> Callable[[str], Plan]:
     return lambda parallelism: plan_rescale(FINISHED, str(tmp_path / "target"), [parallelism])
 
 
-def test_who_is_turned_away_is_told_whose_it_is_and_since_when(plans: Callable[[str], Plan]) -> None:
+def test_refused_claim_names_the_plan_run_and_time_of_the_claim(plans: Callable[[str], Plan]) -> None:
     claim(plans("3"), by={"dag": "nightly", "run": "r1"})
     with pytest.raises(RequestError, match="claimed by another plan") as caught:
         claim(plans("2"))
@@ -96,7 +96,7 @@ def test_who_is_turned_away_is_told_whose_it_is_and_since_when(plans: Callable[[
     assert "rescale discard" in str(caught.value.advice)
 
 
-def test_a_run_that_says_nothing_of_itself_claims_too(plans: Callable[[str], Plan]) -> None:
+def test_claim_without_the_name_of_a_run_holds_the_plan_alone(plans: Callable[[str], Plan]) -> None:
     claim(plans("3"))
     claimed = claim_on(plans("3").target)
     assert claimed is not None
@@ -104,7 +104,7 @@ def test_a_run_that_says_nothing_of_itself_claims_too(plans: Callable[[str], Pla
     assert str(claimed) == f"plan {plans('3').digest[:8]}"
 
 
-def test_it_is_the_first_run_of_the_plan_that_the_claim_names(plans: Callable[[str], Plan]) -> None:
+def test_claim_names_the_first_run_of_its_plan(plans: Callable[[str], Plan]) -> None:
     for accept_unconditional in (False, True):
         claim(plans("3"), by={"run": "first"}, accept_unconditional=accept_unconditional)
         claim(plans("3"), by={"run": "second"}, accept_unconditional=accept_unconditional)
@@ -114,7 +114,7 @@ def test_it_is_the_first_run_of_the_plan_that_the_claim_names(plans: Callable[[s
         discard(plans("3").target)
 
 
-def test_a_store_that_ignores_conditions_has_no_claim(
+def test_store_that_ignores_conditions_gets_a_claim_only_if_that_is_accepted(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plans("3")
@@ -127,10 +127,10 @@ def test_a_store_that_ignores_conditions_has_no_claim(
     assert state_of(plan.target, plan.digest) is State.CLAIMED
 
 
-def test_a_store_that_ignores_conditions_keeps_the_claim_of_another_run(
+def test_claim_made_meanwhile_in_a_store_that_ignores_conditions_is_kept(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The condition is tried on a probe, also where another run claims the target at the same moment."""
+    """The condition is tried on a probe, even if another run claims the target at the same moment."""
     first, second = plans("3"), plans("2")
     store = open_store(first.target)
     monkeypatch.setattr(store, "honours_conditions", lambda *_: False)
@@ -148,10 +148,10 @@ def test_a_store_that_ignores_conditions_keeps_the_claim_of_another_run(
     assert state_of(first.target, first.digest) is State.CLAIMED
 
 
-def test_where_that_is_accepted_no_conditional_request_is_made(
+def test_claim_that_accepts_unconditional_writes_makes_no_conditional_request(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store may not even know them."""
+    """The store may not support them."""
 
     def unknown(*_: object) -> bool:
         raise AssertionError("a conditional request")
@@ -162,7 +162,7 @@ def test_where_that_is_accepted_no_conditional_request_is_made(
     assert state_of(plan.target, plan.digest) is State.CLAIMED
 
 
-def test_of_two_who_claim_at_once_one_is_turned_away(
+def test_second_of_two_concurrent_claims_is_refused(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = plans("3"), plans("2")
@@ -180,7 +180,7 @@ def test_of_two_who_claim_at_once_one_is_turned_away(
     assert state_of(first.target, first.digest) is State.CLAIMED
 
 
-def test_a_target_has_one_claim_by_whatever_links_it_is_reached(plans: Callable[[str], Plan], tmp_path: Path) -> None:
+def test_target_reached_through_symbolic_links_has_one_claim(plans: Callable[[str], Plan], tmp_path: Path) -> None:
     plan = plans("3")
     home = Path(plan.target).parent
     (tmp_path / "way").symlink_to(home)
@@ -195,7 +195,7 @@ def test_a_target_has_one_claim_by_whatever_links_it_is_reached(plans: Callable[
     assert not (home / "link.rescale").exists()
 
 
-def test_a_target_that_is_no_free_directory_is_refused(plans: Callable[[str], Plan]) -> None:
+def test_target_that_is_no_empty_directory_is_refused(plans: Callable[[str], Plan]) -> None:
     plan = plans("3")
     target = Path(plan.target)
     target.write_bytes(b"")
@@ -225,7 +225,7 @@ def test_a_target_that_is_no_free_directory_is_refused(plans: Callable[[str], Pl
 
 
 @pytest.mark.parametrize("claimed", [b"", b"\xff", b"[]", b"{}", b'{"plan": "1", "by": 7}', b"[" * 100_000])
-def test_a_claim_that_is_none_of_ours_is_shown(plans: Callable[[str], Plan], claimed: bytes) -> None:
+def test_claim_with_unknown_content_is_refused_and_shown(plans: Callable[[str], Plan], claimed: bytes) -> None:
     plan = plans("3")
     place = places_of(plan).claim
     open_store(place).put(place, claimed)
@@ -235,7 +235,7 @@ def test_a_claim_that_is_none_of_ours_is_shown(plans: Callable[[str], Plan], cla
     assert len(str(caught.value.found)) <= 500
 
 
-def test_a_claim_of_another_plan_may_say_more_than_ours_do(plans: Callable[[str], Plan]) -> None:
+def test_claim_with_other_types_of_values_is_shown_as_that_of_another_plan(plans: Callable[[str], Plan]) -> None:
     plan = plans("3")
     open_store(plan.target).put(places_of(plan).claim, b'{"plan": "1", "by": {"dag": 2}, "at": 1768737600}')
     with pytest.raises(RequestError, match="claimed by another plan") as caught:
@@ -243,7 +243,7 @@ def test_a_claim_of_another_plan_may_say_more_than_ours_do(plans: Callable[[str]
     assert caught.value.found == "plan 1, dag 2, 1768737600"
 
 
-def test_a_claim_that_reads_otherwise_once_is_no_reason_to_end_for_good(
+def test_claim_that_is_misread_once_is_a_store_error(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plans("3")
@@ -264,14 +264,14 @@ def test_a_claim_that_reads_otherwise_once_is_no_reason_to_end_for_good(
     assert permit(plan, Transition.MOVE) is State.CLAIMED
 
 
-def test_another_plans_claim_is_a_reason_to_end(plans: Callable[[str], Plan]) -> None:
+def test_move_is_refused_where_another_plan_has_claimed_the_target(plans: Callable[[str], Plan]) -> None:
     claim(plans("3"))
     with pytest.raises(RequestError, match="claimed by another plan"):
         permit(plans("2"), Transition.MOVE)
 
 
-def test_a_claim_is_looked_for_where_one_is_told_to(plans: Callable[[str], Plan]) -> None:
-    """A store with the rights of somebody else, say."""
+def test_claim_is_read_from_the_given_store(plans: Callable[[str], Plan]) -> None:
+    """The store may, for example, have other credentials."""
 
     class Elsewhere:
         def stat(self, uri: str) -> Pin | None:
@@ -288,7 +288,7 @@ def test_a_claim_is_looked_for_where_one_is_told_to(plans: Callable[[str], Plan]
     assert claimed_by(plans("3").target) == plans("3").digest
 
 
-def test_who_is_turned_away_by_a_published_result_is_told_of_which_plan(plans: Callable[[str], Plan]) -> None:
+def test_refused_claim_of_a_published_target_names_the_plan_of_the_result(plans: Callable[[str], Plan]) -> None:
     published = plans("3")
     execute_without_spark(published)
     with pytest.raises(RequestError, match="occupied") as caught:

@@ -1,4 +1,4 @@
-"""A discard that meets a run, a publisher or another discard: each gives way, and nothing of another one goes."""
+"""A discard at the same time as a run, a publication or another discard: each gives way to the other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.pipeline import execute_without_spark, move, plan_rescale
 from support.publishing import SOURCE, files, kill_at, validated
 
 
-def test_a_result_that_is_discarded_while_it_is_published_is_not_published(
+def test_result_that_is_discarded_while_it_is_published_is_not_published(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move(plan, Loop())
@@ -32,8 +32,10 @@ def test_a_result_that_is_discarded_while_it_is_published_is_not_published(
     assert open_store(plan.target).list(plan.target) == []
 
 
-def test_a_discard_that_was_killed_keeps_nobody_from_publishing(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has given way to the other."""
+def test_result_is_published_after_publication_and_discard_gave_way_to_each_other(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A publication was killed, then a discard. The next publication and the next discard are each refused once."""
     validated(plan)
     kill_at(places_of(plan).metadata, plan, monkeypatch)
     open_store(plan.target).put(discarding_place(plan.target), b"")
@@ -44,7 +46,7 @@ def test_a_discard_that_was_killed_keeps_nobody_from_publishing(plan: Plan, monk
     assert not publish(plan).already
 
 
-def test_no_run_begins_where_discard_has_not_ended(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_is_refused_until_a_killed_discard_is_repeated(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(_: object) -> None:
         raise KeyboardInterrupt
 
@@ -60,8 +62,8 @@ def test_no_run_begins_where_discard_has_not_ended(plan: Plan, monkeypatch: pyte
     execute_without_spark(plan)
 
 
-def late_writer(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> None:
-    """Writes so many files of the plan, each shortly before the target is listed."""
+def write_files_before_listings(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> None:
+    """Write this number of files of the plan, each shortly before a listing of the target."""
     store, left = open_store(plan.target), islice(cycle(sorted(planned_names(plan).whole)), files)
     listed = store.list
 
@@ -74,17 +76,17 @@ def late_writer(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> N
 
 
 @pytest.mark.parametrize("until", ["delete", "list"])
-def test_a_discard_that_stood_still_takes_nothing_of_a_new_run(
+def test_suspended_discard_removes_no_file_of_a_run_that_was_published_meanwhile(
     plan: Plan, monkeypatch: pytest.MonkeyPatch, until: str
 ) -> None:
-    """Meanwhile another one has come to the end, and the same plan has published files with the same names."""
+    """Meanwhile another discard has ended, and the same plan has published files with the same names."""
     move(plan, Loop())
     store = open_store(plan.target)
     real, turns = getattr(store, until), count()
 
     def stood_still(*arguments: Any) -> Any:
         result = real(*arguments)
-        if next(turns) == 2:  # notes and documents are behind it
+        if next(turns) == 2:  # the requests before were for notes and documents
             with monkeypatch.context() as patched:
                 patched.setattr(store, until, real)
                 discard(plan.target)
@@ -99,18 +101,20 @@ def test_a_discard_that_stood_still_takes_nothing_of_a_new_run(
     assert publish(plan).already
 
 
-def test_what_is_written_while_it_is_discarded_goes_too(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_written_during_a_discard_are_removed(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     move(plan, Loop())
     with monkeypatch.context() as patched:
-        late_writer(plan, patched, files=2)
+        write_files_before_listings(plan, patched, files=2)
         discard(plan.target)
     assert [open_store(place).list(place) for place in (plan.target, f"{plan.target}.rescale")] == [[], []]
 
 
-def test_a_run_that_writes_on_and_on_is_to_be_ended_first(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_discard_is_refused_while_a_run_writes_new_files_again_and_again(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     move(plan, Loop())
     with monkeypatch.context() as patched:
-        late_writer(plan, patched, files=4)
+        write_files_before_listings(plan, patched, files=4)
         with pytest.raises(RequestError, match="still active: it writes new files"):
             discard(plan.target)
     with pytest.raises(RequestError, match="has started and not ended"):
@@ -119,8 +123,8 @@ def test_a_run_that_writes_on_and_on_is_to_be_ended_first(plan: Plan, monkeypatc
     execute_without_spark(plan)
 
 
-def test_what_comes_when_all_is_discarded_is_said_to_be_whose_it_is(plan: Plan) -> None:
-    """And the run whose it is takes it over, or writes it again."""
+def test_file_written_after_a_discard_is_reported_with_the_plan_in_its_name(plan: Plan) -> None:
+    """The run of that plan uses the file or writes it again. A run of another plan is refused."""
     move(plan, Loop())
     late = files(plan)[0]
     discard(plan.target)
@@ -135,7 +139,7 @@ def test_what_comes_when_all_is_discarded_is_said_to_be_whose_it_is(plan: Plan) 
     execute_without_spark(plan)
 
 
-def test_discard_believes_no_plan_that_is_not_the_one_that_was_stored(plan: Plan) -> None:
+def test_discard_refuses_a_stored_plan_whose_digest_is_not_that_in_its_name(plan: Plan) -> None:
     move(plan, Loop())
     place, store = places_of(plan).plan, open_store(plan.target)
     stored = store.read_all(place, 1 << 20)[0]
@@ -149,7 +153,7 @@ def test_discard_believes_no_plan_that_is_not_the_one_that_was_stored(plan: Plan
     assert store.list(plan.target) == []
 
 
-def test_discard_leaves_what_is_published_while_it_looks(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_discard_keeps_a_result_that_is_published_meanwhile(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     move(plan, Loop())
     validate_coverage(plan, Loop())
     before = {entry.uri for entry in open_store(plan.target).list(plan.target)}
@@ -165,8 +169,10 @@ def test_discard_leaves_what_is_published_while_it_looks(plan: Plan, monkeypatch
     assert {entry.uri for entry in open_store(plan.target).list(plan.target)} == {*before, places_of(plan).metadata}
 
 
-def test_who_finds_that_all_was_discarded_takes_his_mark_away(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else what comes next would look as if it may have been published."""
+def test_publication_removes_its_mark_where_the_result_was_discarded(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the mark, the next result would look as if it may have been published."""
     validated(plan)
     monkeypatch.setattr("rescale.runstate.publication.check_files", lambda *_, **__: discard(plan.target))
     with pytest.raises(RequestError, match="discarded before it was published"):

@@ -1,4 +1,4 @@
-"""Documents beside a target lie where the places say, are known for ours, and are believed if they are whole."""
+"""Documents beside a target have fixed places, are recognised by their names, and are refused if damaged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plan(tmp_path: Path) -> Plan:
     return plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
 
 
-def test_each_has_a_place_of_its_own(plan: Plan) -> None:
+def test_plan_plan_page_report_and_report_data_are_separate_documents(plan: Plan) -> None:
     store_plan(plan)
     store_plan_page(plan, "café")
     store_report(plan, b"<p>")
@@ -41,7 +41,7 @@ def test_each_has_a_place_of_its_own(plan: Plan) -> None:
     assert len(open_store(plan.target).list(f"{plan.target}.rescale")) == 4
 
 
-def test_what_a_run_puts_there_is_known_for_ours() -> None:
+def test_every_place_beside_a_target_is_recognised_as_a_document() -> None:
     places = Places("s3://bucket/target", "0a" * 32)
     named = [name for name, attribute in vars(Places).items() if isinstance(attribute, property)]
     ours = {getattr(places, name) for name in named if name not in ("metadata", "staging")}
@@ -68,11 +68,11 @@ def test_what_a_run_puts_there_is_known_for_ours() -> None:
         ("_metadata", None),
     ],
 )
-def test_a_file_of_state_says_whose_plan_it_is(file: str, digits: str | None) -> None:
+def test_name_of_a_state_file_gives_the_digits_of_its_plan(file: str, digits: str | None) -> None:
     assert plan_in_name(file) == digits
 
 
-def test_a_plan_is_the_one_that_its_name_says(plan: Plan) -> None:
+def test_plan_whose_digest_is_not_that_in_its_name_is_refused(plan: Plan) -> None:
     store_plan(plan)
     place = Path(places_of(plan).plan)
     own = place.with_name("mine.json")

@@ -29,28 +29,28 @@ SOURCE = snapshots.directory("2-finished")
 STATE = f"{'0' * 32}-keyed-0-12345678"
 
 
-def published(plan: Plan) -> None:
+def publish_result(plan: Plan) -> None:
     move(plan, Loop())
     validate_coverage(plan, Loop())
     publish(plan)
 
 
-def discarded(plan: Plan) -> None:
+def claim_and_discard(plan: Plan) -> None:
     claim(plan)
     discard(plan.target)
 
 
-ENDS = pytest.mark.parametrize("end", [published, discarded])
+ENDS = pytest.mark.parametrize("end", [publish_result, claim_and_discard])
 End = Callable[[Plan], None]
 
 
 @ENDS
-def test_no_upload_stays_open(end: End, s3: S3Server) -> None:
+def test_own_incomplete_uploads_are_aborted_and_those_of_others_kept(end: End, s3: S3Server) -> None:
     bucket = s3.new_bucket("leftovers")
     plan = plan_rescale(SOURCE, f"s3://{bucket}/target", ["3"])
     store = open_store(plan.target)
     store_plan(plan)
-    for _ in range(2):  # the answer to the first was lost
+    for _ in range(2):  # a client sends the request again if the first answer is lost
         store.begin_parts(join(plan.target, STATE), "")
     store.begin_parts(join(places_of(plan).staging, f"{STATE}-{'0' * 16}-0"), "")
     others = [f"target-2/{STATE}", "target.rescale/backup.tar", "target.rescale/staging/notes", "target/backup.tar"]
@@ -62,7 +62,7 @@ def test_no_upload_stays_open(end: End, s3: S3Server) -> None:
 
 
 @ENDS
-def test_no_temporary_file_of_the_dead_stays(end: End, tmp_path: Path) -> None:
+def test_own_temporary_files_of_ended_processes_are_removed_and_those_of_others_kept(end: End, tmp_path: Path) -> None:
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     store_plan(plan)
     staging = Path(places_of(plan).staging)
@@ -79,7 +79,7 @@ def test_no_temporary_file_of_the_dead_stays(end: End, tmp_path: Path) -> None:
     assert all(path.exists() for path in others), "these are somebody else's"
 
 
-def test_a_temporary_file_of_the_living_stays(tmp_path: Path) -> None:
+def test_temporary_file_is_kept_while_its_writer_holds_the_lock(tmp_path: Path) -> None:
     target = tmp_path / "target"
     owned.make_folder(tmp_path / "target.rescale")
     path = tmp_path / "target.rescale" / f".target.{uuid.uuid4().hex}.tmp"
@@ -92,8 +92,8 @@ def test_a_temporary_file_of_the_living_stays(tmp_path: Path) -> None:
 
 
 @ENDS
-def test_a_file_on_its_way_in_the_target_is_in_nobodys_way(end: End, tmp_path: Path) -> None:
-    """It lies there where the directory around the target is closed to us; who wrote it is dead."""
+def test_temporary_file_inside_the_target_is_removed(end: End, tmp_path: Path) -> None:
+    """Temporary files lie there if the parent of the target is not writable. The writer of this one has ended."""
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     dead = tmp_path / "target" / f".target.{uuid.uuid4().hex}.tmp"
     dead.parent.mkdir()
@@ -102,7 +102,7 @@ def test_a_file_on_its_way_in_the_target_is_in_nobodys_way(end: End, tmp_path: P
     assert not dead.exists()
 
 
-def test_discard_leaves_what_is_there_and_no_more(tmp_path: Path) -> None:
+def test_discard_reports_only_files_that_are_still_there_as_left(tmp_path: Path) -> None:
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     claim(plan)
     names = (f".target.{uuid.uuid4().hex}.tmp", "somebodys")

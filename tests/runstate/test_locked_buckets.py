@@ -1,7 +1,7 @@
-"""A target in a bucket that locks objects: nothing there can be deleted or replaced for a while, be it ours.
+"""A target in a bucket that locks objects: for some time no object can be deleted or replaced, not even our own.
 
-As S3 has it, such a bucket keeps versions, takes no object without a checksum, and hides what is deleted by a marker.
-One of another store has no versions: there what is locked stays, which is said, and does no harm.
+In S3, such a bucket keeps versions, requires checksums, and hides deleted objects with a delete marker. In other
+stores it may have no versions: locked objects then stay, which the message says, and they do no harm.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def keys(client: S3Client, bucket: str, target: str) -> list[str]:
 
 
 def resume_and_discard(case: Case, client: S3Client, bucket: str) -> str:
-    """A run that is killed is resumed, another one discarded: its target."""
+    """Kill two runs, resume the first and discard the second. Return the target of the second."""
     first, second = case.target(), case.target()
     for target in (first, second):
         assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
@@ -69,12 +69,12 @@ def resume_and_discard(case: Case, client: S3Client, bucket: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_run_is_resumed_discarded_and_begun_anew_where_nothing_goes_without_a_checksum(
+def test_run_is_resumed_discarded_and_repeated_in_a_locking_bucket_of_s3(
     bucket: str, client: S3Client, tmp_path: Path
 ) -> None:
     client.put_object(Bucket=bucket, Key="x", Body=b"", ContentMD5="1B2M2Y8AsgTpgAmY7PhCfg==")
     (version,) = client.list_object_versions(Bucket=bucket)["Versions"]
-    with pytest.raises(client.exceptions.ClientError, match="AccessDenied"):  # it does lock
+    with pytest.raises(client.exceptions.ClientError, match="AccessDenied"):  # the bucket does lock objects
         client.delete_object(Bucket=bucket, Key="x", VersionId=version["VersionId"])
     case = case_in(bucket, tmp_path, part_size=10_000)
     target, anew = resume_and_discard(case, client, bucket), case.faults()
@@ -86,7 +86,7 @@ def test_a_run_is_resumed_discarded_and_begun_anew_where_nothing_goes_without_a_
 def strict_client(
     tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[S3Client]:
-    """Client of versitygw, which keeps versions or does not; this process uses it."""
+    """Return a client of versitygw, with or without versions, whose settings this process uses."""
     folder = tmp_path / "objects"
     folder.mkdir()
     with strict_s3_server(folder, versions=tmp_path / "versions" if request.param else None) as server:
@@ -99,8 +99,8 @@ def strict_client(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strict_client", [True], indirect=True)
-def test_the_same_in_a_store_that_computes_checksums(strict_client: S3Client, tmp_path: Path) -> None:
-    """It takes a marker for something that is there, so what was discarded is not claimed again."""
+def test_run_is_resumed_and_discarded_in_a_locking_bucket_of_versitygw(strict_client: S3Client, tmp_path: Path) -> None:
+    """versitygw takes a delete marker for an existing object, so a discarded target is not claimed again here."""
     bucket = locking_bucket(strict_client)
     resume_and_discard(case_in(bucket, tmp_path), strict_client, bucket)
 
@@ -110,7 +110,7 @@ def test_the_same_in_a_store_that_computes_checksums(strict_client: S3Client, tm
     ("source", "shape", "parallelism"),
     [("2-finished", (), "3"), slow("2-clicks", ("--max-parallelism", "40"), ""), slow("2-rocksdb-native", (), "3")],
 )
-def test_a_run_publishes_though_nothing_can_be_taken_back(
+def test_run_publishes_in_a_locking_bucket_without_versions(
     source: str, shape: tuple[str, ...], parallelism: str, strict_client: S3Client, tmp_path: Path
 ) -> None:
     case = case_in(locking_bucket(strict_client), tmp_path, source, *shape)
@@ -121,7 +121,9 @@ def test_a_run_publishes_though_nothing_can_be_taken_back(
 
 
 @pytest.mark.parametrize("strict_client", [False], indirect=True)
-def test_what_is_locked_stays_which_is_said(strict_client: S3Client, tmp_path: Path) -> None:
+def test_discard_in_a_locking_bucket_without_versions_says_until_when_objects_stay(
+    strict_client: S3Client, tmp_path: Path
+) -> None:
     case = case_in(bucket := locking_bucket(strict_client), tmp_path)
     target, refused = case.target(), case.faults()
     assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED

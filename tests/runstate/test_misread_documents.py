@@ -20,7 +20,7 @@ from support.publishing import SOURCE, Misreading, cut, delete, flip, validated
 
 
 @pytest.mark.parametrize("document", ["plan", "claim", "certificate", "candidate"])
-def test_a_document_that_publish_misreads_once_is_not_told_as_damage(
+def test_document_that_publish_misreads_once_is_a_store_error(
     plan: Plan, document: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated(plan)
@@ -34,7 +34,9 @@ def test_a_document_that_publish_misreads_once_is_not_told_as_damage(
 
 
 @pytest.mark.parametrize("document", ["plan", "claim", "certificate", "candidate"])
-def test_a_document_that_stays_damaged_ends_the_run(plan: Plan, document: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_document_is_read_twice_and_refused_by_publish(
+    plan: Plan, document: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     validated(plan)
     misreading = Misreading(str(getattr(places_of(plan), document)), for_ever=True)
     misreading.install(plan, monkeypatch)
@@ -43,13 +45,13 @@ def test_a_document_that_stays_damaged_ends_the_run(plan: Plan, document: str, m
     assert misreading.looks >= 2
 
 
-def test_a_misread_result_that_stands_there_is_still_ones_own(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_result_that_is_misread_once_counts_as_published(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     execute_without_spark(plan)
     Misreading(places_of(plan).metadata).install(plan, monkeypatch)
     assert publish(plan).already
 
 
-def test_a_result_that_reads_otherwise_at_each_look_is_not_anothers(
+def test_published_result_that_reads_differently_each_time_is_a_store_error(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execute_without_spark(plan)
@@ -60,7 +62,9 @@ def test_a_result_that_reads_otherwise_at_each_look_is_not_anothers(
         publish(plan)
 
 
-def test_a_damaged_certificate_is_an_answer_too(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_over_a_damaged_certificate_ends_with_an_integrity_error(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
     execute_without_spark(plan)
     place = places_of(plan).certificate
     for damage in (flip, cut):
@@ -72,10 +76,10 @@ def test_a_damaged_certificate_is_an_answer_too(plan: Plan, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(("unconditional", "misread"), [(True, 1), (False, 9)])
-def test_what_was_just_put_may_be_misread(
+def test_publish_reads_metadata_again_when_it_misread_what_it_put(
     unconditional: bool, misread: int, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nobody else can have put it, however often; else once."""
+    """Once if writes are unconditional, because another run may have written then; else any number of times."""
     validated(plan)
     metadata, left = places_of(plan).metadata, [b"misread"] * misread
     read = publication.read_document
@@ -83,7 +87,9 @@ def test_what_was_just_put_may_be_misread(
     assert not publish(plan, accept_unconditional=unconditional).already
 
 
-def test_a_claim_that_reads_otherwise_at_once_is_not_gone_by(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claim_that_publish_does_not_find_at_the_first_look_is_a_store_error(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     validated(plan)
     claims = iter([None, *[claim_on(plan.target)] * 9])
     monkeypatch.setattr(publication, "_claim_on", lambda _: next(claims))
@@ -91,7 +97,9 @@ def test_a_claim_that_reads_otherwise_at_once_is_not_gone_by(plan: Plan, monkeyp
         publish(plan)
 
 
-def test_a_listing_that_is_behind_is_not_an_empty_target(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_target_that_one_stale_listing_shows_empty_is_not_taken_for_emptied(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     execute_without_spark(plan)
     delete(places_of(plan).metadata)
     store = open_store(plan.target)
@@ -105,7 +113,9 @@ def test_a_listing_that_is_behind_is_not_an_empty_target(plan: Plan, monkeypatch
     assert state_of(plan.target, plan.digest) is State.GONE
 
 
-def test_a_claim_that_is_misread_behind_the_mark_is_still_ones_own(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claim_that_is_misread_once_after_the_publishing_mark_is_read_again(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     validated(plan)
     document = open_store(plan.target).read_all(places_of(plan).claim, 1 << 20)[0]
     misread: list[Claim | None] = [Claim("0" * 64, {}, None)]

@@ -1,4 +1,4 @@
-"""Preparation of a target: repeated, taken over by any run, discarded, and given up where a run was faster."""
+"""Preparation of a target: repeated, taken over by any run, discarded, and stopped when a run claims the target."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHAPE = ("4",)
 
 @pytest.fixture(params=["local", "s3", slow("uses_strict_s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A place where results have files, however small."""
+    """Return a directory. Results have files there, because even small state is not inlined."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     if request.param == "local":
         return str(tmp_path / "home")
@@ -67,7 +67,7 @@ def files_in(target: str) -> dict[str, Pin]:
     return {name(entry.uri): entry.pin for entry in open_store(target).list(target)}
 
 
-def test_a_run_takes_the_files_that_are_there(job: Checkpoints, target: str) -> None:
+def test_run_uses_the_files_that_were_copied_ahead(job: Checkpoints, target: str) -> None:
     source = {entry.uri: entry.pin for entry in open_store(job.directory).list(job.directory)}
     files, new = prepare_target(job, target)
     assert files == new > 0
@@ -85,7 +85,7 @@ def test_a_run_takes_the_files_that_are_there(job: Checkpoints, target: str) -> 
 
 
 @pytest.mark.parametrize("parallelism", ["3", "2", "1"])
-def test_a_run_of_another_request_takes_the_target_over(job: Checkpoints, target: str, parallelism: str) -> None:
+def test_run_with_another_shape_takes_over_a_prepared_target(job: Checkpoints, target: str, parallelism: str) -> None:
     prepare_target(job, target)
     maximum = ["1000"] if parallelism == "1" else []
     plan = plan_rescale(job.newest, target, [parallelism], max_parallelism=maximum)
@@ -94,7 +94,7 @@ def test_a_run_of_another_request_takes_the_target_over(job: Checkpoints, target
     assert validate_published(job.newest, target, Loop()).verdict == "complete"
 
 
-def test_files_of_older_checkpoints_go(job: Checkpoints, target: str, home: str) -> None:
+def test_prepared_files_that_the_newest_checkpoint_lacks_are_removed(job: Checkpoints, target: str, home: str) -> None:
     files, _ = prepare_target(job, target)
     before = files_in(target)
     job.move_shared_to(join(home, "job/elsewhere"))
@@ -103,7 +103,7 @@ def test_files_of_older_checkpoints_go(job: Checkpoints, target: str, home: str)
     assert not files_in(target).keys() & before.keys()
 
 
-def test_discard_removes_what_was_copied_ahead_and_nothing_else(job: Checkpoints, target: str) -> None:
+def test_discard_removes_prepared_files_and_keeps_those_of_others(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
     others = [join(target, "notes.txt"), join(beside(target), "notes.txt")]
     for uri in others:
@@ -115,7 +115,7 @@ def test_discard_removes_what_was_copied_ahead_and_nothing_else(job: Checkpoints
 
 
 @pytest.mark.parametrize("moved", [False, True])
-def test_discard_of_a_run_removes_what_was_copied_ahead_too(job: Checkpoints, target: str, moved: bool) -> None:
+def test_discard_of_a_claimed_target_removes_its_prepared_files(job: Checkpoints, target: str, moved: bool) -> None:
     prepare_target(job, target)
     prepare_target(job, target, ("3",))
     plan = plan_rescale(job.newest, target, SHAPE)
@@ -125,29 +125,29 @@ def test_discard_of_a_run_removes_what_was_copied_ahead_too(job: Checkpoints, ta
     assert not open_store(target).list(beside(target))
 
 
-def test_a_claimed_target_is_not_prepared(job: Checkpoints, target: str) -> None:
+def test_claimed_target_is_not_prepared(job: Checkpoints, target: str) -> None:
     claim(plan_rescale(job.newest, target, SHAPE))
     with pytest.raises(RequestError, match="the target is claimed by another plan"):
         prepare_target(job, target)
     assert not is_prepared(target)
 
 
-def test_somebodys_files_are_not_joined_by_others(job: Checkpoints, target: str) -> None:
+def test_target_with_files_of_others_is_not_prepared(job: Checkpoints, target: str) -> None:
     somebodys_store(target).put(join(target, "notes.txt"), b"mine")
     with pytest.raises(RequestError, match="the target is occupied"):
         prepare_target(job, target)
     assert not is_prepared(target)
 
 
-def test_a_result_that_takes_no_file_as_it_is_is_not_prepared(job: Checkpoints, target: str) -> None:
+def test_target_is_not_prepared_for_a_plan_that_uses_no_sst_file_unchanged(job: Checkpoints, target: str) -> None:
     plan = prepare(make_request(job.directory, target, SHAPE, max_parallelism=["1000"]), ahead=True).plan
     with pytest.raises(RequestError, match="takes no SST file of the source as it is"):
         begin_preparing(plan)
     assert not open_store(target).list(beside(target))
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object], *, at: int) -> None:
-    """Do something right before the file with this number is copied, behind the look for a claim."""
+def do_before_copy(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object], *, at: int) -> None:
+    """Call `do` right before the file with this number is copied, after the check for a claim."""
     copy, copied = UnitWriter.__call__, [0]
 
     def copying(writer: UnitWriter, unit: object) -> object:
@@ -162,33 +162,33 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object], *, at: 
 
 
 @pytest.mark.parametrize("at", [1, 3])
-def test_a_preparation_gives_way_to_a_run(
+def test_preparation_stops_when_a_run_claims_the_target(
     job: Checkpoints, target: str, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
-    """The run publishes; the file that is copied behind that is one of its own, or goes."""
+    """The run publishes. The file that is copied after that belongs to its result, or is removed."""
     run = plan_rescale(job.newest, target, ("3",))
     assert not run.prepared
 
     def publish_another() -> None:
         execute_without_spark(plan_rescale(job.newest, target, ("3",)))
 
-    meanwhile(monkeypatch, publish_another, at=at)
+    do_before_copy(monkeypatch, publish_another, at=at)
     with pytest.raises(RequestError, match="a run has claimed the target, so nothing more is copied ahead"):
         prepare_target(job, target)
     assert validate_published(job.newest, target, Loop()).verdict == "complete"
 
 
-def test_a_preparation_that_is_discarded_leaves_nothing(
+def test_preparation_stops_and_leaves_no_file_when_its_target_is_discarded(
     job: Checkpoints, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    meanwhile(monkeypatch, lambda: discard(target), at=2)
+    do_before_copy(monkeypatch, lambda: discard(target), at=2)
     with pytest.raises(RequestError, match="the target was discarded while files were copied into it"):
         prepare_target(job, target)
     assert not files_in(target)
     assert not open_store(target).list(beside(target))
 
 
-def test_a_file_that_comes_behind_the_validation_goes_before_publication(job: Checkpoints, target: str) -> None:
+def test_publish_removes_a_prepared_file_that_arrives_after_validation(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
     plan = plan_rescale(job.newest, target, SHAPE)
     other = plan_ahead(job, target, ("3",))
@@ -201,7 +201,7 @@ def test_a_file_that_comes_behind_the_validation_goes_before_publication(job: Ch
     assert files_in(target).keys() >= prepared_sizes(plan).keys()
 
 
-def test_a_prepared_file_with_other_bytes_is_found(job: Checkpoints, target: str) -> None:
+def test_run_over_a_damaged_prepared_file_is_refused(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
     plan = plan_rescale(job.newest, target, SHAPE)
     file = min(prepared_sizes(plan))
@@ -215,7 +215,7 @@ def test_a_prepared_file_with_other_bytes_is_found(job: Checkpoints, target: str
     assert join(target, "_metadata") not in [entry.uri for entry in open_store(target).list(target)]
 
 
-def test_a_preparation_that_deletes_looks_for_a_claim_before(
+def test_preparation_deletes_no_file_once_a_run_has_claimed_the_target(
     job: Checkpoints, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prepare_target(job, target)

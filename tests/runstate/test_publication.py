@@ -1,4 +1,4 @@
-"""Publication of exactly the validated files, and a second look at a published result."""
+"""Publication of exactly the validated files, and checks of a published result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from support.publishing import DAMAGES, SOURCE, Damage, delete, files, flip, kil
 
 
 @DAMAGES
-def test_a_file_that_changed_after_validation_is_not_published(plan: Plan, damage: Damage) -> None:
+def test_result_with_a_file_that_changed_after_validation_is_not_published(plan: Plan, damage: Damage) -> None:
     validated(plan)
     damaged = files(plan)[1]
     damage(damaged)
@@ -42,7 +42,7 @@ def test_a_file_that_changed_after_validation_is_not_published(plan: Plan, damag
     assert caught.value.path == damaged
     assert "bytes" in str(caught.value.expected)
     assert open_store(plan.target).stat(places_of(plan).metadata) is None
-    if damage is flip:  # it has its planned size: it is not written again, and not certified either
+    if damage is flip:  # a file of the planned size is not written again, and its content is not certified
         with pytest.raises(IntegrityError):
             execute_without_spark(plan)
     else:
@@ -51,7 +51,7 @@ def test_a_file_that_changed_after_validation_is_not_published(plan: Plan, damag
 
 
 @DAMAGES
-def test_a_file_that_changed_after_publication_is_named(
+def test_run_names_the_file_that_changed_after_publication(
     plan: Plan, damage: Damage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     execute_without_spark(plan)
@@ -66,7 +66,7 @@ def test_a_file_that_changed_after_publication_is_named(
     assert "nothing was published" not in error["what"]
 
 
-def test_a_result_that_lost_a_file_is_not_mended_once_it_is_published(plan: Plan) -> None:
+def test_move_does_not_restore_a_lost_file_of_a_published_result(plan: Plan) -> None:
     execute_without_spark(plan)
     lost = files(plan)[0]
     delete(lost)
@@ -75,7 +75,7 @@ def test_a_result_that_lost_a_file_is_not_mended_once_it_is_published(plan: Plan
     assert caught.value.path == lost
 
 
-def test_a_file_that_changes_while_it_is_compared_has_no_certificate(plan: Plan) -> None:
+def test_target_file_that_changes_while_it_is_compared_is_not_certified(plan: Plan) -> None:
     move(plan, Loop())
     store = open_store(plan.target)
     seen = [(uri, pin) for uri in files(plan) if (pin := store.stat(uri)) is not None]
@@ -89,8 +89,10 @@ def test_a_file_that_changes_while_it_is_compared_has_no_certificate(plan: Plan)
     assert caught.value.path == seen[0][0]
 
 
-def test_who_is_killed_before_he_publishes_publishes_next_time(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And until then nothing is discarded: it might have been after he had published."""
+def test_publication_killed_before_it_puts_metadata_is_completed_by_the_next_run(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then a discard is refused, because the result may have been published."""
     validated(plan)
     kill_at(places_of(plan).metadata, plan, monkeypatch)
     before = files(plan)
@@ -101,18 +103,20 @@ def test_who_is_killed_before_he_publishes_publishes_next_time(plan: Plan, monke
     assert is_published(plan)
 
 
-def test_what_was_published_by_who_was_killed_is_marked_by_who_finds_it(
+def test_publish_marks_the_result_of_a_publication_killed_after_it_put_metadata(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated(plan)
     kill_at(places_of(plan).metadata, plan, monkeypatch, after=True)
     assert publish(plan).already
-    delete(places_of(plan).metadata)  # as Flink does it with what it was started from in CLAIM mode
+    delete(places_of(plan).metadata)  # as Flink deletes a snapshot that it was started from in CLAIM mode
     assert state_of(plan.target, plan.digest) is State.GONE
 
 
-def test_who_stood_still_finds_that_another_one_published(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It checked everything before; a job was started from what its successor published, and owned it."""
+def test_suspended_publication_does_not_restore_a_result_that_a_job_owns_meanwhile(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checks are done. Then another run publishes, and a job is started from that result in CLAIM mode."""
     validated(plan)
     gone = places_of(plan).metadata
 
@@ -127,7 +131,7 @@ def test_who_stood_still_finds_that_another_one_published(plan: Plan, monkeypatc
     assert open_store(gone).stat(gone) is None
 
 
-def test_a_discard_that_ends_between_the_looks_for_its_note_and_for_the_claim_is_noticed(
+def test_publish_is_refused_when_a_discard_ends_between_the_looks_for_note_and_claim(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated(plan)
@@ -143,7 +147,7 @@ def test_a_discard_that_ends_between_the_looks_for_its_note_and_for_the_claim_is
     assert open_store(plan.target).stat(places_of(plan).metadata) is None
 
 
-def test_two_publishers_at_once_are_no_error(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_concurrent_publications_of_one_plan_both_succeed(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     validated(plan)
 
     def meanwhile(*_: object, **__: object) -> None:
@@ -155,8 +159,8 @@ def test_two_publishers_at_once_are_no_error(plan: Plan, monkeypatch: pytest.Mon
     assert is_published(plan)
 
 
-def test_who_validates_late_speaks_of_what_is_published(plan: Plan) -> None:
-    """Another validation had misread a name in the handles, which says nothing of the state, and was published."""
+def test_certificate_for_another_candidate_than_the_published_one_is_not_written(plan: Plan) -> None:
+    """Another validation has misread a file name in the handles, and its candidate was published."""
     execute_without_spark(plan)
     certificate, place = certificate_for(plan), places_of(plan).metadata
     source = read_metadata(read_document(join(SOURCE, "_metadata")), SOURCE)
@@ -171,8 +175,8 @@ def test_who_validates_late_speaks_of_what_is_published(plan: Plan) -> None:
     assert (caught.value.path, caught.value.expected) == (place, certificate.candidate_sha256)
 
 
-def test_another_plans_result_in_the_place_of_ours_is_not_certified(plan: Plan, tmp_path: Path) -> None:
-    """It is a right result of the source, but of another shape."""
+def test_validation_refuses_a_published_result_of_another_plan(plan: Plan, tmp_path: Path) -> None:
+    """The other plan has the same source, but another parallelism."""
     execute_without_spark(plan)
     other = plan_rescale(SOURCE, str(tmp_path / "other"), ["2"])
     execute_without_spark(other)
@@ -192,10 +196,10 @@ def test_another_plans_result_in_the_place_of_ours_is_not_certified(plan: Plan, 
     assert [read_document(place) for place in (places.candidate, places.certificate)] == before
 
 
-def test_what_is_published_is_certified_again_in_an_order_that_a_crash_does_not_matter_to(
+def test_killed_validation_of_a_published_result_leaves_it_uncertified_until_repeated(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A candidate that is what is published says that it was certified, so it comes last."""
+    """A result counts as published once its candidate equals its metadata, so the candidate is written last."""
     execute_without_spark(plan)
     places, store = places_of(plan), open_store(plan.target)
     store.put(places.candidate, b"of another reading of the handles")
@@ -208,7 +212,9 @@ def test_what_is_published_is_certified_again_in_an_order_that_a_crash_does_not_
     assert publish(plan).already
 
 
-def test_what_a_job_may_own_is_left_alone(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_refuse_a_target_whose_published_metadata_is_gone(
+    plan: Plan, capsys: pytest.CaptureFixture[str]
+) -> None:
     execute_without_spark(plan)
     delete(places_of(plan).metadata)
     before = open_store(plan.target).list(parent(plan.target))
@@ -229,7 +235,7 @@ def test_what_a_job_may_own_is_left_alone(plan: Plan, capsys: pytest.CaptureFixt
     assert was_published(plan)
 
 
-def test_where_no_file_is_left_another_run_may_begin(plan: Plan) -> None:
+def test_target_whose_published_files_are_all_gone_is_free_after_discard(plan: Plan) -> None:
     execute_without_spark(plan)
     open_store(plan.target).delete([*files(plan), places_of(plan).metadata])
     with pytest.raises(RequestError, match="all of its files are gone"):
@@ -239,8 +245,10 @@ def test_where_no_file_is_left_another_run_may_begin(plan: Plan) -> None:
     assert not execute_without_spark(plan).already
 
 
-def test_without_conditional_requests_it_is_put_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To a store that may not know them."""
+def test_publish_that_accepts_unconditional_writes_puts_metadata_once(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store may not support conditional requests."""
 
     def never(*_: object) -> bool:
         raise AssertionError("a conditional request, or one that would write over a published result")
@@ -256,7 +264,7 @@ def test_without_conditional_requests_it_is_put_once(plan: Plan, monkeypatch: py
     assert (again.already, again.target, again.proof) == (True, plan.target, Proof.RECORDS)
 
 
-def test_without_conditional_requests_what_another_one_put_meanwhile_is_seen(
+def test_publish_with_unconditional_writes_refuses_other_metadata_put_meanwhile(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated(plan)
@@ -267,7 +275,7 @@ def test_without_conditional_requests_what_another_one_put_meanwhile_is_seen(
         publish(plan, accept_unconditional=True)
 
 
-def test_another_plans_certificate_is_none(plan: Plan) -> None:
+def test_publish_refuses_the_certificate_of_another_plan(plan: Plan) -> None:
     validated(plan)
     write_certificate(plan, replace(certificate_for(plan), plan="0" * 64))
     with pytest.raises(IntegrityError, match="another plan's; nothing was published") as caught:
@@ -276,7 +284,7 @@ def test_another_plans_certificate_is_none(plan: Plan) -> None:
     assert not is_published(plan)
 
 
-def test_another_candidate_than_the_certified_one_is_not_published(plan: Plan) -> None:
+def test_publish_refuses_another_candidate_than_the_certified_one(plan: Plan) -> None:
     validated(plan)
     open_store(plan.target).put(places_of(plan).candidate, b"another")
     with pytest.raises(IntegrityError, match="not the validated one") as caught:
@@ -285,7 +293,7 @@ def test_another_candidate_than_the_certified_one_is_not_published(plan: Plan) -
     assert open_store(plan.target).stat(places_of(plan).metadata) is None
 
 
-def test_what_is_published_and_what_was_is_known(plan: Plan) -> None:
+def test_is_published_and_was_published_before_and_after_publication(plan: Plan) -> None:
     assert not is_published(plan)
     validated(plan)
     assert (is_published(plan), was_published(plan)) == (False, False)
@@ -295,7 +303,7 @@ def test_what_is_published_and_what_was_is_known(plan: Plan) -> None:
     assert not is_published(plan), "nothing says that it is this plan's"
 
 
-def test_what_was_published_is_said_to_have_gone(plan: Plan) -> None:
+def test_source_that_is_an_unpublished_or_vanished_result_is_refused(plan: Plan) -> None:
     refuse_unpublished(plan.target)
     validated(plan)
     with pytest.raises(RequestError, match="a run has claimed this target"):

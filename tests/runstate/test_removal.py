@@ -1,4 +1,4 @@
-"""`discard` removes what is ours and unpublished, in and beside a target, and says what it left."""
+"""`discard` removes the unpublished files of Rescale in and beside a target, and names those that it left."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
 
 
-def lying(plan: Plan) -> list[str]:
+def uris_around(plan: Plan) -> list[str]:
     return [entry.uri for entry in open_store(plan.target).list(str(Path(plan.target).parent))]
 
 
-def test_all_of_a_run_goes_and_what_is_not_ours_stays_and_is_named(plan: Plan) -> None:
+def test_discard_removes_all_files_of_a_run_and_names_the_others_as_left(plan: Plan) -> None:
     move(plan, Loop())
     validate_coverage(plan, Loop())
     store_plan_page(plan, "a plan")
     store_report(plan, b"a page")
     store_report_data(plan, b"{}")
-    ours = lying(plan)
+    ours = uris_around(plan)
     others = [f"{plan.target}/notes.txt", f"{plan.target}.rescale/notes.txt", f"{plan.target}.rescale/a.txt"]
     for uri in others:
         open_store(uri).put(uri, b"mine")
     done = discard(plan.target)
-    assert lying(plan) == sorted(others)
+    assert uris_around(plan) == sorted(others)
     assert (sorted(done.removed), done.left) == (ours, tuple(sorted(others)))
 
 
 @pytest.mark.parametrize("killed_behind", ["claim", "plan"])
-def test_files_that_came_behind_the_claim_go_next_time(
+def test_repeated_discard_removes_files_written_after_the_first_was_killed(
     plan: Plan, killed_behind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task goes on, of a run that a killed `discard` has removed but for its note."""
+    """A task of the run still writes after a killed `discard` has removed everything but its note."""
     move(plan, Loop())
     store = open_store(plan.target)
     late, delete = store.list(plan.target)[0].uri, store.delete
@@ -74,10 +74,10 @@ def test_files_that_came_behind_the_claim_go_next_time(
     for uri in (late, others):
         store.put(uri, b"late")
     assert discard(plan.target).left == (others,)
-    assert lying(plan) == [others]
+    assert uris_around(plan) == [others]
 
 
-def test_without_a_claim_or_a_note_nobody_knows_whose_files_are(plan: Plan) -> None:
+def test_discard_leaves_state_files_where_neither_claim_nor_note_exists(plan: Plan) -> None:
     execute_without_spark(plan)
     store = open_store(plan.target)
     store.delete([places_of(plan).claim, places_of(plan).metadata])
@@ -85,37 +85,39 @@ def test_without_a_claim_or_a_note_nobody_knows_whose_files_are(plan: Plan) -> N
     assert discard(plan.target).left == tuple(files)
 
 
-def test_plans_that_nobody_carried_out_go(plan: Plan) -> None:
+def test_discard_removes_plans_that_were_never_carried_out(plan: Plan) -> None:
     for stored_plan in (plan, plan_rescale(SOURCE, plan.target, ["2"])):
         store_plan(stored_plan)
         store_plan_page(stored_plan, "a plan")
     open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
     done = discard(plan.target)
     assert (len(done.removed), done.left) == (4, (f"{plan.target}/notes.txt",))
-    assert lying(plan) == [f"{plan.target}/notes.txt"]
+    assert uris_around(plan) == [f"{plan.target}/notes.txt"]
 
 
-def test_nothing_is_removed_where_nothing_is_ours(plan: Plan) -> None:
+def test_discard_is_refused_where_rescale_left_no_file(plan: Plan) -> None:
     open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
     with pytest.raises(RequestError, match="no run of Rescale has left files here") as caught:
         discard(plan.target)
     assert (caught.value.path, "1 files" in str(caught.value.found)) == (plan.target, True)
-    assert lying(plan) == [f"{plan.target}/notes.txt"]
+    assert uris_around(plan) == [f"{plan.target}/notes.txt"]
 
 
-def test_an_empty_place_is_discarded_already(plan: Plan) -> None:
+def test_discard_of_an_empty_target_removes_nothing(plan: Plan) -> None:
     assert (discard(plan.target).removed, discard(plan.target).left) == ((), ())
 
 
-def test_somebodys_checkpoint_is_not_called_ours(plan: Plan) -> None:
+def test_discard_is_refused_where_a_snapshot_of_another_job_lies(plan: Plan) -> None:
     open_store(plan.target).put(places_of(plan).metadata, b"somebody's")
     with pytest.raises(RequestError, match="a snapshot that is not ours"):
         discard(plan.target)
-    assert lying(plan) == [places_of(plan).metadata], "no note of ours stays either"
+    assert uris_around(plan) == [places_of(plan).metadata], "no note of ours stays either"
 
 
-def test_what_comes_under_another_plans_name_stays(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is discarded: only what this plan's tasks write late goes."""
+def test_discard_keeps_a_file_of_another_plan_that_is_written_meanwhile(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A discard removes files that are written meanwhile only if they belong to the discarded plan."""
     move(plan, Loop())
     other = f"{plan.target}/{'0' * 32}-keyed-0-{'0' * 8}"
     store = open_store(plan.target)
@@ -127,11 +129,11 @@ def test_what_comes_under_another_plans_name_stays(plan: Plan, monkeypatch: pyte
 
     monkeypatch.setattr(store, "delete", written_meanwhile)
     discard(plan.target)
-    assert lying(plan) == [other]
+    assert uris_around(plan) == [other]
 
 
-def test_only_what_is_there_is_deleted(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user who may delete only our files is not asked for more."""
+def test_discard_sends_deletions_only_for_existing_files(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rescale needs no permission to delete anything else."""
     claim(plan)
     store = open_store(plan.target)
     delete = store.delete
@@ -147,8 +149,10 @@ def test_only_what_is_there_is_deleted(plan: Plan, monkeypatch: pytest.MonkeyPat
     assert asked == []
 
 
-def test_the_claim_goes_after_all_that_it_speaks_for(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In this order a discard that is killed anywhere can be repeated, and no run begins over what it left."""
+def test_discard_deletes_the_certificate_first_and_claim_plan_and_note_last(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this order a discard that is killed at any point can be repeated, and no run begins over the files it left."""
     move(plan, Loop())
     validate_coverage(plan, Loop())
     store = open_store(plan.target)
@@ -166,7 +170,7 @@ def test_the_claim_goes_after_all_that_it_speaks_for(plan: Plan, monkeypatch: py
     assert len(order) == len(set(order))
 
 
-def test_many_files_go_in_batches_and_each_is_asked_for_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_discard_deletes_files_in_batches_and_each_file_once(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.runstate.removal._AT_ONCE", 2)
     move(plan, Loop())
     store = open_store(plan.target)
@@ -185,19 +189,19 @@ def test_many_files_go_in_batches_and_each_is_asked_for_once(plan: Plan, monkeyp
 
 
 @pytest.mark.parametrize("behind", ["delete", "stats"])
-def test_whenever_it_stands_still_it_takes_nothing_of_a_run_that_began_meanwhile(
+def test_discard_suspended_at_any_request_keeps_files_of_a_run_begun_meanwhile(
     plan: Plan, behind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another discard has come to the end, and the same plan has written files with the same names again."""
+    """Meanwhile another discard has ended, and the same plan has written files with the same names again."""
     monkeypatch.setattr("rescale.runstate.removal._AT_ONCE", 1)
     store = open_store(plan.target)
     request = getattr(store, behind)
     move(plan, Loop())
     validate_coverage(plan, Loop())
     files = len(store.list(plan.target))
-    before = lying(plan)
-    first = 3  # what is staged, the certificate, and the other documents
-    last = 4  # the mark of what was published, the claim, the plan, the note
+    before = uris_around(plan)
+    first = 3  # staged files, the certificate, and the other documents
+    last = 4  # the publishing mark, the claim, the plan, the note
     for asked in range(1, 1 + (first + files + last - 1 if behind == "delete" else 1 + last)):
         turns = count(1)
 
@@ -213,11 +217,13 @@ def test_whenever_it_stands_still_it_takes_nothing_of_a_run_that_began_meanwhile
         monkeypatch.setattr(store, behind, stood_still)
         with pytest.raises(RequestError, match="another discard of this target"):
             discard(plan.target)
-        assert lying(plan) == before
+        assert uris_around(plan) == before
 
 
-def test_what_a_run_that_began_meanwhile_has_staged_stays(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stood still when it had looked what the target is, after it had put its note."""
+def test_suspended_discard_keeps_staged_files_of_a_run_begun_meanwhile(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The discard is suspended after it has put its note and read the state of the target."""
     move(plan, Loop())
     store, staged, looks = open_store(plan.target), f"{places_of(plan).staging}/{'0' * 32}-keyed-0-12345678", count(1)
 
@@ -236,11 +242,13 @@ def test_what_a_run_that_began_meanwhile_has_staged_stays(plan: Plan, monkeypatc
     assert store.stat(staged) is not None
 
 
-def test_plans_are_not_taken_from_a_run_that_began_meanwhile(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody had claimed the target, so nothing tells that run of a discard: whenever this one looks, it gives way."""
+def test_suspended_discard_of_an_unclaimed_target_keeps_a_run_published_meanwhile(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a claim, nothing tells the run of the discard, so the discard gives way wherever it is suspended."""
     store = open_store(plan.target)
     delete = store.delete
-    for deleted in range(1, 5):  # what is staged, documents, the mark of what was published, the claim
+    for deleted in range(1, 5):  # staged files, documents, the publishing mark, the claim
         store_plan(plan)
         turns = count(1)
 
@@ -256,10 +264,10 @@ def test_plans_are_not_taken_from_a_run_that_began_meanwhile(plan: Plan, monkeyp
         assert plan.digest[:8] in str(caught.value.found)
         assert state_of(plan.target, plan.digest) is State.PUBLISHED
         assert publish(plan).already
-        store.delete(lying(plan))
+        store.delete(uris_around(plan))
 
 
-def test_where_the_disk_is_full_what_nobody_needs_makes_room_for_the_note(
+def test_discard_on_a_full_disk_deletes_reports_and_staged_files_first(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move(plan, Loop())
@@ -277,14 +285,14 @@ def test_where_the_disk_is_full_what_nobody_needs_makes_room_for_the_note(
 
     monkeypatch.setattr(store, "put", full)
     discard(plan.target)
-    assert lying(plan) == []
+    assert uris_around(plan) == []
 
 
-def test_a_full_disk_that_stays_full_ends_it_before_anything_of_the_run_goes(
+def test_discard_that_cannot_put_its_note_deletes_nothing_of_the_run(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move(plan, Loop())
-    before = lying(plan)
+    before = uris_around(plan)
 
     def full(uri: str, _: bytes) -> None:
         raise StoreError("no space left on device", path=uri)
@@ -292,11 +300,11 @@ def test_a_full_disk_that_stays_full_ends_it_before_anything_of_the_run_goes(
     monkeypatch.setattr(open_store(plan.target), "put", full)
     with pytest.raises(StoreError, match="no space left"):
         discard(plan.target)
-    assert lying(plan) == before
+    assert uris_around(plan) == before
 
 
-def test_a_discard_that_is_refused_leaves_no_note(plan: Plan) -> None:
-    """Else no run could publish there."""
+def test_refused_discard_leaves_no_note(plan: Plan) -> None:
+    """With a note, no run could publish there."""
     move(plan, Loop())
     validate_coverage(plan, Loop())
     note, mark = discarding_place(plan.target), places_of(plan).publishing
@@ -308,12 +316,14 @@ def test_a_discard_that_is_refused_leaves_no_note(plan: Plan) -> None:
     assert state_of(plan.target, plan.digest) is State.PUBLISHING
 
 
-def test_files_that_one_listing_shows_and_others_miss_are_a_jobs(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result was published, and its `_metadata` is gone: nothing else may go."""
+def test_discard_is_refused_where_one_of_several_listings_shows_published_files(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result was published and its `_metadata` is gone, so a job may own the other files."""
     execute_without_spark(plan)
     store = open_store(plan.target)
     store.delete([places_of(plan).metadata])
-    before, listed = lying(plan), store.list
+    before, listed = uris_around(plan), store.list
     shows = iter((False, False, True, False, False))
 
     def behind(directory: str) -> list[Entry]:
@@ -322,10 +332,12 @@ def test_files_that_one_listing_shows_and_others_miss_are_a_jobs(plan: Plan, mon
     monkeypatch.setattr(store, "list", behind)
     with pytest.raises(RequestError, match="may still use its files"):
         discard(plan.target)
-    assert lying(plan) == before
+    assert uris_around(plan) == before
 
 
-def test_where_all_was_published_and_has_gone_nothing_else_goes(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_discard_of_an_emptied_target_keeps_a_file_that_appears_meanwhile(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
     execute_without_spark(plan)
     store = open_store(plan.target)
     files = [entry.uri for entry in store.list(plan.target)]
@@ -339,18 +351,18 @@ def test_where_all_was_published_and_has_gone_nothing_else_goes(plan: Plan, monk
 
     monkeypatch.setattr(store, "delete", comes_back)
     discard(plan.target)
-    assert lying(plan) == [file]
+    assert uris_around(plan) == [file]
 
 
-def test_where_no_file_lies_a_damaged_plan_is_in_nobodys_way(plan: Plan) -> None:
+def test_discard_of_a_target_without_files_removes_a_damaged_plan(plan: Plan) -> None:
     claim(plan)
     open_store(plan.target).put(places_of(plan).plan, b"damaged")
     discard(plan.target)
-    assert lying(plan) == []
+    assert uris_around(plan) == []
 
 
-def test_what_was_claimed_while_its_plan_was_discarded_goes_by_the_plan_in_its_names(plan: Plan) -> None:
-    """By one who stood still until the claim before had gone."""
+def test_discard_without_a_stored_plan_removes_files_with_its_digits_in_their_names(plan: Plan) -> None:
+    """A suspended run may claim the target right after a discard has deleted the earlier claim and the plan."""
     move(plan, Loop())
     store = open_store(plan.target)
     store.put(discarding_place(plan.target), plan.digest.encode())
@@ -360,4 +372,4 @@ def test_what_was_claimed_while_its_plan_was_discarded_goes_by_the_plan_in_its_n
     for uri in others:
         store.put(uri, b"mine")
     assert discard(plan.target).left == tuple(sorted(others))
-    assert lying(plan) == sorted(others)
+    assert uris_around(plan) == sorted(others)

@@ -1,4 +1,4 @@
-"""Notes of runs that go on under the claim of another one."""
+"""Notes of runs that continue under the claim of an earlier run."""
 
 from __future__ import annotations
 
@@ -28,45 +28,45 @@ def plan(tmp_path: Path) -> Plan:
     return planned
 
 
-def held(plan: Plan) -> Claim:
+def existing_claim(plan: Plan) -> Claim:
     claim = claim_on(plan.target)
     assert claim is not None
     return claim
 
 
-def test_who_comes_after_the_first_one_is_known_too_until_all_is_discarded(plan: Plan) -> None:
+def test_runs_under_a_claim_are_known_until_the_target_is_discarded(plan: Plan) -> None:
     note_run(plan, FIRST)
-    assert runs_under(held(plan), plan.target) == [FIRST]
+    assert runs_under(existing_claim(plan), plan.target) == [FIRST]
     for run in (SECOND, SECOND):
         note_run(plan, run)
-    assert runs_under(held(plan), plan.target) == [FIRST, SECOND]
+    assert runs_under(existing_claim(plan), plan.target) == [FIRST, SECOND]
     assert discard(plan.target).left == ()
     assert open_store(plan.target).list(f"{plan.target}.rescale") == []
 
 
-def test_a_run_says_once_who_it_is_in_whatever_order(plan: Plan) -> None:
+def test_run_with_its_keys_in_another_order_is_noted_once(plan: Plan) -> None:
     for run in (SECOND, dict(reversed(SECOND.items()))):
         note_run(plan, run)
-    assert runs_under(held(plan), plan.target) == [FIRST, SECOND]
+    assert runs_under(existing_claim(plan), plan.target) == [FIRST, SECOND]
 
 
-def test_where_nobody_has_claimed_a_run_may_say_so_too(plan: Plan) -> None:
-    """Somebody has discarded what was claimed."""
+def test_run_noted_while_no_claim_exists_is_not_counted_under_a_later_claim(plan: Plan) -> None:
+    """The target was discarded before the run left its note."""
     discard(plan.target)
     note_run(plan, SECOND)
     claim(plan, by=FIRST)
-    assert runs_under(held(plan), plan.target) == [FIRST]
+    assert runs_under(existing_claim(plan), plan.target) == [FIRST]
 
 
-def test_a_note_of_another_plan_says_nothing_of_this_one(plan: Plan) -> None:
+def test_note_of_a_run_of_another_plan_is_not_counted(plan: Plan) -> None:
     note_run(plan, SECOND)
-    other = held(plan)._replace(plan="0a" * 32)
+    other = existing_claim(plan)._replace(plan="0a" * 32)
     assert runs_under(other, plan.target) == [FIRST]
 
 
-def test_what_is_no_note_is_not_passed_over(plan: Plan) -> None:
+def test_note_of_a_run_that_cannot_be_read_is_refused(plan: Plan) -> None:
     uri = places_of(plan).run("0a" * 8)
     open_store(uri).put(uri, b"[")
     with pytest.raises(RequestError, match="the name of a run") as caught:
-        runs_under(held(plan), plan.target)
+        runs_under(existing_claim(plan), plan.target)
     assert caught.value.path == uri

@@ -1,6 +1,6 @@
 """A target in a bucket that keeps every version: a run publishes there, and can be discarded.
 
-What is deleted there is hidden by a marker. That takes no version away, and is all that a run and a discard need.
+A deletion there adds a delete marker and removes no version. Runs and discards need no more than that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def bucket(s3: S3Server) -> str:
 
 
 @pytest.mark.slow
-def test_a_killed_run_is_resumed_discarded_and_begun_anew(bucket: str, tmp_path: Path) -> None:
+def test_killed_run_is_resumed_discarded_and_repeated_in_a_versioned_bucket(bucket: str, tmp_path: Path) -> None:
     case = Case(f"s3://{bucket}", tmp_path, part_size=10_000, source=directory("2-finished"))
     first, second, client = case.target(), case.target(), boto3.client("s3")
     for target in (first, second):
@@ -45,19 +45,21 @@ def test_a_killed_run_is_resumed_discarded_and_begun_anew(bucket: str, tmp_path:
 
 
 @pytest.mark.slow
-def test_a_bucket_that_wants_checksums_gets_them(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As S3 wants of all that it locks, in its words."""
+def test_every_put_has_a_checksum_where_the_bucket_requires_one(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3 requires checksums in buckets that lock objects. The refusal here has the wording of S3."""
     name = s3.new_bucket("checksums")
     case = Case(f"s3://{name}", tmp_path, part_size=10_000, source=directory("2-finished"))
     target, said = case.target(), case.faults()
     with wire_to(s3) as wire:
-        wire.decide = locked
+        wire.decide = require_checksum
         monkeypatch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
         assert case.run(target, said) == 0, warm.output(said)
     assert_right(target, case.source)
 
 
-def locked(asked: Asked) -> Deed:
+def require_checksum(asked: Asked) -> Deed:
     checked = any(name.lower().startswith(("x-amz-checksum-", "content-md5")) for name in asked.headers)
     if asked.method != "PUT" or checked:
         return CARRIED_OUT

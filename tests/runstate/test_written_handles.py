@@ -1,4 +1,4 @@
-"""A moving step goes on with what an earlier try wrote, if that is whole and its own."""
+"""A moving step reuses the files of an earlier attempt, if they are whole and belong to the same plan."""
 
 from __future__ import annotations
 
@@ -41,14 +41,16 @@ def handles_of(plan: Plan, step: str) -> WrittenHandles:
 
 
 @pytest.mark.parametrize("name", ["2-raw", "2-rocksdb-native"])
-def test_they_name_every_file_with_its_size(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_handles_name_every_file_with_its_size(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["3"])
     move(plan, Loop())
     assert {**handles_of(plan, KEYED).files, **handles_of(plan, OPERATOR).files} == sizes(plan)
 
 
-def test_what_lies_in_the_metadata_has_no_file(tmp_path: Path) -> None:
+def test_written_handles_of_inline_state_name_no_file(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
     move(plan, Loop())
     inline = handles_of(plan, OPERATOR)
@@ -57,7 +59,7 @@ def test_what_lies_in_the_metadata_has_no_file(tmp_path: Path) -> None:
     assert begin_moving(plan, OPERATOR, {}) == inline
 
 
-def test_what_is_whole_is_taken_over_and_what_is_not_is_written_again(
+def test_written_handles_are_reused_only_if_all_their_files_are_whole(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim(plan)
@@ -80,7 +82,7 @@ def test_what_is_whole_is_taken_over_and_what_is_not_is_written_again(
     assert begin_moving(plan, KEYED, sizes(plan)) is None
 
 
-def test_what_is_published_and_not_whole_is_told_by_its_first_file(plan: Plan) -> None:
+def test_incomplete_published_result_is_refused_with_its_first_missing_file(plan: Plan) -> None:
     execute_without_spark(plan)
     gone = sorted(handles_of(plan, KEYED).files)[-2:]
     for file in gone:
@@ -93,7 +95,7 @@ def test_what_is_published_and_not_whole_is_told_by_its_first_file(plan: Plan) -
     )
 
 
-def test_nothing_is_written_anew_where_nobody_knows_what_was_published(plan: Plan) -> None:
+def test_published_result_without_written_handles_is_not_written_again(plan: Plan) -> None:
     execute_without_spark(plan)
     place = places_of(plan).written_handles(KEYED)
     open_store(place).delete([place])
@@ -102,7 +104,7 @@ def test_nothing_is_written_anew_where_nobody_knows_what_was_published(plan: Pla
     assert caught.value.path == place
 
 
-def test_another_plans_are_not_taken(plan: Plan) -> None:
+def test_written_handles_of_another_plan_are_refused(plan: Plan) -> None:
     move(plan, Loop())
     write_handles(plan, replace(handles_of(plan, KEYED), plan="0" * 64))
     with pytest.raises(IntegrityError, match="another plan") as caught:
@@ -111,7 +113,7 @@ def test_another_plans_are_not_taken(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff", b"[]", b"{}", b'{"step": "keyed", "plan": "1", "handles": 3}'])
-def test_damaged_ones_are_told_with_their_place(plan: Plan, damage: bytes) -> None:
+def test_damaged_written_handles_are_refused_with_their_path(plan: Plan, damage: bytes) -> None:
     move(plan, Loop())
     place = places_of(plan).written_handles(KEYED)
     open_store(place).put(place, damage)
@@ -121,8 +123,8 @@ def test_damaged_ones_are_told_with_their_place(plan: Plan, damage: bytes) -> No
     assert str(caught.value.advice).endswith(f"then run again: rescale discard {plan.target}")
 
 
-def test_a_step_that_goes_on_after_discard_leaves_no_word(plan: Plan) -> None:
-    """Nobody would take it for what is there: neither handles, nor a candidate, nor a certificate."""
+def test_step_that_continues_after_discard_writes_no_document(plan: Plan) -> None:
+    """Neither handles, nor a candidate, nor a certificate: they would describe files that no longer exist."""
     execute_without_spark(plan)
     handles, certificate = handles_of(plan, KEYED), certificate_for(plan)
     store = open_store(plan.target)
