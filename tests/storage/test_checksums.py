@@ -1,4 +1,4 @@
-"""Checksums of parts and wholes, and which of S3's are taken for one."""
+"""Checksums of parts and of whole objects, and which checksums of S3 are used."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from rescale.storage.s3.s3_checksums import stored_checksums
 every_crc = pytest.mark.parametrize("crc", CRCS.values(), ids=list(CRCS))
 
 
-def test_the_check_values_of_their_specifications() -> None:
+def test_crcs_give_the_check_values_of_their_specifications() -> None:
     assert CRCS["CRC64NVME"].of(b"123456789") == 0xAE8B14860A799888
     assert CRCS["CRC32C"].of(b"123456789") == 0xE3069283
 
 
 @given(st.binary(max_size=300))
-def test_the_library_has_the_same(data: bytes) -> None:
+def test_crc32c_equals_that_of_google_crc32c(data: bytes) -> None:
     assert CRCS["CRC32C"].of(data) == google_crc32c.value(data)
 
 
 @every_crc
 @given(first=st.binary(max_size=200), second=st.binary(max_size=3000))
-def test_parts_make_a_whole_and_a_whole_has_parts(crc: Crc, first: bytes, second: bytes) -> None:
+def test_crc_of_the_whole_follows_from_those_of_its_parts_and_back(crc: Crc, first: bytes, second: bytes) -> None:
     whole = crc.of(first + second)
     assert crc.joined(crc.of(first), crc.of(second), len(second)) == whole
     assert crc.rest(whole, crc.of(first), len(second)) == crc.of(second)
 
 
 @every_crc
-def test_order_and_length_count(crc: Crc) -> None:
+def test_joined_crc_depends_on_order_and_length_of_its_parts(crc: Crc) -> None:
     first, other = crc.of(b"one"), crc.of(b"other")
     assert len({crc.joined(first, other, 5), crc.joined(other, first, 3), crc.joined(first, other, 3)}) == 3
 
@@ -54,11 +54,11 @@ CRC64 = "rosUhgp5mIg="
         ({"ChecksumSHA256": "4waSgw=="}, []),
     ],
 )
-def test_checksums_of_whole_objects(head: dict[str, str], checksums: list[tuple[str, int]]) -> None:
+def test_only_checksums_of_whole_objects_are_used(head: dict[str, str], checksums: list[tuple[str, int]]) -> None:
     assert stored_checksums({"ETag": '"x-2"', **head}) == [Checksum(*checksum) for checksum in checksums]
 
 
-def test_an_etag_is_one_where_it_may_be_that_of_the_bytes() -> None:
+def test_etag_is_a_checksum_only_without_the_suffix_of_a_multipart_upload() -> None:
     etag = "0" * 31 + "a"
     assert stored_checksums({"ETag": f'"{etag}"'}) == stored_checksums({"ETag": etag}) == [Checksum("ETag", 10)]
     assert stored_checksums({"ETag": f'"{etag}-3"'}) == []

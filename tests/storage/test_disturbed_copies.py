@@ -1,4 +1,4 @@
-"""Disturbances of a copy in the store: the copy is made once more, or said to be worth another try.
+"""A disturbed copy within S3 is repeated, or ends with a `StoreError`, after which the whole task can be repeated.
 
 S3 begins to answer a copy before it is done, so that an error may come with status 200.
 """
@@ -33,7 +33,7 @@ DEEDS = {
 
 @dataclass
 class Disturbed:
-    """A store behind a wire on which `deed` becomes of the first `times` requests for a copy."""
+    """A store behind a proxy, which treats the first `times` copy requests as `deed` says."""
 
     store: S3Store
     home: str
@@ -66,11 +66,11 @@ def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disturb
         yield disturbance
 
 
-def whole(disturbed: Disturbed, uri: str) -> None:
+def copy_whole(disturbed: Disturbed, uri: str) -> None:
     disturbed.store.copy(uri, disturbed.source)
 
 
-def in_a_part(disturbed: Disturbed, uri: str) -> None:
+def copy_as_part(disturbed: Disturbed, uri: str) -> None:
     store = disturbed.store
     token = store.begin_parts(uri, "")
     receipt = store.copy_part(uri, token, 1, 0, disturbed.source)
@@ -79,7 +79,7 @@ def in_a_part(disturbed: Disturbed, uri: str) -> None:
 
 FEW = ("an error in 200, not copied", "an error in 200, copied", "reset, copied")
 EACH = pytest.mark.parametrize("deed", [*FEW, *(slow(deed) for deed in DEEDS if deed not in FEW)])
-COPIES = pytest.mark.parametrize("copy", [whole, in_a_part])
+COPIES = pytest.mark.parametrize("copy", [copy_whole, copy_as_part])
 Copy = Callable[[Disturbed, str], None]
 
 
@@ -95,7 +95,7 @@ def test_disturbed_copy_is_repeated(deed: str, copy: Copy, disturbed: Disturbed)
 @COPIES
 @EACH
 def test_copy_that_stays_disturbed_is_a_store_error(deed: str, copy: Copy, disturbed: Disturbed) -> None:
-    """The store is not taken for one that makes no copies."""
+    """The store still copies when the disturbance is over: it is not marked as one that refuses copies."""
     disturbed.deed, disturbed.times = DEEDS[deed], 100
     uri = f"{disturbed.home}/target/file"
     with pytest.raises(StoreError):

@@ -29,12 +29,12 @@ from rescale.text.errors import RequestError
         ("s3p://bucket/a/../../b", "s3://bucket/b"),
     ],
 )
-def test_normalise(text: str, expected: str) -> None:
+def test_locations_are_normalised(text: str, expected: str) -> None:
     assert normalise(text) == expected
     assert normalise(expected) == expected
 
 
-def test_a_relative_path_starts_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_relative_path_starts_at_the_working_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     assert normalise("x/../y") == f"{tmp_path}/y"
 
@@ -42,7 +42,7 @@ def test_a_relative_path_starts_here(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 @pytest.mark.parametrize(
     "text", ["", "hdfs://host/a", "s3:///key", "s3:bucket", "file:relative", "file://host/a", "gs://b/k"]
 )
-def test_other_places_are_refused(text: str) -> None:
+def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
     with pytest.raises(RequestError) as refused:
         normalise(text)
     advice = refused.value.advice or ""
@@ -51,7 +51,7 @@ def test_other_places_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["~", "~/savepoint"])
-def test_a_home_that_no_shell_has_looked_up_is_refused(text: str) -> None:
+def test_path_with_an_unexpanded_tilde_is_refused(text: str) -> None:
     with pytest.raises(RequestError, match="only a shell replaces") as refused:
         normalise(text)
     assert f"./{text}" in (refused.value.advice or "")
@@ -59,8 +59,8 @@ def test_a_home_that_no_shell_has_looked_up_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("secret", ["planted", "plan/ted", "/planted"])
-def test_keys_in_a_place_are_refused_and_not_shown(secret: str) -> None:
-    """They would lie in the plan, and be seen wherever the place is said."""
+def test_access_key_in_a_location_is_refused_and_not_shown(secret: str) -> None:
+    """The key would be stored in the plan and shown wherever the location is shown."""
     with pytest.raises(RequestError) as refused:
         normalise(f"s3a://KEY:{secret}@bucket/savepoint")
     assert not {"planted", "plan", "ted"} & {*re.findall(r"\w+", f"{refused.value} {refused.value.to_json()}")}
@@ -73,7 +73,7 @@ _MULTI_REGION = "arn:aws-cn:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap"
 
 @pytest.mark.parametrize("bucket", [_POINT, _OUTPOST, _MULTI_REGION])
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
-def test_an_access_point_may_stand_for_the_bucket(bucket: str, scheme: str) -> None:
+def test_arn_of_an_access_point_is_accepted_as_a_bucket(bucket: str, scheme: str) -> None:
     place = normalise(f"{scheme}://{bucket}/a/savepoint/")
     assert place == f"s3://{bucket}/a/savepoint"
     assert split_s3(place) == (bucket, "a/savepoint")
@@ -93,20 +93,20 @@ def test_an_access_point_may_stand_for_the_bucket(bucket: str, scheme: str) -> N
         "arn:aws:s3:eu-west-1::accesspoint/mine/key",
     ],
 )
-def test_other_arns_are_refused(arn: str) -> None:
+def test_arn_that_names_no_access_point_is_refused(arn: str) -> None:
     with pytest.raises(RequestError, match="not the ARN of an access point") as refused:
         normalise(f"s3://{arn}")
     assert refused.value.expected == "s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/key"
 
 
 @pytest.mark.parametrize("directory", ["/a/b", "s3://bucket/a/b"])
-def test_join_and_parent(directory: str) -> None:
+def test_join_appends_a_name_and_parent_removes_it(directory: str) -> None:
     assert join(directory, "c") == f"{directory}/c"
     assert join(directory, "../c") == f"{parent(directory)}/c"
     assert name(join(directory, "c")) == "c"
 
 
-def test_contains_goes_by_whole_components() -> None:
+def test_contains_compares_whole_path_components() -> None:
     assert contains("/a/b", "/a/b/c")
     assert contains("/a/b", "/a/b")
     assert not contains("/a/b", "/a/bc")

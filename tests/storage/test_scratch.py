@@ -1,4 +1,4 @@
-"""Directories that go with the process that made them."""
+"""Scratch folders, which are removed with the process that made them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ with scratch_folder(Path(sys.argv[1]), ScratchKind.DATABASE) as folder:
 
 
 def hold(place: Path) -> tuple[subprocess.Popen[str], Path]:
-    """A process that has a directory below `place` until it ends."""
+    """Start a process that has a scratch folder below `place` until it ends. Return both."""
     command = [sys.executable, "-c", HOLDER, str(place)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -52,7 +52,7 @@ def test_scratch_folder_is_removed_at_the_end_of_the_block(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("home", ["blockmgr-1", "blockmgr-2"])
 def test_scratch_folder_of_a_killed_process_is_removed_by_the_next(home: str, tmp_path: Path) -> None:
-    """Also where it was of another application, which had a scratch directory of its own."""
+    """Also if the killed process belonged to another application, with its own local directory of Spark."""
     places = [tmp_path / "blockmgr-1", tmp_path / home]
     for place in places:
         place.mkdir(exist_ok=True)
@@ -70,12 +70,12 @@ def test_scratch_folder_of_a_killed_process_is_removed_by_the_next(home: str, tm
     assert not used.exists()
 
 
-def test_a_place_that_is_not_there_yet_is_made_as_spark_makes_it(tmp_path: Path) -> None:
+def test_missing_parent_of_a_scratch_folder_is_created(tmp_path: Path) -> None:
     with scratch_folder(tmp_path / "disk" / "scratch", ScratchKind.DATABASE) as folder:
         assert folder.exists()
 
 
-def test_a_machine_without_any_place_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_without_a_writable_temporary_directory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: ["/nowhere"])
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
@@ -84,7 +84,7 @@ def test_a_machine_without_any_place_is_told_of(monkeypatch: pytest.MonkeyPatch)
     assert "TMPDIR" in (refused.value.advice or "")
 
 
-def test_directories_of_others_stay(tmp_path: Path) -> None:
+def test_directories_of_others_beside_a_scratch_folder_are_kept(tmp_path: Path) -> None:
     others = [tmp_path / "blockmgr-1" / "0f", tmp_path / "mine", tmp_path / "rescale-plan"]
     for other in others:
         other.mkdir(parents=True)
@@ -94,8 +94,8 @@ def test_directories_of_others_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("killed", ["before the marker", "before it is whole"])
-def test_a_process_that_is_killed_as_it_makes_one_leaves_nothing_that_counts(killed: str, tmp_path: Path) -> None:
-    """And a directory that is just being made is not taken for one that was left."""
+def test_unfinished_scratch_folder_is_kept_and_has_no_content(killed: str, tmp_path: Path) -> None:
+    """A folder that another process is just making looks the same, so neither is removed."""
     (made := tmp_path / f"{ScratchKind.DATABASE}made").mkdir()
     if killed == "before it is whole":
         (made / MARKER).touch()
@@ -106,7 +106,7 @@ def test_a_process_that_is_killed_as_it_makes_one_leaves_nothing_that_counts(kil
 
 
 def test_scratch_folder_is_locked_for_releases_without_markers(tmp_path: Path) -> None:
-    """It looked at the lock of the directory alone, and may run beside this one."""
+    """An earlier release, which looks only at the lock of the directory, may run at the same time."""
     with scratch_folder(tmp_path, ScratchKind.SPARK) as folder:
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -116,8 +116,8 @@ def test_scratch_folder_is_locked_for_releases_without_markers(tmp_path: Path) -
             os.close(descriptor)
 
 
-def left(place: Path) -> Path:
-    """A directory of a process that was killed."""
+def left_by_killed_process(place: Path) -> Path:
+    """Return the scratch folder of a process that was killed."""
     process, path = hold(place)
     process.kill()
     process.wait()
@@ -151,20 +151,20 @@ def _with_a_linked_marker(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("deed", [_copy, _renamed, _linked, _of_another_machine, _with_a_linked_marker])
-def test_a_marker_speaks_for_its_own_directory_on_its_own_machine(deed: Callable[[Path], Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("change", [_copy, _renamed, _linked, _of_another_machine, _with_a_linked_marker])
+def test_scratch_folder_whose_marker_does_not_fit_is_kept(change: Callable[[Path], Path], tmp_path: Path) -> None:
     (place := tmp_path / "place").mkdir()
-    kept = deed(left(place))
+    kept = change(left_by_killed_process(place))
     before = tree(kept)
     remove_left(place)
     assert tree(kept) == before
 
 
-def test_what_is_linked_or_mounted_in_one_that_was_left_stays(tmp_path: Path) -> None:
+def test_linked_and_mounted_files_in_a_left_scratch_folder_are_kept(tmp_path: Path) -> None:
     for name in ("others", "place"):
         (tmp_path / name).mkdir()
     (tmp_path / "others" / "file").write_text("mine")
-    path = left(tmp_path / "place")
+    path = left_by_killed_process(tmp_path / "place")
     (path / "link").symlink_to(tmp_path / "others")
     (path / "deep" / "mounted").mkdir(parents=True)
     before = tree(tmp_path / "others")
@@ -177,8 +177,8 @@ def test_what_is_linked_or_mounted_in_one_that_was_left_stays(tmp_path: Path) ->
     assert not path.exists()
 
 
-def test_a_file_system_without_locks_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NFS locks only what is open for writing, which no directory can be."""
+def test_scratch_folder_works_on_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS locks only files that are open for writing, so no directories."""
 
     def refuse(*_: object) -> NoReturn:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))

@@ -1,4 +1,4 @@
-"""The contract of stores, which local files and real S3 servers keep."""
+"""The contract of stores, for local files and for real S3 servers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_put_file_is_read_back(store: Store, home: str) -> None:
     assert store.modified(uri) is not None
 
 
-def test_a_file_that_changed_is_not_read(store: Store, home: str) -> None:
+def test_read_of_a_changed_file_is_refused(store: Store, home: str) -> None:
     uri = join(home, "a")
     store.put(uri, b"before")
     pin = store.stat(uri)
@@ -69,7 +69,7 @@ def test_a_file_that_changed_is_not_read(store: Store, home: str) -> None:
         store.read(uri, 0, 6, pin)
 
 
-def test_a_file_that_is_gone_or_short_is_an_error(store: Store, home: str) -> None:
+def test_read_of_a_missing_or_short_file_is_refused(store: Store, home: str) -> None:
     with pytest.raises(SnapshotError, match="gone"):
         store.read(join(home, "none"), 0, 1)
     store.put(join(home, "a"), b"123")
@@ -95,7 +95,7 @@ def test_put_if_absent_has_one_winner(store: Store, home: str) -> None:
     assert store.honours_conditions(uri, winner)
 
 
-def test_parts_in_any_order_make_a_file(store: Store, home: str) -> None:
+def test_parts_put_in_any_order_make_a_file(store: Store, home: str) -> None:
     uri, size = join(home, "large"), 5 * 1024 * 1024
     parts = [bytes([i]) * size for i in range(2)] + [b"end"]
     token = store.begin_parts(uri, join(f"{home}.beside", "staging"))
@@ -109,7 +109,7 @@ def test_parts_in_any_order_make_a_file(store: Store, home: str) -> None:
     assert store.list(f"{home}.beside") == []
 
 
-def test_writing_the_same_bytes_again_keeps_the_version(store: Store, home: str) -> None:
+def test_writing_the_same_bytes_again_keeps_the_pin(store: Store, home: str) -> None:
     uri, staging, size = join(home, "a"), join(f"{home}.beside", "staging"), 5 * 1024 * 1024
     parts = [b"a" * size, b"b"]
 
@@ -132,8 +132,8 @@ def test_writing_the_same_bytes_again_keeps_the_version(store: Store, home: str)
     assert store.list(f"{home}.beside") == []
 
 
-def test_the_store_copies(store: Store, home: str) -> None:
-    """A whole file, and ranges of it beside bytes of others; the same again changes nothing."""
+def test_store_copies_whole_files_and_ranges(store: Store, home: str) -> None:
+    """A whole file, and ranges of it between bytes that are put. The same copy again keeps the pin."""
     uri, staging, size = join(home, "source"), join(f"{home}.beside", "staging"), 5 * 1024 * 1024
     data = bytes(range(256)) * (2 * size // 256) + b"end"
     store.put(uri, data)
@@ -160,7 +160,7 @@ def test_the_store_copies(store: Store, home: str) -> None:
 
 
 @pytest.mark.parametrize("home", ["local", gate("uses_strict_s3")], indirect=True)
-def test_a_file_that_changed_is_not_copied(store: Store, home: str) -> None:
+def test_copy_of_a_changed_file_is_refused(store: Store, home: str) -> None:
     uri, data = join(home, "source"), b"before" * (1 << 20)
     store.put(uri, data)
     pin = store.stat(uri)
@@ -179,7 +179,7 @@ def test_a_file_that_changed_is_not_copied(store: Store, home: str) -> None:
     assert store.stat(target) is None
 
 
-def test_abandoned_parts_leave_no_file(store: Store, home: str) -> None:
+def test_aborted_parts_leave_no_file(store: Store, home: str) -> None:
     uri = join(home, "large")
     token = store.begin_parts(uri, join(f"{home}.beside", "staging"))
     store.put_part(uri, token, 1, 0, b"x")
@@ -191,10 +191,10 @@ def test_abandoned_parts_leave_no_file(store: Store, home: str) -> None:
         store.put_part(uri, token, 1, 0, b"x")
     assert store.list(home) == []
     store.complete_parts(other, kept, [store.put_part(other, kept, 1, 0, b"y")], 1)
-    assert store.read_all(other, 1)[0] == b"y", "what is begun elsewhere stays"
+    assert store.read_all(other, 1)[0] == b"y", "an upload elsewhere is kept"
 
 
-def test_a_task_that_wakes_up_late_changes_nothing(store: Store, home: str) -> None:
+def test_part_put_after_its_upload_is_complete_is_refused(store: Store, home: str) -> None:
     uri, other, staging = join(home, "large"), join(home, "other"), join(f"{home}.beside", "staging")
     token, begun = store.begin_parts(uri, staging), store.begin_parts(other, staging)
     store.complete_parts(uri, token, [store.put_part(uri, token, 1, 0, b"done")], 4)
@@ -205,7 +205,7 @@ def test_a_task_that_wakes_up_late_changes_nothing(store: Store, home: str) -> N
     assert store.list(f"{home}.beside") == []
 
 
-def test_many_files_go_through_one_staging_directory(store: Store, home: str) -> None:
+def test_many_files_are_staged_at_once_in_one_directory(store: Store, home: str) -> None:
     def write(i: int) -> None:
         uri = join(home, f"{i}")
         token = store.begin_parts(uri, join(f"{home}.beside", "staging"))
@@ -218,9 +218,9 @@ def test_many_files_go_through_one_staging_directory(store: Store, home: str) ->
     ]
 
 
-@pytest.mark.parametrize("home", ["local", "s3"], indirect=True)  # the other server's objects are files
+@pytest.mark.parametrize("home", ["local", "s3"], indirect=True)  # versitygw keeps objects as files
 @pytest.mark.parametrize("damaged", ["a\0b", "a\ud800", "a" * 300, "file/below"])
-def test_a_name_that_no_file_has_is_absent(store: Store, home: str, damaged: str) -> None:
+def test_impossible_file_name_counts_as_absent(store: Store, home: str, damaged: str) -> None:
     store.put(join(home, "file"), b"")
     uri = join(home, damaged)
     assert store.stat(uri) is None
@@ -228,12 +228,12 @@ def test_a_name_that_no_file_has_is_absent(store: Store, home: str, damaged: str
         store.read(uri, 0, 1)
 
 
-def test_a_directory_is_no_file(store: Store, home: str) -> None:
+def test_stat_of_a_directory_is_none(store: Store, home: str) -> None:
     store.put(join(home, "a/b"), b"")
     assert store.stat(join(home, "a")) is None
 
 
-def test_delete_takes_files_and_empty_directories(store: Store, home: str) -> None:
+def test_delete_removes_files_and_emptied_directories(store: Store, home: str) -> None:
     uris = [join(home, f"x/{i}") for i in range(3)]
     for uri in uris:
         store.put(uri, b"")
@@ -244,13 +244,13 @@ def test_delete_takes_files_and_empty_directories(store: Store, home: str) -> No
     assert not Path(home, "x").exists()
 
 
-def test_a_missing_bucket_is_the_users_to_set_right(s3: S3Server) -> None:
+def test_put_into_a_missing_bucket_is_a_request_error(s3: S3Server) -> None:
     s3.declare("s3://no-such-bucket")
     with pytest.raises(RequestError, match="no such bucket"):
         open_store("s3://nowhere/x").put("s3://no-such-bucket/x", b"")
 
 
-def test_a_bucket_may_be_the_directory(s3: S3Server) -> None:
+def test_bucket_without_a_prefix_serves_as_a_directory(s3: S3Server) -> None:
     bucket = s3.new_bucket("root")
     s3.declare(f"s3://{bucket}")
     home = f"s3://{bucket}"
@@ -263,7 +263,7 @@ def test_a_bucket_may_be_the_directory(s3: S3Server) -> None:
         store.put_part(f"{home}/large", token, 1, 0, b"x")
 
 
-def test_a_forked_process_has_connections_of_its_own(s3: S3Server) -> None:
+def test_forked_process_opens_its_own_store(s3: S3Server) -> None:
     bucket = s3.new_bucket("forked")
     uri = f"s3://{bucket}/a"
     s3.declare(f"s3://{bucket}")
@@ -285,7 +285,7 @@ def test_directory_marker_is_not_listed(s3: S3Server) -> None:
     assert store.list(f"s3://{bucket}/home") == []
 
 
-def test_a_part_of_a_directory_is_listed_by_how_its_names_begin(store: Store, home: str) -> None:
+def test_listing_can_be_limited_to_names_with_a_prefix(store: Store, home: str) -> None:
     for name in ("a", "a-1/b", "a-2/c/d", "b-1/a-3", "b/a-4/e"):
         store.put(join(home, name), b"")
     assert [entry.uri for entry in store.list(home, "a-")] == [join(home, "a-1/b"), join(home, "a-2/c/d")]
@@ -293,7 +293,7 @@ def test_a_part_of_a_directory_is_listed_by_how_its_names_begin(store: Store, ho
     assert store.list(home, "c") == store.list(join(home, "none"), "a") == []
 
 
-def test_many_files_are_looked_for_at_once(store: Store, home: str) -> None:
+def test_stats_of_many_files_equal_single_stats(store: Store, home: str) -> None:
     """Existing files and missing files, in one directory and in several."""
     there = [join(home, name) for name in (*(f"many/{i}" for i in range(40)), "few/1", "many/below/1")]
     for uri in there:

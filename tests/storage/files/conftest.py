@@ -1,4 +1,4 @@
-"""Tests of what is forced to disk, and when."""
+"""Tests in this folder wait for the disk as real runs do."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from support.disk_waits import real_waits
 
 @pytest.fixture(autouse=True)
 def waits_for_the_disk() -> Iterator[None]:
-    """The real ones."""
+    """Turn fsync on, which is off in other tests."""
     with real_waits():
         yield

@@ -33,7 +33,7 @@ def _failing(number: int) -> object:
 
 
 @pytest.mark.parametrize("verb", ["put", "put_if_absent"])
-def test_temporary_files_lie_beside_the_directory(home: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+def test_temporary_files_are_made_beside_the_directory(home: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     seen: list[tuple[list[str], list[str]]] = []
     sync = os.fsync
 
@@ -61,7 +61,7 @@ def test_temporary_files_lie_beside_the_directory(home: Path, monkeypatch: pytes
         (errno.ENAMETOOLONG, RequestError, "name another place"),
     ],
 )
-def test_a_disk_that_fails_leaves_nothing(
+def test_put_on_a_failing_disk_leaves_no_file(
     home: Path, monkeypatch: pytest.MonkeyPatch, verb: str, number: int, kind: type[RescaleError], advice: str
 ) -> None:
     home.mkdir(parents=True)
@@ -73,7 +73,7 @@ def test_a_disk_that_fails_leaves_nothing(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_disk_without_room_keeps_no_directory_that_was_made_for_a_file(
+def test_put_on_a_full_disk_removes_the_directory_that_it_made(
     home: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     home.parent.mkdir()
@@ -91,7 +91,7 @@ def test_a_disk_without_room_keeps_no_directory_that_was_made_for_a_file(
         assert not home.exists()
 
 
-def test_a_full_disk_while_parts_are_put(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_put_part_on_a_full_disk_is_a_store_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LocalStore()
     token = store.begin_parts(str(home / "large"), str(home.parent / "staging"))
     monkeypatch.setattr("os.pwrite", _failing(errno.ENOSPC))
@@ -99,7 +99,7 @@ def test_a_full_disk_while_parts_are_put(home: Path, monkeypatch: pytest.MonkeyP
         store.put_part(str(home / "large"), token, 1, 0, b"x")
 
 
-def test_parts_that_are_missing_do_not_make_a_file(home: Path) -> None:
+def test_upload_with_missing_bytes_is_not_completed(home: Path) -> None:
     store = LocalStore()
     token = store.begin_parts(str(home / "large"), str(home.parent / "staging"))
     store.put_part(str(home / "large"), token, 1, 0, b"xx")
@@ -108,7 +108,7 @@ def test_parts_that_are_missing_do_not_make_a_file(home: Path) -> None:
     assert not (home / "large").exists()
 
 
-def test_a_directory_whose_parent_is_closed_holds_its_temporary_files(
+def test_temporary_files_are_made_inside_if_the_parent_is_not_writable(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.mkdir(parents=True)
@@ -121,7 +121,7 @@ def test_a_directory_whose_parent_is_closed_holds_its_temporary_files(
     assert list(home.iterdir()) == []
 
 
-def test_a_mount_point_is_written_to_in_itself() -> None:
+def test_temporary_files_of_a_mount_point_are_made_inside_it() -> None:
     path = Path("/dev/shm", f"rescale-test-{os.getpid()}")
     try:
         assert LocalStore().put_if_absent(str(path), b"data")
@@ -132,8 +132,8 @@ def test_a_mount_point_is_written_to_in_itself() -> None:
         path.unlink(missing_ok=True)
 
 
-def test_large_files_in_a_mount_point_are_refused_before_they_are_written(tmp_path: Path) -> None:
-    """For they are staged beside it, and no file changes its file system by a new name."""
+def test_large_file_in_a_mount_point_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    """Large files are staged beside the directory, and no rename moves a file to another file system."""
     with pytest.raises(RequestError, match="large files") as refused:
         LocalStore().begin_parts(f"/dev/shm/rescale-test-{os.getpid()}", str(tmp_path / "staging"))
     assert refused.value.found == "a mount point"
@@ -141,8 +141,8 @@ def test_large_files_in_a_mount_point_are_refused_before_they_are_written(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_is_mounted_over_another_one_is_a_mount_point(tmp_path: Path) -> None:
-    """As those of one volume are in a container, all on one file system."""
+def test_bind_mount_on_the_same_device_counts_as_a_mount_point(tmp_path: Path) -> None:
+    """In a container, several directories of one volume may be mounted: all are on one device."""
     with mounted_at(tmp_path / "volume", tmp_path / "target") as target:
         assert target.stat().st_dev == tmp_path.stat().st_dev
         assert LocalStore().put_if_absent(str(target / "claim"), b"data")
@@ -158,8 +158,8 @@ def test_a_directory_that_is_mounted_over_another_one_is_a_mount_point(tmp_path:
         assert Path(below).read_bytes() == b"data"
 
 
-def test_a_file_system_that_does_not_force_names_to_disk_will_do() -> None:
-    """As that of /proc, and shared folders of virtual machines."""
+def test_force_to_disk_accepts_a_file_system_without_fsync_of_directories() -> None:
+    """Examples are /proc and shared folders of virtual machines."""
     with pytest.raises(OSError, match="Invalid argument"):
         fsync("/proc")
     force_to_disk(Path("/proc"))
@@ -174,8 +174,10 @@ def fsync(directory: str) -> None:
 
 
 @pytest.mark.parametrize("why", [errno.EXDEV, errno.ENOSYS, errno.EPERM])
-def test_where_the_system_copies_no_ranges_bytes_are(home: Path, why: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Old file systems, and containers whose filter of system calls does not know this one."""
+def test_copy_reads_and_writes_bytes_where_copy_file_range_fails(
+    home: Path, why: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails on old file systems, and in containers whose filter of system calls does not know it."""
     LocalStore().put(source := str(home / "source"), b"some state")
     monkeypatch.setattr("os.copy_file_range", _failing(why))
     pin = LocalStore().stat(source)
@@ -193,10 +195,10 @@ def _nothing_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kernel", [_unknown, _nothing_is_copied])
-def test_bytes_are_copied_where_the_call_is_unknown_or_copies_nothing(
+def test_copy_reads_and_writes_bytes_without_a_working_copy_file_range(
     home: Path, kernel: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on macOS, and on some file systems in the middle of a file."""
+    """macOS does not have it. On some file systems it copies nothing in the middle of a file."""
     LocalStore().put(source := str(home / "source"), b"some state")
     pin = LocalStore().stat(source)
     assert pin is not None
@@ -207,7 +209,9 @@ def test_bytes_are_copied_where_the_call_is_unknown_or_copies_nothing(
         LocalStore().copy(str(home / "longer"), Span(source, 5, 6, pin))
 
 
-def test_a_file_system_without_links_is_not_supported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_put_if_absent_on_a_file_system_without_hard_links_is_refused(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("os.link", _failing(errno.ENOTSUP))
     with pytest.raises(UnsupportedError, match="hard links"):
         LocalStore().put_if_absent(str(home / "claim"), b"")
@@ -222,15 +226,15 @@ def test_impossible_file_names_are_refused(home: Path, name: str) -> None:
     assert sorted(path.name for path in home.parent.rglob("*")) == ["file", "home"]
 
 
-def test_a_limit_on_the_size_of_files_is_told_as_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exceeded_file_size_limit_is_reported_with_ulimit(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", _failing(errno.EFBIG))
     with pytest.raises(StoreError, match="File too large") as refused:
         LocalStore().put(str(home / "file"), b"data")
     assert "ulimit -f" in (refused.value.advice or "")
 
 
-def test_an_error_names_what_was_asked_for_and_no_temporary_file(home: Path) -> None:
-    """Whose name is longer than its folder's."""
+def test_error_names_the_requested_file_and_not_the_temporary_one(home: Path) -> None:
+    """The name of the temporary file is even longer than that of its directory."""
     place = f"{home}/{'d' * 250}/claim"
     for put in (LocalStore().put, LocalStore().put_if_absent):
         with pytest.raises(RequestError, match="name too long") as refused:
@@ -238,7 +242,7 @@ def test_an_error_names_what_was_asked_for_and_no_temporary_file(home: Path) -> 
         assert refused.value.path == place
 
 
-def test_a_link_that_leads_nowhere_is_no_directory(home: Path) -> None:
+def test_dangling_link_in_place_of_a_directory_is_refused(home: Path) -> None:
     home.mkdir(parents=True)
     (home / "link").symlink_to(home / "gone")
     with pytest.raises(RequestError, match="a link to nothing, stands where a directory is needed"):
@@ -246,10 +250,8 @@ def test_a_link_that_leads_nowhere_is_no_directory(home: Path) -> None:
     assert not (home / "gone").exists()
 
 
-def test_a_directory_that_is_made_while_it_is_listed_holds_nothing_yet(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By a run of the same plan."""
+def test_directory_that_appears_while_it_is_listed_counts_as_empty(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of the same plan may make it."""
     target = home / "target"
 
     def meanwhile(error: OSError | ValueError) -> bool:
@@ -275,8 +277,8 @@ def test_pipe_or_device_is_not_replaced_by_a_file(home: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", [-1, 0, 1_900_000_000, 999_999_999_999, -99_999_999_999])
-def test_a_file_may_have_been_written_by_any_clock(seconds: int) -> None:
-    """A file system in memory keeps times that no calendar has."""
+def test_modification_time_outside_the_calendar_is_no_error(seconds: int) -> None:
+    """A file system in memory can keep such times."""
     path = Path("/dev/shm", f"rescale-test-{os.getpid()}")
     store = LocalStore()
     try:
@@ -296,7 +298,7 @@ def test_a_file_may_have_been_written_by_any_clock(seconds: int) -> None:
 
 
 def _closed(monkeypatch: pytest.MonkeyPatch, place: Path, number: int) -> None:
-    """The place cannot be listed."""
+    """Let the listing of the place fail with this error number."""
     scandir = os.scandir
 
     def fail(path: str) -> object:
@@ -308,7 +310,7 @@ def _closed(monkeypatch: pytest.MonkeyPatch, place: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize(("number", "kind"), [(errno.EACCES, RequestError), (errno.EIO, StoreError)])
-def test_a_directory_that_cannot_be_listed_is_not_taken_for_an_empty_one(
+def test_listing_an_unreadable_directory_is_an_error(
     home: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[RescaleError]
 ) -> None:
     home.mkdir(parents=True)
@@ -319,7 +321,7 @@ def test_a_directory_that_cannot_be_listed_is_not_taken_for_an_empty_one(
 
 
 def test_unreadable_directory_below_the_listed_one_is_skipped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mount point has such a one: `lost+found`."""
+    """Many mount points have one: `lost+found`."""
     (home / "lost+found").mkdir(parents=True)
     (home / "file").write_bytes(b"data")
     _closed(monkeypatch, home / "lost+found", errno.EACCES)
@@ -329,15 +331,15 @@ def test_unreadable_directory_below_the_listed_one_is_skipped(home: Path, monkey
         LocalStore().list(str(home))
 
 
-def test_a_file_may_have_been_written_in_the_first_moment_of_1970(tmp_path: Path) -> None:
-    """As archives say of files that are to be the same whoever packs them."""
+def test_modification_time_zero_is_the_start_of_1970(tmp_path: Path) -> None:
+    """Reproducible archives give all their files this time."""
     path = tmp_path / "_metadata"
     path.write_bytes(b"")
     os.utime(path, ns=(0, 0))
     assert LocalStore().modified(str(path)) == datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def test_a_directory_that_comes_and_goes_is_in_the_mount_of_the_one_above(home: Path) -> None:
+def test_directory_removed_during_the_mount_check_is_in_the_mount_of_its_parent(home: Path) -> None:
     home.mkdir(parents=True)
     staging, done = home / "staging", threading.Event()
 
@@ -356,8 +358,10 @@ def test_a_directory_that_comes_and_goes_is_in_the_mount_of_the_one_above(home: 
 
 
 @pytest.mark.parametrize("patience", [0.0, 60.0], ids=["slow", "fast"])
-def test_pins_come_in_the_order_of_the_names(patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However fast the file system answers."""
+def test_stats_returns_pins_in_the_order_of_the_names(
+    patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a slow file system in several threads, on a fast one in the calling thread."""
     monkeypatch.setattr("rescale.storage.files.local_store._PATIENCE", patience)
     store, asked_by = LocalStore(), set[int]()
     stat = store.stat

@@ -1,4 +1,4 @@
-"""Local files are made, overwritten and removed by one module (`owned`): what the sources say, and what runs do."""
+"""Only the module `owned` makes, overwrites and removes local files: shown in the sources, and in runs."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _MODULES = {"os": _OF_OS, "shutil": _OF_SHUTIL, "tempfile": _OF_TEMPFILE}
 _FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND"}
 
 
-def changes(source: str) -> Iterator[str]:
-    """The calls in a module that change files, as far as their text tells, and imports that would hide such calls."""
+def calls_that_change_files(source: str) -> Iterator[str]:
+    """Yield the calls in a module that visibly change files, and the imports that would hide such calls."""
     for node in ast.walk(ast.parse(source)):
         if (isinstance(node, ast.Call) and _changes(node)) or (isinstance(node, ast.ImportFrom) and _hides(node)):
             yield f"line {node.lineno}: {ast.unparse(node)}"
@@ -66,7 +66,7 @@ def _changes(call: ast.Call) -> bool:
 
 
 def _mode(call: ast.Call, at: int) -> list[ast.expr]:
-    """The mode of a call of `open`, which is its argument of this number or named so, and what follows it."""
+    """Return the keyword argument `mode` of a call of `open`, or the positional arguments from `at` on."""
     return [keyword.value for keyword in call.keywords if keyword.arg == "mode"] or call.args[at:]
 
 
@@ -79,13 +79,15 @@ def _writes(arguments: list[ast.expr]) -> bool:
     return any(set(mode) & set("wax+") for mode in modes[:1])
 
 
-def test_no_other_module_calls_what_changes_files() -> None:
+def test_only_the_module_owned_calls_functions_that_change_files() -> None:
     all_files = [*JOBS.rglob("*.py"), *(JOBS.parent / "dags").rglob("*.py")]
     files = [path for path in all_files if path != JOBS / OWNED]
-    calls_by_file = {path.relative_to(JOBS.parent).as_posix(): [*changes(path.read_text())] for path in files}
+    calls_by_file = {
+        path.relative_to(JOBS.parent).as_posix(): [*calls_that_change_files(path.read_text())] for path in files
+    }
     assert len(files) > 500
     assert {path: calls for path, calls in calls_by_file.items() if calls} == {}
-    assert [*changes((JOBS / OWNED).read_text())]
+    assert [*calls_that_change_files((JOBS / OWNED).read_text())]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ def test_no_other_module_calls_what_changes_files() -> None:
     ],
 )
 def test_calls_that_change_files_are_recognised(call: str) -> None:
-    assert [*changes(call)]
+    assert [*calls_that_change_files(call)]
 
 
 AUDIT = """
@@ -165,7 +167,7 @@ with {started} as tasks:
 
 
 class Audited:
-    """Processes that tell who changes files in them: they, and those that they start."""
+    """Processes that log, also in their child processes, which module changes files."""
 
     def __init__(self, home: Path) -> None:
         self._log, library = home / "audit", home / "library"
@@ -187,8 +189,8 @@ class Audited:
         )
         assert done.returncode == code, done.stderr
 
-    def who(self) -> dict[str, list[str]]:
-        """Return the changes, by the file of the nearest module that is not Python's own."""
+    def changes_by_module(self) -> dict[str, list[str]]:
+        """Return the changes, by the file of the innermost calling module outside Python's standard library."""
         changes_by_file: dict[str, list[str]] = {}
         for line in self._log.read_text().splitlines():
             event, path, file = line.split("\t")
@@ -208,24 +210,24 @@ def _rescale(audited: Audited, *arguments: str, code: int = 0) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "wishes"),
+    ("source", "options"),
     [
         ("2-clicks", ["--parallelism", "3"]),
         slow("2-rocksdb-native", ["--max-parallelism", "96"]),
         slow("2-rocksdb-native", ["--parallelism", "3", "--format", "canonical"]),
     ],
 )
-def test_whole_runs_change_files_through_that_module_alone(
-    audited: Audited, tmp_path: Path, source: str, wishes: list[str]
+def test_whole_runs_change_files_only_through_the_module_owned(
+    audited: Audited, tmp_path: Path, source: str, options: list[str]
 ) -> None:
     target = tmp_path / "target"
-    _rescale(audited, "run", directory(source), "--target", str(target), *wishes)
+    _rescale(audited, "run", directory(source), "--target", str(target), *options)
     _rescale(audited, "validate", directory(source), str(target))
     _rescale(audited, "diff", directory(source), str(target))
     _rescale(audited, "report", str(target), "-o", str(tmp_path / "page.html"))
     _rescale(audited, "discard", str(target), code=2)
     _rescale(audited, "discard", str(tmp_path / "other"))
-    changes_by_file = audited.who()
+    changes_by_file = audited.changes_by_module()
     assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED]
     assert len(changes_by_file[OWNED]) > 20
     assert tree(audited.scratch).keys() == {"."}
@@ -242,9 +244,9 @@ IN_SPARK = SHUFFLE.format(
 
 
 @pytest.mark.parametrize("program", [pytest.param(IN_PROCESSES, id="processes"), slow(IN_SPARK, id="spark")])
-def test_so_do_tasks(program: str, audited: Audited) -> None:
+def test_tasks_change_files_only_through_the_module_owned(program: str, audited: Audited) -> None:
     audited.run("-c", program)
-    changes_by_file = audited.who()
+    changes_by_file = audited.changes_by_module()
     assert [file for file in changes_by_file if file.startswith("rescale/")] == [OWNED]
     others = {file for file in changes_by_file if file != OWNED}
     assert all("pyspark" in file or "numba" in file for file in others), others

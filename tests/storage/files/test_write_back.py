@@ -1,4 +1,4 @@
-"""Bytes that begin their way to the disk: nothing that is read changes, and no file system needs to know of it."""
+"""Early write-back to the disk: the content of files stays the same, and where it is not supported it is skipped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rescale.storage.files import local_store
 from rescale.storage.files.local_store import begin_write_back
 
 
-def test_a_file_is_as_it_was_written(tmp_path: Path) -> None:
+def test_write_back_keeps_the_content_of_a_file(tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb") as file:
         os.pwrite(file.fileno(), b"abc" * 5000, 0)
         begin_write_back(file.fileno(), 0, 15_000)

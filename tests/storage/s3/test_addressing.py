@@ -24,7 +24,7 @@ class _Seen(Exception):  # noqa: N818
 
 
 def address() -> str:
-    """The URL of an object, as the client that the variables configure makes it."""
+    """Return the URL of an object that a client with the settings of the environment asks for."""
     urls: list[str] = []
 
     def see(request: object, **_: object) -> None:
@@ -72,12 +72,12 @@ def test_addressing_style_set_by_the_user_is_used(
     assert address() == expected
 
 
-def test_without_an_endpoint_the_host_names_the_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bucket_is_named_in_the_host_without_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     assert address() == "https://bucket.s3.amazonaws.com/key"
 
 
-def test_another_value_of_the_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addressing_variable_that_is_neither_true_nor_false_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ADDRESSING, "virtual")
     with pytest.raises(RequestError, match=ADDRESSING) as caught:
         own_client()
@@ -90,7 +90,7 @@ def hosted(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
         yield server
 
 
-def test_a_store_that_refuses_path_style_says_what_to_set(hosted: S3Server) -> None:
+def test_refusal_of_path_style_advises_the_addressing_variable(hosted: S3Server) -> None:
     bucket = hosted.new_bucket("hosted")
     with pytest.raises(RequestError, match=r"bucket in the path \(path style\)") as caught:
         S3Store().list(f"s3://{bucket}/a")
@@ -98,10 +98,10 @@ def test_a_store_that_refuses_path_style_says_what_to_set(hosted: S3Server) -> N
     assert f"set {ADDRESSING}=true" in (caught.value.advice or "")
 
 
-def test_a_run_in_a_store_that_refuses_path_style(
+def test_run_publishes_in_a_store_that_refuses_path_style(
     hosted: S3Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Put, read (`ObjectReads` too), copied, listed, published and looked at again."""
+    """Objects are put, read (also by `ObjectReads`), copied and listed; the result is published and validated."""
     bucket = hosted.new_bucket("hosted")
     for path in Path(directory("2-clicks")).iterdir():
         hosted.client().put_object(Bucket=bucket, Key=f"source/{path.name}", Body=path.read_bytes())
@@ -116,8 +116,8 @@ def test_a_run_in_a_store_that_refuses_path_style(
     assert hosted.take_refused() == []
 
 
-def test_a_run_through_access_points(hosted: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
-    """A store with an endpoint has the access point NAME of ACCOUNT at the host NAME-ACCOUNT."""
+def test_run_publishes_through_access_points(hosted: S3Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """With an endpoint, boto3 asks for access point NAME of ACCOUNT at the host NAME-ACCOUNT."""
     for name in ("from", "to"):
         hosted.create_bucket(f"{name}-123456789012")
     for path in Path(directory("2-clicks")).iterdir():
@@ -131,7 +131,7 @@ def test_a_run_through_access_points(hosted: S3Server, capsys: pytest.CaptureFix
     assert hosted.client().head_object(Bucket="to-123456789012", Key="target/_metadata")
 
 
-def test_without_its_library_a_multi_region_access_point_is_refused() -> None:
+def test_multi_region_access_point_without_awscrt_is_refused() -> None:
     with pytest.raises(RequestError, match="multi-region access point needs the library awscrt") as caught:
         S3Store().stat("s3://arn:aws:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap/key")
     assert "pip install awscrt" in (caught.value.advice or "")

@@ -26,7 +26,7 @@ def _decide(asked: Asked) -> Deed:
 
 @pytest.fixture
 def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Name of a directory bucket of this process's store."""
+    """Return the name of a directory bucket in the S3 store of this process."""
     monkeypatch.setenv("AWS_S3_DISABLE_EXPRESS_SESSION_AUTH", "true")  # moto has no sessions
     s3.create_bucket(name := f"state-{uuid.uuid4().hex[:8]}--usw2-az1--x-s3")
     with wire_to(s3) as wire:
@@ -37,7 +37,7 @@ def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield name
 
 
-def test_a_listing_by_the_beginning_of_a_name(bucket: str, s3: S3Server) -> None:
+def test_directory_bucket_is_listed_by_a_name_prefix(bucket: str, s3: S3Server) -> None:
     for key in ("job/chk-1/_metadata", "job/chk-12/_metadata", "job/shared/file", "job-2/chk-1/_metadata"):
         s3.client().put_object(Bucket=bucket, Key=key, Body=b"x")
     listed = S3Store().list(f"s3://{bucket}/job", "chk-1")
@@ -47,7 +47,7 @@ def test_a_listing_by_the_beginning_of_a_name(bucket: str, s3: S3Server) -> None
     ]
 
 
-def test_uploads_that_were_left_open_are_aborted(bucket: str, s3: S3Server) -> None:
+def test_open_uploads_in_a_directory_bucket_are_aborted(bucket: str, s3: S3Server) -> None:
     keys = ("file", "file/part", "file-2", "other")
     for key in keys:
         s3.client().create_multipart_upload(Bucket=bucket, Key=f"a/{key}")
@@ -57,7 +57,7 @@ def test_uploads_that_were_left_open_are_aborted(bucket: str, s3: S3Server) -> N
     assert {upload["Key"] for upload in left} == {"a/file-2", "a/other"}
 
 
-def test_an_etag_is_no_checksum(bucket: str, s3: S3Server) -> None:
+def test_etag_in_a_directory_bucket_is_no_checksum(bucket: str, s3: S3Server) -> None:
     s3.client().put_object(Bucket=bucket, Key="key", Body=b"1234")
     store, uri = S3Store(), f"s3://{bucket}/key"
     pin = store.stat(uri)
@@ -65,7 +65,7 @@ def test_an_etag_is_no_checksum(bucket: str, s3: S3Server) -> None:
     assert "ETag" not in {checksum.algorithm for checksum in store.checksums(uri, pin)}
 
 
-def test_a_run_is_published(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_publishes_in_a_directory_bucket(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
     source = put_files(Path(directory("2-clicks")), f"s3://{bucket}/source")
     code = main(["run", source, "--target", f"s3://{bucket}/target", "--parallelism", "3"])
     assert code == 0, capsys.readouterr().out

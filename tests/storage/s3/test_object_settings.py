@@ -1,4 +1,4 @@
-"""Encryption and billing headers go with each request that S3 has them for, and with no other."""
+"""Encryption and billing headers are sent with exactly the requests for which S3 defines them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _OBJECTS = ("head", "get", "part", "put", "begin", "copy")
     ],
 )
 @pytest.mark.parametrize("name", _REQUESTS)
-def test_headers(
+def test_requests_carry_the_headers_of_the_settings(
     server: ScriptedServer,
     monkeypatch: pytest.MonkeyPatch,
     variables: dict[str, str],
@@ -70,7 +70,7 @@ def test_headers(
     assert server.headers[-1].get(header) == (value if name in carried_by else None)
 
 
-def test_objects_are_written_under_the_key_of_kms(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_are_written_with_the_kms_key(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SERVER_SIDE_ENCRYPTION", "aws:kms")
     monkeypatch.setenv("AWS_SSE_KMS_KEY_ID", "0d1e2f")
     bucket, size = s3.new_bucket("encrypted"), 5 * 1024 * 1024
@@ -101,14 +101,14 @@ def test_objects_are_written_under_the_key_of_kms(s3: S3Server, monkeypatch: pyt
         {"AWS_SSE_CUSTOMER_KEY_BASE64": _CUSTOMER_KEY, "AWS_SERVER_SIDE_ENCRYPTION": "aws:kms"},
     ],
 )
-def test_settings_that_s3_does_not_have(variables: dict[str, str]) -> None:
+def test_impossible_object_settings_are_refused(variables: dict[str, str]) -> None:
     with pytest.raises(RequestError) as raised:
         ObjectSettings.read(variables)
     assert any(variable in raised.value.what for variable in variables | {"AWS_SERVER_SIDE_ENCRYPTION": ""})
     assert not any(len(value) > 9 and value in str(raised.value) for value in variables.values())
 
 
-def test_the_customers_key_is_not_printed() -> None:
+def test_customer_key_is_not_in_the_repr_of_the_settings() -> None:
     settings = ObjectSettings.read({"AWS_SSE_CUSTOMER_KEY_BASE64": _CUSTOMER_KEY})
     assert settings.customer_key == bytes(range(32))
     assert "customer_key" not in repr(settings)

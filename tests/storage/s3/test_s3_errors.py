@@ -1,4 +1,4 @@
-"""Each answer of S3 and each failure of boto3 becomes the error of whoever can do something about it."""
+"""Each error answer of S3 and each failure of boto3 becomes an error whose class says who can solve it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rescale.text.errors import LockedError, RequestError, RescaleError, Snapsho
 from support.s3 import S3Server, closed_port
 
 _URI = "s3://bucket/key"
-_VERBS: dict[str, Callable[[S3Store], object]] = {
+_OPERATIONS: dict[str, Callable[[S3Store], object]] = {
     "head_object": lambda store: store.stat(_URI),
     "get_object": lambda store: store.read(_URI, 5, 3),
     "put_object": lambda store: store.put(_URI, b"x"),
@@ -38,7 +38,7 @@ def store() -> S3Store:
         return S3Store(own_client())
 
 
-@pytest.mark.parametrize("operation", _VERBS)
+@pytest.mark.parametrize("operation", _OPERATIONS)
 @pytest.mark.parametrize(
     ("code", "status", "kind", "advises"),
     [
@@ -88,9 +88,9 @@ def test_error_answers_of_s3_become_errors_with_advice(
 ) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error(operation, code, "what S3 said", status)
-        if (operation, code) == ("head_object", "403"):  # without a body: a GET asks for it
+        if (operation, code) == ("head_object", "403"):  # an answer without a body, so a GET asks for the reason
             stub.add_client_error("get_object", "AccessDenied", "what S3 said", status)
-        error = _error_of(lambda: _VERBS[operation](store))
+        error = _error_of(lambda: _OPERATIONS[operation](store))
     assert type(error) is kind
     assert advises in (error.advice or "")
     assert error.found in (code, "AccessDenied")
@@ -141,12 +141,12 @@ def test_error_answers_of_s3_become_errors_with_advice(
         ),
     ],
 )
-def test_the_message_of_a_general_code_tells_its_cause(
+def test_advice_for_a_general_error_code_follows_its_message(
     store: S3Store, operation: str, code: str, status: int, message: str, advises: str
 ) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error(operation, code, message, status)
-        error = _error_of(lambda: _VERBS[operation](store))
+        error = _error_of(lambda: _OPERATIONS[operation](store))
     assert type(error) is RequestError
     assert advises in (error.advice or "")
 
@@ -156,7 +156,7 @@ def test_archived_object_is_refused_with_advice_to_restore_it(s3: S3Server) -> N
     s3.client().put_object(Bucket=bucket, Key="sp/state", Body=b"state", StorageClass="GLACIER")
     store = S3Store()
     uri = f"s3://{bucket}/sp/state"
-    assert store.stat(uri) is not None, "S3 still tells what is there"
+    assert store.stat(uri) is not None, "S3 still answers a HEAD request"
     error = _error_of(lambda: store.read(uri, 0, 3))
     assert type(error) is RequestError
     assert (error.path, error.found) == (uri, "InvalidObjectState, storage class GLACIER")
@@ -168,7 +168,7 @@ def test_archived_object_is_refused_with_advice_to_restore_it(s3: S3Server) -> N
     ("code", "status", "kind"),
     [("NoSuchKey", 404, SnapshotError), ("404", 404, SnapshotError), ("InvalidRange", 416, SnapshotError)],
 )
-def test_an_object_that_is_gone_or_short_is_the_snapshots_fault(
+def test_missing_or_short_object_is_a_snapshot_error(
     store: S3Store, code: str, status: int, kind: type[RescaleError]
 ) -> None:
     with Stubber(store._client) as stub:
@@ -184,7 +184,7 @@ def test_stat_and_delete_accept_an_absent_object(store: S3Store) -> None:
         store.delete([_URI])
 
 
-def test_an_upload_that_is_gone_is_worth_another_try(store: S3Store) -> None:
+def test_missing_upload_is_a_store_error(store: S3Store) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error("upload_part", "NoSuchUpload", "", 404)
         assert type(_error_of(lambda: store.put_part(_URI, "token", 1, 0, b""))) is StoreError
@@ -194,7 +194,7 @@ def test_an_upload_that_is_gone_is_worth_another_try(store: S3Store) -> None:
 
 
 @pytest.mark.parametrize(("size", "fine"), [(7, True), (8, False)])
-def test_an_upload_that_became_the_object_is_complete(store: S3Store, size: int, fine: bool) -> None:
+def test_missing_upload_is_complete_if_its_object_has_the_right_size(store: S3Store, size: int, fine: bool) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error("complete_multipart_upload", "NoSuchUpload", "", 404)
         stub.add_response("head_object", {"ContentLength": size, "ETag": '"a"'})
@@ -204,7 +204,7 @@ def test_an_upload_that_became_the_object_is_complete(store: S3Store, size: int,
             assert type(_error_of(lambda: store.complete_parts(_URI, "token", ["a"], 7))) is StoreError
 
 
-def test_an_upload_that_ended_meanwhile_is_aborted(store: S3Store) -> None:
+def test_abort_accepts_an_upload_that_ended_meanwhile(store: S3Store) -> None:
     with Stubber(store._client) as stub:
         uploads = [{"Key": f"key/{i}", "UploadId": f"{i}"} for i in range(2)]
         stub.add_response("list_multipart_uploads", {"Uploads": uploads})
@@ -215,7 +215,7 @@ def test_an_upload_that_ended_meanwhile_is_aborted(store: S3Store) -> None:
 
 
 @pytest.mark.parametrize(("code", "status"), [("NotImplemented", 501), ("InvalidArgument", 400), ("400", 400)])
-def test_a_store_that_refuses_conditions_is_not_supported(store: S3Store, code: str, status: int) -> None:
+def test_refused_conditional_put_is_an_unsupported_error(store: S3Store, code: str, status: int) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error("put_object", code, "what is If-None-Match?", status)
         error = _error_of(lambda: store.put_if_absent(_URI, b"x"))
@@ -232,7 +232,7 @@ def test_a_store_that_refuses_conditions_is_not_supported(store: S3Store, code: 
         ("RetentionPolicyNotMet", 403, "Object is subject to the bucket's retention policy until 2027-01-01"),
     ],
 )
-def test_what_is_locked_stays_for_as_long_as_the_store_says(
+def test_refusal_to_delete_a_locked_object_says_until_when(
     store: S3Store, code: str, status: int, message: str
 ) -> None:
     until = datetime(2027, 1, 1, 12, tzinfo=timezone(timedelta(hours=1)))
@@ -248,7 +248,7 @@ def test_what_is_locked_stays_for_as_long_as_the_store_says(
         assert type(RescaleError.from_json(error.to_json())) is LockedError
         stub.add_client_error("put_object", code, message, status)
         stub.add_client_error("get_object", "NoSuchKey", "", 404)
-        stub.add_client_error("head_object", "403", "Forbidden", 403)  # who may not ask
+        stub.add_client_error("head_object", "403", "Forbidden", 403)  # no permission to read the lock
         stub.add_client_error("get_object", "AccessDenied", "", 403)
         assert "locked until" not in str(_error_of(lambda: store.put(_URI, b"x")))
         stub.assert_no_pending_responses()
@@ -264,7 +264,7 @@ def test_put_of_the_same_bytes_to_a_locked_object_succeeds(store: S3Store) -> No
         stub.assert_no_pending_responses()
 
 
-def test_a_checksum_is_sent_once_one_was_asked_for(store: S3Store) -> None:
+def test_puts_carry_a_checksum_after_the_bucket_required_one(store: S3Store) -> None:
     asks = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Part requests with Object Lock parameters"
     with Stubber(store._client) as stub:
         bare = {"Bucket": "locked", "Key": "key", "Body": b"x"}
@@ -283,7 +283,7 @@ def test_a_checksum_is_sent_once_one_was_asked_for(store: S3Store) -> None:
 
 
 @pytest.mark.parametrize("code", ["RequestTimeout", "ExpiredToken"])
-def test_not_every_bad_request_is_about_the_condition(store: S3Store, code: str) -> None:
+def test_bad_request_for_another_reason_is_not_a_refused_condition(store: S3Store, code: str) -> None:
     with Stubber(store._client) as stub:
         stub.add_client_error("put_object", code, "", 400)
         assert type(_error_of(lambda: store.put_if_absent(_URI, b"x"))) is not UnsupportedError
@@ -298,14 +298,14 @@ def test_impossible_s3_places_are_refused(store: S3Store, uri: str, says: str) -
     assert says in str(error)
 
 
-def test_a_name_from_a_damaged_snapshot_is_one_that_is_not_there(store: S3Store) -> None:
+def test_object_name_that_is_no_utf_8_counts_as_absent(store: S3Store) -> None:
     assert store.stat("s3://bucket/\udc80") is None
     assert type(_error_of(lambda: store.read("s3://bucket/\udc80", 0, 1, Pin(1, '"a"')))) is SnapshotError
 
 
 @pytest.fixture
 def dead_port() -> Iterator[int]:
-    """A port where nobody listens."""
+    """A port on which no server listens."""
     with closed_port() as port:
         yield port
 
@@ -321,7 +321,7 @@ def test_unreachable_server_is_a_store_error(dead_port: int, monkeypatch: pytest
     assert "the endpoint of S3" in (error.advice or "")
 
 
-def test_an_endpoints_password_is_not_told(dead_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_password_in_the_endpoint_is_not_shown(dead_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
@@ -335,7 +335,7 @@ def test_an_endpoints_password_is_not_told(dead_port: int, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("variable", ["AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"])
-def test_a_line_break_behind_a_key_is_said_without_the_key(
+def test_line_break_after_a_key_is_reported_without_the_key(
     dead_port: int, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
@@ -369,7 +369,9 @@ def test_missing_credentials_are_a_request_error(monkeypatch: pytest.MonkeyPatch
     ("variable", "value"),
     [("AWS_ENDPOINT_URL", "nonsense"), ("AWS_PROFILE", "none"), ("AWS_REQUEST_CHECKSUM_CALCULATION", "nonsense")],
 )
-def test_settings_that_boto3_refuses(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+def test_settings_that_boto3_refuses_are_request_errors(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
     monkeypatch.setenv(variable, value)
     error = _error_of(S3Store)
     assert type(error) is RequestError

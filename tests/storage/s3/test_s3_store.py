@@ -1,4 +1,4 @@
-"""S3 stores that do not behave as moto's server does: failing, forgetful, older or foreign ones."""
+"""S3 stores that behave differently from moto: they fail, ignore conditions, or refuse requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PIN = Pin(4, etag='"abc"')
 
 
 def _certificate_of_this_machine() -> bytes:
-    """With its key; nobody else has signed it."""
+    """Return a self-signed certificate with its key, in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name, now = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")]), datetime.now(UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
@@ -42,13 +42,13 @@ def _certificate_of_this_machine() -> bytes:
     return signed.public_bytes(serialization.Encoding.PEM) + kept
 
 
-def test_a_server_that_is_busy_is_asked_again(server: ScriptedServer) -> None:
+def test_read_from_a_busy_server_is_repeated(server: ScriptedServer) -> None:
     server.answers = [Answer(503), Answer(500), Answer(206, b"1234")]
     assert S3Store().read(_URI, 0, 4) == b"1234"
     assert len(server.requests) == 3
 
 
-def test_a_server_that_stays_busy_is_a_transient_error(server: ScriptedServer) -> None:
+def test_read_from_a_server_that_stays_busy_is_a_store_error(server: ScriptedServer) -> None:
     server.answers = [Answer(503)]
     with pytest.raises(StoreError):
         S3Store().read(_URI, 0, 4)
@@ -56,7 +56,7 @@ def test_a_server_that_stays_busy_is_a_transient_error(server: ScriptedServer) -
 
 
 @pytest.mark.parametrize("sent", [0, 2])
-def test_a_body_that_breaks_off_is_asked_for_again(server: ScriptedServer, sent: int) -> None:
+def test_read_whose_body_breaks_off_is_repeated(server: ScriptedServer, sent: int) -> None:
     broken = Answer(206, b"1234", sent=sent)
     server.answers = [broken, Answer(503), broken, Answer(206, b"1234")]
     assert S3Store().read(_URI, 0, 4) == b"1234"
@@ -66,7 +66,7 @@ def test_a_body_that_breaks_off_is_asked_for_again(server: ScriptedServer, sent:
     assert S3Store().read_all(_URI, 4) == (b"1234", Pin(4, etag='"abc"'))
 
 
-def test_an_object_that_changes_after_its_body_broke_off_is_not_read(server: ScriptedServer) -> None:
+def test_repeated_read_of_an_object_that_changed_is_refused(server: ScriptedServer) -> None:
     server.answers = [Answer(206, b"1234", sent=2), Answer(412), Answer(412), Answer(200, etag='"other"')]
     with pytest.raises(SnapshotError, match="has changed"):
         S3Store().read(_URI, 0, 4, _PIN)
@@ -84,8 +84,10 @@ def test_an_object_that_changes_after_its_body_broke_off_is_not_read(server: Scr
         (409, "OperationAborted", StoreError),
     ],
 )
-def test_answers_to_a_read(server: ScriptedServer, status: int, code: str, kind: type[RescaleError]) -> None:
-    """As those to any other request (`test_s3_errors`)."""
+def test_error_answers_to_a_read_become_errors_of_the_right_class(
+    server: ScriptedServer, status: int, code: str, kind: type[RescaleError]
+) -> None:
+    """The same classes as for all other requests (`test_s3_errors`)."""
     server.answers = [Answer(status, f"<Error><Code>{code}</Code><Message>said</Message></Error>".encode())]
     with pytest.raises(RescaleError) as caught:
         S3Store().read(_URI, 2, 2)
@@ -115,31 +117,31 @@ def test_reads_need_a_trusted_certificate(
 
 
 @pytest.mark.parametrize("ask", [S3Store.stat, S3Store.modified, lambda store, uri: store.read_all(uri, 9)])
-def test_a_page_that_answers_everything_is_no_store(
+def test_endpoint_that_answers_with_a_web_page_is_refused(
     ask: Callable[[S3Store, str], object], server: ScriptedServer
 ) -> None:
-    """As a console does, or a proxy before somebody has logged in."""
+    """Such as a web console, or a proxy that wants a login."""
     server.answers = [Answer(200, b"<html>", etag="")]
     with pytest.raises(RequestError, match="is not S3"):
         ask(S3Store(), _URI)
 
 
-def test_a_store_that_ignores_ranges_is_told_of(server: ScriptedServer) -> None:
+def test_read_from_a_store_that_ignores_ranges_is_a_store_error(server: ScriptedServer) -> None:
     server.answers = [Answer(200, b"1234")]
     with pytest.raises(StoreError, match="more of an object than was asked for"):
         S3Store().read(_URI, 0, 2)
 
 
 def test_body_longer_than_the_range_is_refused_unread(server: ScriptedServer) -> None:
-    """It may be larger than memory."""
+    """The body may be larger than memory."""
     server.answers = [Answer(200, b"1234", sent=0)]
     with pytest.raises(StoreError, match="more of an object than was asked for"):
         S3Store().read(_URI, 0, 2)
     assert len(server.requests) == 1
 
 
-def test_bodies_in_chunks_alone(server: ScriptedServer) -> None:
-    """As something between may make them; nothing says how long they are."""
+def test_reads_accept_bodies_in_chunks(server: ScriptedServer) -> None:
+    """A proxy may send such bodies. No header says how long they are."""
     server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True)]
     assert S3Store().read(_URI, 0, 4) == b"1234"
     assert S3Store().read_all(_URI, 4) == (b"1234", _PIN)
@@ -149,8 +151,8 @@ def test_bodies_in_chunks_alone(server: ScriptedServer) -> None:
         S3Store().read(_URI, 0, 2)
 
 
-def test_a_body_in_chunks(server: ScriptedServer) -> None:
-    """Only boto3 makes bodies in chunks."""
+def test_read_accepts_a_body_in_chunks_between_other_answers(server: ScriptedServer) -> None:
+    """Reads with a body in chunks go through boto3, before or after a busy server."""
     server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]
     assert S3Store().read(_URI, 0, 4) == b"1234"
     server.answers = [Answer(503, b"4\r\nbusy\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]
@@ -159,7 +161,7 @@ def test_a_body_in_chunks(server: ScriptedServer) -> None:
     assert len(server.requests) == 2
 
 
-def test_requests_and_tries_of_reads_are_counted(server: ScriptedServer) -> None:
+def test_requests_and_retries_of_reads_are_counted(server: ScriptedServer) -> None:
     server.answers = [Answer(503), HANG_UP, Answer(206, b"12", sent=1), Answer(206, b"12")]
     before, again = REQUESTS.by_kind, REQUESTS.tried_again
     S3Store().read(_URI, 0, 2)
@@ -167,7 +169,7 @@ def test_requests_and_tries_of_reads_are_counted(server: ScriptedServer) -> None
     assert REQUESTS.tried_again - again == 2, "a body that broke off is another request"
 
 
-def test_objects_have_any_name(server: ScriptedServer) -> None:
+def test_object_name_is_quoted_as_boto3_quotes_it(server: ScriptedServer) -> None:
     server.answers = [Answer(206, b"12")]
     S3Store().read("s3://bucket/a b/ü%2F?&+=~'(é)", 0, 2)
     S3Store(own_client()).read("s3://bucket/a b/ü%2F?&+=~'(é)", 0, 2)
@@ -175,7 +177,7 @@ def test_objects_have_any_name(server: ScriptedServer) -> None:
     assert first == second
 
 
-def test_a_body_that_breaks_off_for_ever_is_a_transient_error(server: ScriptedServer) -> None:
+def test_read_whose_body_always_breaks_off_is_a_store_error(server: ScriptedServer) -> None:
     server.answers = [Answer(206, b"1234", sent=2)]
     with pytest.raises(StoreError):
         S3Store().read(_URI, 0, 4)
@@ -191,10 +193,10 @@ def test_a_body_that_breaks_off_for_ever_is_a_transient_error(server: ScriptedSe
         lambda store: store.list(_URI),
     ],
 )
-def test_a_store_that_stays_silent_is_given_up(
+def test_request_to_a_silent_store_is_given_up_after_two_attempts(
     server: ScriptedServer, ask: Callable[[S3Store], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two attempts in place of eight. By the clock each takes all of its time, of which this process waits a part."""
+    """Two attempts instead of eight, because each takes all of its time, which is simulated here."""
     before = REQUESTS.by_kind
     clock = SimpleNamespace(monotonic=lambda: READ_SECONDS * (REQUESTS.by_kind - before).total(), sleep=lambda _: None)
     for module in ("s3_client", "object_reads", "pinned_objects"):
@@ -206,31 +208,31 @@ def test_a_store_that_stays_silent_is_given_up(
     assert (REQUESTS.by_kind - before).total() == 2
 
 
-def test_silence_ends_within_two_minutes() -> None:
-    longest_pause = 20  # between two attempts of botocore's
+def test_time_limits_of_retries_add_up_to_at_most_two_minutes() -> None:
+    longest_pause = 20  # seconds between two attempts of botocore
     assert RETRY_SECONDS + longest_pause + CONNECT_SECONDS + READ_SECONDS <= 120
 
 
-def test_a_listing_that_breaks_off_is_asked_for_again(server: ScriptedServer) -> None:
+def test_listing_that_breaks_off_is_repeated(server: ScriptedServer) -> None:
     listing = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
     server.answers = [Answer(200, listing, sent=20), Answer(200, listing)]
     assert S3Store().list("s3://bucket/directory") == []
     assert len(server.requests) == 2
 
 
-def test_a_store_that_knows_etags_without_quotes(server: ScriptedServer) -> None:
+def test_read_is_repeated_with_an_etag_without_quotes(server: ScriptedServer) -> None:
     server.answers = [Answer(412), Answer(206, b"1234")]
     assert S3Store().read(_URI, 0, 4, _PIN) == b"1234"
     assert [request[1] for request in server.requests] == ['"abc"', "abc"]
 
 
-def test_a_store_that_ignores_if_match(server: ScriptedServer) -> None:
+def test_read_of_a_changed_object_is_refused_if_the_store_ignores_if_match(server: ScriptedServer) -> None:
     server.answers = [Answer(206, b"1234", etag='"another"')]
     with pytest.raises(SnapshotError, match="has changed"):
         S3Store().read(_URI, 0, 4, _PIN)
 
 
-def test_a_store_that_ignores_if_none_match(server: ScriptedServer) -> None:
+def test_store_that_ignores_if_none_match_does_not_honour_conditions(server: ScriptedServer) -> None:
     server.answers = [Answer(200)]
     store = S3Store()
     assert store.put_if_absent(_URI, b"claim")
@@ -238,7 +240,7 @@ def test_a_store_that_ignores_if_none_match(server: ScriptedServer) -> None:
     assert [request[2] for request in server.requests] == ["*", "*"]
 
 
-def test_a_lost_answer_to_a_put_if_absent(server: ScriptedServer) -> None:
+def test_repeated_put_if_absent_recognises_its_own_object(server: ScriptedServer) -> None:
     server.answers = [HANG_UP, Answer(412), Answer(200, b"claim")]
     assert S3Store().put_if_absent(_URI, b"claim")
     assert [request[0] for request in server.requests] == ["PUT", "PUT", "GET"]
@@ -251,7 +253,7 @@ def test_put_if_absent_loses_to_an_object_of_another_writer(server: ScriptedServ
 
 
 @pytest.mark.parametrize("status", [403, 405, 501])
-def test_a_store_that_makes_no_copies_is_asked_once(server: ScriptedServer, status: int) -> None:
+def test_store_that_refuses_a_copy_is_not_asked_for_another(server: ScriptedServer, status: int) -> None:
     server.answers = [Answer(status)]
     store, span = S3Store(), Span("s3://bucket/source", 0, 4, _PIN)
     with pytest.raises(CopyRefused):
@@ -261,32 +263,32 @@ def test_a_store_that_makes_no_copies_is_asked_once(server: ScriptedServer, stat
     assert len(server.requests) == 1
 
 
-def test_a_store_that_knows_etags_of_copies_without_quotes(server: ScriptedServer) -> None:
+def test_copy_is_repeated_with_an_etag_without_quotes(server: ScriptedServer) -> None:
     server.answers = [Answer(412), Answer(200, b"<CopyPartResult><ETag>x</ETag></CopyPartResult>")]
     assert S3Store().copy_part(_URI, "token", 1, 0, Span("s3://bucket/source", 0, 4, _PIN)) == "x"
     assert server.of_copies == ['"abc"', "abc"]
 
 
-def test_a_copy_that_fails_in_its_answer_is_asked_for_again(server: ScriptedServer) -> None:
-    """S3 begins to answer before it has copied: with a 200, whatever comes."""
+def test_copy_with_an_error_in_a_200_answer_is_repeated(server: ScriptedServer) -> None:
+    """S3 begins to answer with status 200 before it has copied, so an error comes in the body."""
     failed = Answer(200, b"<Error><Code>InternalError</Code><Message>we are sorry</Message></Error>")
     server.answers = [failed, Answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")]
     S3Store().copy(_URI, Span("s3://bucket/source", 0, 4, _PIN))
     assert len(server.requests) == 2
 
 
-def test_writers_that_meet_try_again(server: ScriptedServer) -> None:
+def test_put_if_absent_is_repeated_after_conflicts(server: ScriptedServer) -> None:
     server.answers = [Answer(409), Answer(409), Answer(200)]
     assert S3Store().put_if_absent(_URI, b"claim")
 
 
-def test_writers_that_meet_for_ever_are_a_transient_error(server: ScriptedServer) -> None:
+def test_put_if_absent_that_always_conflicts_is_a_store_error(server: ScriptedServer) -> None:
     server.answers = [Answer(409)]
     with pytest.raises(StoreError, match="conflicting"):
         S3Store().put_if_absent(_URI, b"claim")
 
 
-def test_boto3_is_loaded_only_by_those_who_use_s3() -> None:
+def test_boto3_is_not_imported_for_a_local_store() -> None:
     code = "import sys; from rescale.storage.store import open_store; open_store('/tmp'); print('boto3' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
 
@@ -298,7 +300,7 @@ def test_stats_ask_for_each_object_if_listing_is_forbidden(server: ScriptedServe
     assert [request[0] for request in server.requests] == ["GET", *["HEAD"] * 20]
 
 
-def test_a_listing_of_others_is_not_read_to_its_end(server: ScriptedServer) -> None:
+def test_stats_stop_listing_at_a_page_of_unwanted_objects(server: ScriptedServer) -> None:
     entry = "<Contents><Key>directory/{}{}</Key><Size>4</Size><ETag>&quot;abc&quot;</ETag></Contents>"
     wanted, others = ("".join(entry.format(name, i) for i in range(20)) for name in "ab")
     more = "<IsTruncated>true</IsTruncated><NextContinuationToken>more</NextContinuationToken>"
