@@ -31,7 +31,7 @@ def with_a_group_that_begins_elsewhere(entry: OperatorState) -> OperatorState:
 
 
 @pytest.mark.parametrize("shape", [{"parallelism": ["3"]}, {"max_parallelism": ["64"]}, {"format": "canonical"}])
-def test_timers_in_some_subtasks_alone_are_damaged_ones(shape: dict[str, list[str]], tmp_path: Path) -> None:
+def test_raw_timers_readable_in_some_subtasks_only_are_refused(shape: dict[str, list[str]], tmp_path: Path) -> None:
     source = shutil.copytree(directory("2-rocksdb-heap-timers"), tmp_path / "source")
     edit_operators(source, with_a_group_that_begins_elsewhere)
     with pytest.raises(SnapshotError, match="others cannot be read as timers") as refused:
