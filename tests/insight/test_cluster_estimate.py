@@ -1,4 +1,4 @@
-"""A cluster on paper: what a run on it would take, and what does not fit."""
+"""Estimated cost of a run on a cluster, and the resources that it lacks."""
 
 from __future__ import annotations
 

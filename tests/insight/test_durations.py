@@ -1,4 +1,4 @@
-"""Estimates: what they are made of, and that they are near what was measured once."""
+"""Estimated durations: their parts, and that they are near measured ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forecast of Flink's restore; `tests/oracle/test_own_restore.py` shows that it comes true."""
+"""Forecast of Flink's restore; `tests/oracle/test_own_restore.py` compares it with real restores."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_subtask_reads_only_its_key_groups_of_a_key_group_stream() -> None:
 
 
 def test_at_the_stored_parallelism_foreign_key_groups_are_dropped() -> None:
-    """`StateAssignmentOperation` hands them out by subtask; the backend takes only its own."""
+    """`StateAssignmentOperation` assigns handles by subtask; the backend reads only its own key groups."""
     streams = tuple(replace(own_stream(i, 2, 128, Framing.HEAP), subtask=1 - i) for i in range(2))
     restore = flink_restore(operator("counts", 2, keyed=streams), 2)
     assert [subtask.handles for subtask in restore.subtasks] == [(0,), (1,)]
@@ -124,7 +124,7 @@ def test_every_key_group_of_a_real_snapshot_is_read(name: str, parallelism: int)
 
 @pytest.mark.parametrize("backend", ["heap", "rocksdb"])
 def test_changelog_is_read_after_its_materialised_state(backend: str) -> None:
-    """By every subtask that is given one, from end to end, for the changes of its own key groups."""
+    """Every subtask with a changelog reads all of it for the changes of its own key groups."""
     (logged,) = (operator for operator in opened(f"2-changelog-over-{backend}").operators if operator.changelogs)
     below = replace(
         logged,

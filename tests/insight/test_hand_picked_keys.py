@@ -1,4 +1,4 @@
-"""Keys that were picked by hand are told from others; real jobs are in `tests/oracle/test_hand_picked_keys.py`."""
+"""Detection of keys picked by hand; `tests/oracle/test_hand_picked_keys.py` has real jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEADER = keyed_header(keyed_state("sum"), key=INT)
 
 
 def savepoint(folder: Path, keys: Iterable[int], parallelism: int) -> Snapshot:
-    """A canonical one of an operator with these keys, ints, and a list state beside them."""
+    """Return a canonical savepoint of an operator with these int keys and a list state."""
     groups: dict[int, list[int]] = {}
     for key in keys:
         groups.setdefault(key_group_of_hash(key, MAXIMUM), []).append(key)

@@ -1,4 +1,4 @@
-"""Which shapes are even, and what is hot."""
+"""Evenness of shapes, recommended shapes, and hot key groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of a continuation: what it reads, what it keeps, and how much a page counts for each new subtask."""
+"""The plan of a continuation: what it reads, what it keeps, and the bytes that a page shows for each new subtask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw keyed timers whose offsets in `_metadata` are damaged are the source's fault, and told before anything moves."""
+"""Raw keyed timers whose offsets in `_metadata` are damaged are refused before anything is moved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.snapshots import directory
 
 
 def with_a_group_that_begins_elsewhere(entry: OperatorState) -> OperatorState:
-    """In subtask 0, if it has raw keyed state."""
+    """Return the operator with a wrong offset of a key group in subtask 0, if that has raw keyed state."""
 
     def changed(subtask: Subtask) -> Subtask:
         if subtask.index or subtask.state is None or not isinstance(raw := subtask.state.raw_keyed, KeyGroupsHandle):

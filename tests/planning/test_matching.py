@@ -1,4 +1,4 @@
-"""Which operators of a snapshot are taken for which of a job."""
+"""Matching of a snapshot's operators with those of a job."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ NAME = "2-changelog-over-heap"
 
 
 def operator_with(change: Changelog | None = None, raw_keyed: tuple[KeyedStream, ...] = ()) -> Operator:
-    """The one with a changelog, which for one subtask is another one."""
+    """Return the operator with a changelog, with another changelog for one subtask."""
     (operator,) = (operator for operator in opened(NAME).operators if operator.changelogs)
     first, *others = operator.changelogs
     return replace(operator, changelogs=(change or first, *others), raw_keyed=raw_keyed)

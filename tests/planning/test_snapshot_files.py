@@ -17,7 +17,7 @@ DATA = bytes(range(100))
 
 @pytest.fixture
 def files(tmp_path: Path) -> SnapshotFiles:
-    """`_metadata`, whose bytes are at hand and not in storage, and a file with `DATA`."""
+    """Return a file with `DATA`, and `_metadata`, which is in memory and not in the store."""
     path = tmp_path / "state"
     path.write_bytes(DATA)
     return SnapshotFiles(

@@ -1,4 +1,4 @@
-"""Flows between subtasks, against counting one key group after the other."""
+"""Flows between subtasks equal those counted key group by key group."""
 
 from __future__ import annotations
 

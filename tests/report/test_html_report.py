@@ -1,4 +1,4 @@
-"""The report as one small file: nothing comes from outside, nothing runs, and nothing that is said becomes markup."""
+"""The report is one small file: it loads nothing, runs nothing, and escapes all text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
 class Seen(HTMLParser):
-    """The elements of a page with their attributes, and the text in each."""
+    """Elements of a page with their attributes, and the texts in them by tag."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ def as_json(document: ReportDocument) -> dict[str, Any]:
 
 
 def renamed(value: Any) -> Any:
-    """The document with a name that is markup wherever there is a text that may come from a snapshot."""
+    """Return the document with markup in place of every text that may come from a snapshot."""
     if isinstance(value, dict):
         taken = ("label", "state", "operator", "topic", "source", "target", "start", "what", "advice", "key", "name")
         return {k: EVIL if k in taken and isinstance(v, str) else renamed(v) for k, v in value.items()}
@@ -206,7 +206,7 @@ def test_report_of_a_large_plan_stays_small() -> None:
 
 @pytest.mark.parametrize("renamed", [0, 1500])
 def test_report_of_a_large_certificate_stays_small(renamed: int) -> None:
-    """As a run and a report have it: 1,500 operators, 30,000 files."""
+    """The certificate has 1,500 operators and 30,000 files."""
     plan, ids = plan_of_report((4, 128), (6, 128), 2), [f"{i:032x}" for i in range(1500)]
     directories = CertifiedDirectories(by_files=6, by_records=0, files_referred_to=12, files_copied=2, deleted_ranges=4)
     counts = {"key_groups": 128, "elements": 3, "broadcast_copies": 0, "bytes": 10**6, "digest": "ab" * 16}

@@ -1,4 +1,4 @@
-"""Pages, and what renderers make of them: nothing that is said becomes markup, or obeyed by a terminal."""
+"""Pages as text and Markdown: no text becomes markup or a control sequence of a terminal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_page_is_rendered_as_markdown() -> None:
 
 
 def everywhere(text: str) -> Page:
-    """A page that says the words in every place that there is."""
+    """Return a page that has the text in every place of every block."""
     return Page(
         (
             paragraph(text, (Strong(text), Code(text))),

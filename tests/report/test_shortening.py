@@ -1,4 +1,4 @@
-"""Jobs of hundreds of operators and thousands of subtasks, on a terminal: what matters, and that there is more."""
+"""Texts of large jobs are shortened: they show the largest and the changed parts, and count the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report that lies beside a target: as far as a run has come, and never in its way."""
+"""The report beside a target shows the progress of a run, and never fails one."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """A snapshot that can go away."""
+    """Return a copy of a snapshot, which tests may remove."""
     return shutil.copytree(directory("2-clicks"), tmp_path / "source").as_posix()
 
 
 @pytest.fixture
 def plan(source: str, tmp_path: Path) -> Plan:
-    """It has claimed its target, and its report lies there."""
+    """Return a plan that has claimed its target, with its report beside it."""
     prepared = prepare(make_request(source, str(tmp_path / "target"), ["6"]))
     claim(prepared.plan)
     assert put_report(prepared.plan, plan_document(*prepared)) == f"report: {places_of(prepared.plan).report}"
@@ -67,7 +67,7 @@ def test_report_overwrites_no_file_of_a_snapshot_or_a_target(
 
 
 def test_report_overwrites_an_earlier_one_behind_a_link(tmp_path: Path) -> None:
-    """As /dev/stdout is one: the link stays."""
+    """The link stays, as /dev/stdout has to."""
     page, link = tmp_path / "page.html", tmp_path / "link"
     page.touch()
     link.symlink_to(page)

@@ -1,4 +1,4 @@
-"""Questions about keys are answered by headers while planning: no step begins in vain."""
+"""Planning refuses keys that cannot be hashed, from headers alone and before any step begins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUEUE = state("queue", 3, {}, {"VALUE_SERIALIZER": LONG, "NAMESPACE_SERIALIZER":
 
 
 def planned(directory: Path, header: bytes, maximum: str, *key_hash: str) -> dict[str, str]:
-    """How keys hash, by the plan."""
+    """Return the key hash of each operator in the plan, by operator id."""
     source = write_savepoint(directory / "source", header, {}, 2, 128)
     return plan_rescale(source, str(directory / "target"), max_parallelism=[maximum], key_hash=key_hash).key_hashes
 
@@ -31,7 +31,7 @@ def planned(directory: Path, header: bytes, maximum: str, *key_hash: str) -> dic
 @pytest.mark.parametrize("maximum", ["1000", "64"])
 @pytest.mark.parametrize("open_ended", [MAP, BY_NAME])
 def test_keys_without_a_known_end_are_refused(open_ended: bytes, maximum: str, tmp_path: Path) -> None:
-    """The serializer of keys is not known, nor how long that is which follows them."""
+    """The serializer of keys is unknown, and what follows the key has no fixed length."""
     header = keyed_header(TOTAL, open_ended, key=CUSTOM)
     with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as refused:
         planned(tmp_path, header, maximum, HASH)

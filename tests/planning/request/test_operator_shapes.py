@@ -15,7 +15,7 @@ OPERATORS = (COUNTS, SINK, SINGLE)
 
 
 def shape(**parallelism: int) -> list[int]:
-    """The new parallelism of the three; `for_all` stands for all."""
+    """Return the new parallelism of the three operators; `for_all` is the one for all of them."""
     numbers = {"" if name == "for_all" else name: n for name, n in parallelism.items()}
     shapes = new_shapes(OPERATORS, Request("/s", "/t", numbers))
     assert [shapes[operator.operator_id].max_parallelism for operator in OPERATORS] == [128, 128, 1]
@@ -63,7 +63,7 @@ def test_unknown_operator_is_refused_with_a_list_of_known_ones() -> None:
 
 
 def maxima(parallelism: dict[str, int], **max_parallelism: int) -> list[tuple[int, int]]:
-    """The new shapes of the three; `for_all` stands for all."""
+    """Return the new shapes of the three operators; `for_all` is the max parallelism of all of them."""
     numbers = {"" if name == "for_all" else name: n for name, n in max_parallelism.items()}
     shapes = new_shapes(OPERATORS, Request("/s", "/t", parallelism, max_parallelism=numbers))
     return [tuple(shapes[operator.operator_id]) for operator in OPERATORS]

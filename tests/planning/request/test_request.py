@@ -1,4 +1,4 @@
-"""The words of a request."""
+"""Requests are read from their options, or refused."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_invalid_key_hash_is_refused_with_the_formulas(word: str) -> None:
 
 
 def test_value_for_an_empty_operator_name_is_refused() -> None:
-    """`"$UID=6"` where the variable is not set."""
+    """A shell makes such a value from `"$UID=6"` if the variable is not set."""
     with pytest.raises(RequestError, match="an operator without a name"):
         parse_numbers(["=6"], "parallelism")
     with pytest.raises(RequestError, match="an operator without a name"):

@@ -1,4 +1,4 @@
-"""Which operators get which ids, by the words of a request."""
+"""Renames and drops of a request, resolved to operator ids and states."""
 
 from __future__ import annotations
 

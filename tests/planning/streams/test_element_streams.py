@@ -41,7 +41,7 @@ def planned(of: Operator, parallelism: int, literals: Literals | None = None) ->
 
 
 def elements(stream: ElementsStream) -> dict[str, list[tuple[Piece, ...]]]:
-    """By state the pieces of each of its elements."""
+    """Return the pieces of each element, by state."""
     lengths = [stream.header_size, *(length for state in stream.states for length in state.lengths)]
     _, *runs = split(stream.pieces, lengths)
     by_state, rest = {}, iter(runs)

@@ -47,7 +47,7 @@ class Planned:
         self.id_tables = headers.id_tables
 
     def groups(self, stream: CopiedKeyGroups | TranslatedKeyGroups) -> dict[int, tuple[Piece, ...]]:
-        """By key group the pieces that it is made of."""
+        """Return the pieces of each key group."""
         lengths = [stream.header_size, *(max(0, length) for length in stream.key_groups)]
         _, *runs = split(stream.pieces, lengths)
         return {
@@ -64,7 +64,7 @@ class Planned:
 
 
 def sources(of: Operator) -> dict[int, Piece]:
-    """By key group where it lies in the source."""
+    """Return the place in the source of each key group."""
     return {
         key_group: Piece(*extent)
         for stream in of.keyed
@@ -101,7 +101,7 @@ def test_at_the_same_parallelism_a_stream_is_copied_in_one_piece() -> None:
 
 
 def test_key_groups_in_the_wrong_subtask_are_moved_with_a_warning() -> None:
-    """Stored parallelism 4 with the streams of 2: Flink would not look, and drop half of them."""
+    """Parallelism 4 is stored with the streams of 2 subtasks: Flink would drop half of the key groups unnoticed."""
     streams = tuple(own_stream(i, 2, 128, Framing.HEAP, ONE) for i in range(2))
     of = operator("counts", 4, keyed=streams)
     sentences = findings(snapshot(of))
@@ -155,7 +155,7 @@ def test_key_group_without_canonical_state_stays_without() -> None:
 
 
 def test_missing_key_groups_of_a_heap_stream_become_empty_ones() -> None:
-    """Flink reads a block for every key group of a heap stream; those that lie nowhere get an empty one."""
+    """Flink reads a block for every key group of a heap stream; those that are not stored get an empty block."""
     of = operator("counts", 4, keyed=(stream_of(0, 0, 31, Framing.HEAP),))
     planned = Planned(of, 3)
     (stream,) = planned.streams
@@ -262,7 +262,7 @@ def test_every_key_group_of_a_snapshot_of_flink_is_planned(name: str, parallelis
 
 
 def mixed_heap(of: Operator) -> bool:
-    """Streams without entries are written anew, which the test above does not follow."""
+    """Tell whether the heap streams have different states: they are rewritten, which is not checked here."""
     return of.keyed[0].framing is Framing.HEAP and len({stream.header for stream in of.keyed}) > 1
 
 

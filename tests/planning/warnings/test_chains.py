@@ -1,4 +1,4 @@
-"""Warnings about chains of which a snapshot says nothing."""
+"""Warnings about operator chains, which a snapshot does not store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATE = {"numbers": (DistributionMode.UNION, 2)}
 
 
 def _operator(uid: str, parallelism: int, *, is_generated: bool, has_state: bool = True) -> Operator:
-    """An operator with the id of this uid; if that is generated, no name of the operator gives this id."""
+    """Return an operator with the id of this uid; a generated id follows from no name of the operator."""
     streams = tuple(element_stream(i, _STATE, b"head") for i in range(parallelism)) if has_state else ()
     return operator(uid, parallelism, elements=streams, label="map" if is_generated else None)
 

@@ -56,7 +56,7 @@ def _warnings(
     parallelism: int,
     mode: DistributionMode = DistributionMode.SPLIT_DISTRIBUTE,
 ) -> str:
-    """The warnings of a plan for an operator whose subtasks have so many elements of a state."""
+    """Return a plan's warnings for an operator; `elements` are the elements of its state in each subtask."""
     streams = tuple(element_stream(i, {state: (mode, number)}, b"head") for i, number in enumerate(elements))
     request = make_request("/source", "/target", [str(parallelism)])
     return "\n".join(make_plan(snapshot(operator("writer", elements=streams)), request).warnings)

@@ -19,7 +19,7 @@ SINK = ("orders", "Sink Committer: orders", "orders: FileSinkCompactorOperator")
 
 
 def with_state(uid: str) -> Operator:
-    """As Flink 1 writes it: nothing in the snapshot says what the uid is."""
+    """Return an operator as Flink 1 writes it, without its uid."""
     elements = (element_stream(0, {"raw": (DistributionMode.SPLIT_DISTRIBUTE, 0)}),)
     unnamed = operator(uid, elements=elements)
     return operator(uid, elements=elements, label=unnamed.operator_id)

@@ -29,7 +29,7 @@ def said(name: str, **wanted: Any) -> str:
     ],
 )
 def test_canonical_timers_that_would_move_into_rocksdb_give_a_warning(name: str, wanted: str, is_said: bool) -> None:
-    """Raw keyed ones, and those of a database, are where the job keeps them."""
+    """Raw keyed timers, and timers in a database, stay where the job keeps them."""
     assert (HEAP in said(name, format=wanted)) is is_said
 
 
@@ -89,7 +89,7 @@ def test_parallelism_1_beside_operators_with_max_parallelism_1_warns(
 def test_operators_with_another_parallelism_than_most_give_a_warning(
     name: str, parallelism: list[str], is_said: str
 ) -> None:
-    """An operator that always has one subtask has it from the job's code; without a change, nothing is said."""
+    """Operators that always have one subtask, and plans without a change, give no warning."""
     warnings = "\n".join(plan_rescale(directory(name), "/nowhere/target", parallelism).warnings)
     assert ("which not all operators have" in warnings) is bool(is_said)
     assert is_said in warnings

@@ -1,4 +1,4 @@
-"""A cluster on paper, as people read it: in text, in a question of Airflow's, in a report."""
+"""Estimate for a cluster in the text of a plan, in Airflow's question and in the report."""
 
 from __future__ import annotations
 

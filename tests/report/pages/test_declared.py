@@ -1,4 +1,4 @@
-"""Declared changes of a result are in every sentence about all of the state."""
+"""Clause that excepts dropped and changed state in sentences about all state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentences: short, and only where there is something to decide."""
+"""Insights as sentences and tables, which appear only if there is something to decide."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_insights_name_uneven_parallelism_and_hot_key_groups() -> None:
 
 
 def test_each_shape_has_one_row_in_the_table_of_restores() -> None:
-    """Twice one subtask are as many as one and a half times one."""
+    """Twice one subtask, and one and a half times one subtask rounded up, are the same shape."""
     taken = snapshot(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),)))
     rows = restores_table(snapshot_insight(taken)).rows
     assert [row[0] for row in rows] == ["1 → 2 (twice)"]

@@ -156,7 +156,7 @@ def test_checkpoint_gives_a_warning_and_savepoint_does_not() -> None:
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-lost-timers", "2-rocksdb-lost-timers"])
 def test_windows_by_time_without_timers_give_a_warning(name: str) -> None:
-    """Windows by time need some; those that count do not."""
+    """Windows by time need timers; windows that count elements do not."""
     document = shown(name)
     (warning,) = document.warnings
     named, _, rest = warning.partition(": ")
@@ -172,7 +172,7 @@ def test_windows_with_timers_give_no_warning(name: str) -> None:
 
 
 def test_files_that_flink_would_not_find_give_a_warning(tmp_path: Path) -> None:
-    """As after a restore in CLAIM mode: handles relative to the checkpoint, files in the savepoint."""
+    """After a restore in CLAIM mode, handles are relative to the checkpoint, and files lie in the savepoint."""
     source = relocated("1.20-rocksdb-native-incremental", tmp_path / "job").rename(tmp_path / "job" / "chk-7")
     shared = [file.name for file in source.iterdir() if file.name in shared_files(source)]
     assert len(shared) > 2

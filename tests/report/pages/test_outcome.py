@@ -82,7 +82,7 @@ def test_certificate_counts_referred_and_copied_files_of_directories() -> None:
 
 
 def test_certificate_by_files_advises_a_comparison_of_every_record() -> None:
-    """As the outcome of a run does."""
+    """The outcome of a run says so, too."""
     assert "proof: " not in certificate_text(certificate())
     text = certificate_text(certificate(proof=Proof.FILES))
     assert "\nproof: by files, or by checksums of the store, where possible; " in text
