@@ -99,7 +99,7 @@ def cluster_report(plan: Plan, cluster: Cluster) -> ClusterReport:
 
 def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     """Return the estimate of a run with this work; it uses no more executors than the work can keep busy."""
-    cluster = worth(cluster, work.bytes)
+    cluster = used_part(cluster, work.bytes)
     run = stages(work, cluster)
     working, starting = sum(stage.seconds for stage in run), STEPS * (PROCESS_SECONDS + START_SECONDS)
     longest = max(run, key=lambda stage: stage.seconds, default=None)
