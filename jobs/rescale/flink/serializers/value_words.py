@@ -105,7 +105,7 @@ def _text(reader: ByteReader, *, has_null: bool) -> str:
 
 
 def _quoted(utf16: bytes) -> str:
-    """Return text in quotation marks, with lone surrogates as escapes."""
+    """Return text in quotation marks, with single surrogates as escapes."""
     text = json.dumps(utf16.decode("utf-16-be", "surrogatepass"), ensure_ascii=False)
     return text.encode("utf-8", "backslashreplace").decode()
 
