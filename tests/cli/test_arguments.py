@@ -11,7 +11,7 @@ from rescale.cli.main import parser
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.options.asked import surgery_of
 from rescale.options.command_line import add_options, arguments_of_step, values_of
-from rescale.options.given_once import GivenOnce
+from rescale.options.strict_parser import StrictArgumentParser
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import parse_surgery
@@ -34,7 +34,7 @@ def test_arguments_of_a_step_parse_to_the_values_of_the_command_line() -> None:
     arguments = ["--rename=-a=b", "--rename=c=--d", "--drop=-e", "--drop-state=--f:g", "--kafka-topic=-h=i"]
     arguments += ["--kafka-source=-j", "--allow-prefix=-k", "--moved=-l=m"]
     asked = parser().parse_args(["diff", "/a", "/b", *arguments])
-    of_the_step = GivenOnce()
+    of_the_step = StrictArgumentParser()
     add_options(of_the_step, "diff")
     passed = of_the_step.parse_args(arguments_of_step(asked, "diff"))
     assert vars(passed) == {name: vars(asked)[name] for name in vars(passed)}
@@ -70,7 +70,7 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
         moved=["hdfs://n/d=/e"],
         surgery=surgery,
     )
-    of_the_step = GivenOnce()
+    of_the_step = StrictArgumentParser()
     add_options(of_the_step, "diff")
     options = arguments_of_step(parser().parse_args(["diff", "/a", "/b", *declared]), "diff")
     assert surgery_of(values_of(of_the_step.parse_args(options), "diff")) == surgery

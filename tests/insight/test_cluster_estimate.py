@@ -1,4 +1,4 @@
-"""A cluster on paper: what a run on it would take, and what does not fit."""
+"""Estimated cost of a run on a cluster, and the resources that it lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rescale.insight.cluster import Cluster, cluster_of, cluster_of_environment
 from rescale.insight.cluster_estimate import STARTS_LIMIT, Need, estimate
 from rescale.insight.stages import (
     read_tasks,
-    worth,
+    used_part,
     write_tasks,
 )
 from rescale.insight.workload import workload_of
@@ -27,9 +27,9 @@ FORTY = Cluster(executors=40, cores=8, bandwidth=1_200_000_000)
 
 
 @pytest.mark.parametrize(("size", "cluster"), [(TB, FORTY), (10 * TB, THOUSAND), (100 * TB, THOUSAND)])
-def test_the_estimate_has_about_as_many_tasks_as_the_steps(size: int, cluster: Cluster) -> None:
+def test_estimated_number_of_tasks_is_near_that_of_the_steps(size: int, cluster: Cluster) -> None:
     plan = large_plan(size, 32000)
-    cluster = worth(cluster, plan.bytes_moved)
+    cluster = used_part(cluster, plan.bytes_moved)
     rekeyings = {i: operator.rekeying for i, operator in enumerate(plan.operators) if operator.rekeying is not None}
     read = slices_of([(unit.size, unit) for unit in read_units(rekeyings)], cluster.slots)
     ranges = plan_write_ranges(plan, rekeyings, CanonicalWriter(plan).range_size, cluster.slots)
@@ -38,7 +38,7 @@ def test_the_estimate_has_about_as_many_tasks_as_the_steps(size: int, cluster: C
     assert write_tasks(rekeyed, cluster) == pytest.approx(len({each.partition for each in ranges}), rel=0.6)
 
 
-def test_what_binds_is_what_there_is_too_little_of() -> None:
+def test_estimate_names_the_scarcest_resource_as_its_limit() -> None:
     work = workload_of(large_plan(10 * TB, 32000))
     assert estimate(work, FORTY).limit == "cores"
     assert estimate(workload_of(large_plan(TB // 1000, 64, subtasks=10, groups=128)), FORTY).limit == STARTS_LIMIT, (
@@ -51,7 +51,7 @@ def test_what_binds_is_what_there_is_too_little_of() -> None:
     assert estimate(few, THOUSAND).limit == "the largest key group, which one core works through"
 
 
-def test_requests_cost_what_they_are_said_to() -> None:
+def test_dollars_are_requests_times_their_prices() -> None:
     work = workload_of(large_plan(TB, None))
     estimated = estimate(work, FORTY)
     assert estimated.requests.writes >= TB / work.part_size
@@ -60,14 +60,14 @@ def test_requests_cost_what_they_are_said_to() -> None:
     assert estimated.dollars == pytest.approx((writes * 0.005 + reads * 0.0004) / 1000)
 
 
-def test_a_copy_shuffles_nothing_and_a_rehash_everything() -> None:
+def test_copy_shuffles_nothing_and_rehash_shuffles_everything() -> None:
     copied, rehashed = (estimate(workload_of(large_plan(TB, maximum)), FORTY) for maximum in (None, 32000))
     assert copied.shuffle == copied.scratch == 0
     assert rehashed.shuffle == pytest.approx(TB / 40 * 39 / 40, rel=0.01)
     assert TB / 40 < rehashed.scratch < TB / 40 * 1.1
 
 
-def test_what_does_not_fit_is_told() -> None:
+def test_cluster_with_too_little_scratch_or_memory_has_misfits() -> None:
     work = workload_of(large_plan(10 * TB, 32000))
     assert estimate(work, FORTY).misfits == ()
     tight = replace(FORTY, scratch=200 << 30, driver_memory=1 << 30)
@@ -78,7 +78,7 @@ def test_what_does_not_fit_is_told() -> None:
     assert {misfit.need for misfit in estimate(few, FORTY).misfits} == {Need.OBJECT, Need.WORKER_MEMORY}
 
 
-def test_words_about_a_cluster() -> None:
+def test_cluster_is_read_from_options_and_environment() -> None:
     assert cluster_of({"executors": None, "cores": None}) is None
     assert cluster_of({"executors": "40", "cores": "8", "bandwidth": "1.2GB"}) == FORTY
     said = {"RESCALE_CLUSTER": "executors=4 scratch=20Gi driver-memory=2Gi"}
@@ -106,6 +106,6 @@ def test_words_about_a_cluster() -> None:
     ],
     ids=lambda value: value[:20],
 )
-def test_words_that_make_no_sense(value: str) -> None:
+def test_invalid_description_of_a_cluster_is_refused(value: str) -> None:
     with pytest.raises(RequestError, match="cluster"):
         cluster_of_environment({"RESCALE_CLUSTER": value})

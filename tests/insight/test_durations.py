@@ -1,4 +1,4 @@
-"""Estimates: what they are made of, and that they are near what was measured once."""
+"""Estimated durations: their parts, and that they are near measured ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def one_gigabyte(target: str = "/target", *maximum: str) -> Plan:
 
 
 @pytest.mark.parametrize(("maximum", "moving", "comparing"), [((), 0.5, 0.15), (("64",), 2.6, 0.6)])
-def test_a_gigabyte_takes_what_the_benchmarks_measured(
+def test_estimate_for_a_gigabyte_is_within_twice_the_measured_time(
     maximum: tuple[str, ...], moving: float, comparing: float
 ) -> None:
     """Seconds on two cores, by `benchmarks/relocate.py` and `benchmarks/rehash.py`."""
@@ -37,7 +37,7 @@ def test_a_gigabyte_takes_what_the_benchmarks_measured(
     assert (moving + comparing) / 2 < seconds < (moving + comparing) * 2
 
 
-def test_what_is_little_to_do_waits_for_no_workers() -> None:
+def test_small_plan_is_estimated_without_the_start_of_workers() -> None:
     groups = dict.fromkeys(range(128), 1000)
     stream = keyed_stream(0, groups, Framing.CANONICAL, HEADER, first=0, last=127)
     plan = make_plan(snapshot(operator("small", 1, keyed=(stream,))), make_request("/source", "/target", ["2"]))
@@ -45,14 +45,14 @@ def test_what_is_little_to_do_waits_for_no_workers() -> None:
 
 
 @pytest.mark.parametrize(("parallelism", "measured"), [(6, 1.63), (2, 3.74), (4, 0.74)])
-def test_flinks_own_restore_takes_what_was_measured(parallelism: int, measured: float) -> None:
+def test_estimated_restore_by_flink_is_within_twice_the_measured_time(parallelism: int, measured: float) -> None:
     """Measured seconds for 1 GB in four RocksDB directories, with Flink 1.20."""
     databases = tuple(database(i, 4, 128, GB // 4) for i in range(4))
     seconds = restore_seconds([flink_restore(operator("big", 4, databases=databases), parallelism)], on_s3=False)
     assert measured / 2 < seconds < measured * 2
 
 
-def test_s3_is_slower_and_what_flink_refuses_has_no_time() -> None:
+def test_s3_is_estimated_slower_and_a_restore_flink_refuses_has_no_time() -> None:
     local, over_there = durations(one_gigabyte(), ()), durations(one_gigabyte("s3://bucket/target"), None)
     assert over_there.run > local.run + 5
     assert over_there.restore > local.restore
@@ -60,7 +60,7 @@ def test_s3_is_slower_and_what_flink_refuses_has_no_time() -> None:
     assert local.flink == 0
 
 
-def test_the_steps_add_up_and_formats_differ_in_what_is_put_record_by_record() -> None:
+def test_steps_add_up_and_formats_differ_in_bytes_put_by_record() -> None:
     estimated = durations(one_gigabyte("/target", "64"), None)
     assert sum(step.seconds for step in estimated.steps) == estimated.run
     assert [step.step for step in estimated.steps] == ["reshuffle", "redistribute", "validate"]

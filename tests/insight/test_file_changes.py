@@ -77,7 +77,7 @@ def test_files_of_one_checkpoint_are_read_with_all_their_entries(apart: tuple[st
     assert changes.total("entries") >= len(tables)
 
 
-def test_a_continued_run_reads_the_same_bytes(apart: tuple[str, str], tmp_path: Path) -> None:
+def test_bytes_to_read_are_those_that_a_continued_run_compares(apart: tuple[str, str], tmp_path: Path) -> None:
     earlier, later = apart
     base = tmp_path / "base"
     execute_without_spark(plan_rescale(earlier, str(base), ["3"], max_parallelism=["1000"]))

@@ -1,4 +1,4 @@
-"""Forecast of Flink's restore; `tests/oracle/test_own_restore.py` shows that it comes true."""
+"""Forecast of Flink's restore; `tests/oracle/test_own_restore.py` compares it with real restores."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def by_record(restore: OperatorRestore) -> int:
     return sum(subtask.by_record for subtask in restore.subtasks)
 
 
-def test_twice_cuts_every_database_and_copies_nothing() -> None:
+def test_twice_the_parallelism_opens_every_database_and_copies_no_record() -> None:
     restore = of_databases(4, 8)
     assert [subtask.handles for subtask in restore.subtasks] == [(0,), (0,), (1,), (1,), (2,), (2,), (3,), (3,)]
     assert [subtask.hidden for subtask in restore.subtasks[:2]] == [((16, 31),), ((0, 15),)]
     assert (read(restore), by_record(restore)) == (8 * SST, 0)
 
 
-def test_one_and_a_half_times_leaves_subtasks_between_databases() -> None:
+def test_one_and_a_half_times_the_parallelism_copies_records() -> None:
     restore = of_databases(4, 6)
     second = restore.subtasks[1]
     assert (second.key_groups, second.handles, second.base, second.copied) == ((22, 42), (0, 1), 1, (0,))
@@ -50,7 +50,7 @@ def test_one_and_a_half_times_leaves_subtasks_between_databases() -> None:
     assert by_record(restore) == 20_000
 
 
-def test_half_opens_one_and_copies_the_other_whole() -> None:
+def test_half_the_parallelism_opens_one_database_and_copies_the_other() -> None:
     restore = of_databases(4, 2)
     assert [(subtask.base, subtask.copied) for subtask in restore.subtasks] == [(0, (1,)), (2, (3,))]
     assert [subtask.hidden for subtask in restore.subtasks] == [(), ()]
@@ -58,7 +58,7 @@ def test_half_opens_one_and_copies_the_other_whole() -> None:
 
 
 @pytest.mark.parametrize(("smallest", "largest", "foreign"), [(0, 31, ()), (0, 40, (0,)), (31, 32, (0,))])
-def test_rows_outside_its_key_groups_keep_a_database_from_being_ingested(
+def test_database_with_rows_outside_its_key_groups_is_not_ingested(
     smallest: int, largest: int, foreign: tuple[int, ...]
 ) -> None:
     keys = InternalKey(bytes((smallest, 1)), 0, 1), InternalKey(bytes((largest,)), 0, 1)
@@ -71,7 +71,7 @@ def test_rows_outside_its_key_groups_keep_a_database_from_being_ingested(
     assert not any(subtask.foreign for subtask in alone.subtasks), "nothing to ingest where there is one database"
 
 
-def test_at_its_own_parallelism_a_database_is_opened_as_it_is() -> None:
+def test_at_the_stored_parallelism_a_database_is_opened_as_it_is() -> None:
     restore = of_databases(4, 4)
     assert read(restore) == 4 * SST
     assert not any(subtask.hidden or subtask.copied for subtask in restore.subtasks)
@@ -85,13 +85,13 @@ def test_at_its_own_parallelism_a_database_is_opened_as_it_is() -> None:
         ([(0, 31), (32, 63)], (22, 42), 1),
     ],
 )
-def test_the_base_is_the_database_with_most_of_the_subtask(
+def test_base_is_the_database_with_most_key_groups_of_the_subtask(
     handles: list[tuple[int, int]], own: tuple[int, int], best: int
 ) -> None:
     assert best_base([KeyGroupRange(*handle) for handle in handles], KeyGroupRange(*own)) == best
 
 
-def test_of_key_group_streams_only_the_own_key_groups_are_read() -> None:
+def test_subtask_reads_only_its_key_groups_of_a_key_group_stream() -> None:
     streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
     restore = flink_restore(operator("counts", 4, keyed=streams), 6)
     header = len(streams[0].header)
@@ -102,7 +102,7 @@ def test_of_key_group_streams_only_the_own_key_groups_are_read() -> None:
 
 
 def test_at_the_stored_parallelism_foreign_key_groups_are_dropped() -> None:
-    """`StateAssignmentOperation` hands them out by subtask; the backend takes only its own."""
+    """`StateAssignmentOperation` assigns handles by subtask; the backend reads only its own key groups."""
     streams = tuple(replace(own_stream(i, 2, 128, Framing.HEAP), subtask=1 - i) for i in range(2))
     restore = flink_restore(operator("counts", 2, keyed=streams), 2)
     assert [subtask.handles for subtask in restore.subtasks] == [(0,), (1,)]
@@ -123,8 +123,8 @@ def test_every_key_group_of_a_real_snapshot_is_read(name: str, parallelism: int)
 
 
 @pytest.mark.parametrize("backend", ["heap", "rocksdb"])
-def test_a_changelog_is_gone_through_after_what_is_materialised(backend: str) -> None:
-    """By every subtask that is given one, from end to end, for the changes of its own key groups."""
+def test_changelog_is_read_after_its_materialised_state(backend: str) -> None:
+    """Every subtask with a changelog reads all of it for the changes of its own key groups."""
     (logged,) = (operator for operator in opened(f"2-changelog-over-{backend}").operators if operator.changelogs)
     below = replace(
         logged,

@@ -1,4 +1,4 @@
-"""Keys that were picked by hand are told from others; real jobs are in `tests/oracle/test_hand_picked_keys.py`."""
+"""Detection of keys picked by hand; `tests/oracle/test_hand_picked_keys.py` has real jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEADER = keyed_header(keyed_state("sum"), key=INT)
 
 
 def savepoint(folder: Path, keys: Iterable[int], parallelism: int) -> Snapshot:
-    """A canonical one of an operator with these keys, ints, and a list state beside them."""
+    """Return a canonical savepoint of an operator with these int keys and a list state."""
     groups: dict[int, list[int]] = {}
     for key in keys:
         groups.setdefault(key_group_of_hash(key, MAXIMUM), []).append(key)
@@ -67,7 +67,7 @@ def owner(key: int, shape: Shape) -> int:
 
 
 @pytest.mark.parametrize("shape", [Shape(4, 128), Shape(6, 128), Shape(3, 32), Shape(5, 1000)])
-def test_the_smallest_keys_and_where_they_go(tmp_path: Path, shape: Shape) -> None:
+def test_smallest_key_of_each_subtask_is_detected_with_its_new_subtask(tmp_path: Path, shape: Shape) -> None:
     keys = virtual_keys("int", MAXIMUM, 4)
     picked_keys = keys_for(tmp_path, keys, 4, shape)
     assert picked_keys is not None
@@ -84,7 +84,7 @@ def test_the_smallest_keys_and_where_they_go(tmp_path: Path, shape: Shape) -> No
     assert picked_keys.dealt == ("pending",)
 
 
-def test_other_keys_count_if_chance_is_unlikely(tmp_path: Path) -> None:
+def test_one_key_in_each_subtask_is_detected_if_chance_is_unlikely(tmp_path: Path) -> None:
     def others(parallelism: int) -> list[int]:
         shape = Shape(parallelism, MAXIMUM)
         return [next(k for k in range(5000, 99999) if owner(k, shape) == subtask) for subtask in range(parallelism)]
@@ -98,7 +98,7 @@ def test_other_keys_count_if_chance_is_unlikely(tmp_path: Path) -> None:
     assert keys_for(tmp_path, others(6)[:3], 6, Shape(6, MAXIMUM)) is None
 
 
-def test_a_second_key_in_a_subtask_ends_the_suspicion(tmp_path: Path) -> None:
+def test_second_key_in_a_subtask_means_keys_were_not_picked_by_hand(tmp_path: Path) -> None:
     keys = list(virtual_keys("int", MAXIMUM, 4))
     group = key_group_of_hash(keys[0], MAXIMUM)
     beside = next(key for key in range(1000, 9999) if key_group_of_hash(key, MAXIMUM) == group)
@@ -107,12 +107,12 @@ def test_a_second_key_in_a_subtask_ends_the_suspicion(tmp_path: Path) -> None:
     assert keys_for(tmp_path, [*keys, elsewhere], 4, Shape(4, MAXIMUM)) is None
 
 
-def test_what_gives_no_suspicion_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operator_with_many_keys_or_none_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshot_files, "open_store", None)
     assert keys_for(tmp_path, range(500), 4, Shape(4, MAXIMUM)) is None
     assert keys_for(tmp_path, [], 4, Shape(4, MAXIMUM)) is None
 
 
 @pytest.mark.parametrize("name", names())
-def test_ordinary_jobs_are_not_suspected(name: str) -> None:
+def test_ordinary_jobs_have_no_keys_picked_by_hand(name: str) -> None:
     assert snapshot_insight(opened(name)).hand_picked_keys == ()

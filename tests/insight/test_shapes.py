@@ -1,4 +1,4 @@
-"""Which shapes are even, and what is hot."""
+"""Evenness of shapes, recommended shapes, and hot key groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def advice(parallelism: int, sizes: list[int], *others: int) -> ShapeAdvice:
     return shape_advice("id", "counts", parallelism, others, KeyGroupSizes(tuple(sizes), exact=True), 1.0, ())
 
 
-def test_worst_by_mean() -> None:
+def test_evenness_is_the_largest_subtask_divided_by_the_mean() -> None:
     assert evenness([10, 10, 10]) == 1.0
     assert evenness([30, 0, 0]) == 3.0
     assert evenness([3, 1]) == 1.5
@@ -28,14 +28,14 @@ def test_worst_by_mean() -> None:
     ("parallelism", "lower", "upper", "recommended"),
     [(100, 64, 128, 128), (70, 64, 128, 64), (6, 4, 8, 8), (32, 32, 32, 32), (1, 1, 1, 1)],
 )
-def test_the_divisor_next_to_the_asked_parallelism_is_recommended(
+def test_divisor_nearest_to_the_requested_parallelism_is_recommended(
     parallelism: int, lower: int, upper: int, recommended: int
 ) -> None:
     advised = advice(parallelism, [1] * 128)
     assert (advised.lower, advised.upper, advised.recommended) == (lower, upper, recommended)
 
 
-def test_what_does_not_divide_lets_capacity_wait() -> None:
+def test_parallelism_that_does_not_divide_leaves_capacity_idle() -> None:
     advised = advice(100, [10] * 128)
     asked = advised.asked
     assert asked.parallelism == 100
@@ -45,18 +45,18 @@ def test_what_does_not_divide_lets_capacity_wait() -> None:
     assert advice(64, [10] * 128).idle == 0
 
 
-def test_candidates_are_the_asked_one_its_neighbours_and_others_that_can_be() -> None:
+def test_candidates_are_the_requested_parallelism_and_nearby_divisors() -> None:
     assert [c.parallelism for c in advice(6, [1] * 16, 2, 40).candidates] == [2, 4, 6, 8]
 
 
-def test_the_recommended_max_parallelism_is_a_multiple_with_many_divisors() -> None:
+def test_recommended_max_parallelism_is_a_multiple_with_many_divisors() -> None:
     assert advice(6, [1] * 128).recommended_max_parallelism == 360
     assert advice(100, [1] * 128).recommended_max_parallelism == 1200
     assert advice(7, [1] * 27720).recommended_max_parallelism is None
 
 
 @pytest.mark.parametrize("keys", [1, 5, 40, 145, 300])
-def test_few_keys_are_counted_by_the_key_groups_that_they_leave_empty(keys: int) -> None:
+def test_few_keys_are_estimated_from_the_empty_key_groups(keys: int) -> None:
     random = Random(keys)
     guesses = []
     for _ in range(50):
@@ -68,7 +68,7 @@ def test_few_keys_are_counted_by_the_key_groups_that_they_leave_empty(keys: int)
     assert sum(known) / len(known) == pytest.approx(keys, rel=0.2)
 
 
-def test_many_keys_are_not_counted() -> None:
+def test_number_of_many_keys_is_not_estimated() -> None:
     assert about_keys(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),))) is None
     assert about_keys(operator("lists", 1)) is None
     assert advice(4, [1] * 128).few_keys is None
@@ -77,7 +77,7 @@ def test_many_keys_are_not_counted() -> None:
         assert made.few_keys == few
 
 
-def test_a_key_group_that_fills_a_subtask_is_hot() -> None:
+def test_key_group_larger_than_a_mean_subtask_is_hot() -> None:
     sizes = [10] * 128
     sizes[17], sizes[90] = 2000, 300
     (first, second) = hot_key_groups(sizes, 8)

@@ -30,14 +30,14 @@ def unions(folder: Path, *contents: str) -> list[UnionList]:
     return union_lists(replace(snapshot(lists), files=tuple(files)), lists, 6)
 
 
-def test_every_subtask_gets_all_of_it(tmp_path: Path) -> None:
+def test_every_subtask_restores_all_elements_of_a_union_list(tmp_path: Path) -> None:
     (union,) = unions(tmp_path, "ab", "c")
     assert (union.state, union.elements, union.bytes) == ("offsets", 3, 3 * GROUP_SIZE)
     assert union.bytes_at_restore == 6 * 3 * GROUP_SIZE
     assert not union.repeated
 
 
-def test_the_same_elements_in_every_subtask_are_repeated(tmp_path: Path) -> None:
+def test_union_list_with_equal_elements_in_every_subtask_is_repeated(tmp_path: Path) -> None:
     assert unions(tmp_path, "abc", "cab", "bca")[0].repeated
     assert not unions(tmp_path, "abc", "def", "ghi")[0].repeated
     assert not unions(tmp_path, "a", "a", "a")[0].repeated  # one of each subtask's own
@@ -45,8 +45,8 @@ def test_the_same_elements_in_every_subtask_are_repeated(tmp_path: Path) -> None
     assert not unions(tmp_path, "abc")[0].repeated
 
 
-def test_elements_that_lie_far_apart_are_read_without_what_lies_between(tmp_path: Path) -> None:
-    """As a forged handle may have it: a span over these elements would have a terabyte."""
+def test_elements_far_apart_are_read_without_the_bytes_between_them(tmp_path: Path) -> None:
+    """A forged handle may place elements a terabyte apart: one read over both would be as long."""
     streams, files = [], [("/nowhere/_metadata", Pin(9))]
     for subtask in range(2):
         path = tmp_path / str(subtask)
@@ -63,5 +63,5 @@ def test_elements_that_lie_far_apart_are_read_without_what_lies_between(tmp_path
     assert union.repeated
 
 
-def test_an_empty_one_is_not_worth_a_word(tmp_path: Path) -> None:
+def test_empty_union_list_is_left_out(tmp_path: Path) -> None:
     assert unions(tmp_path, "", "") == []

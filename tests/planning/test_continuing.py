@@ -1,4 +1,4 @@
-"""The plan of a continuation: what it reads, what it keeps, and how much a page counts for each new subtask."""
+"""The plan of a continuation: what it reads, what it keeps, and the bytes that a page shows for each new subtask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def unchanged(tmp_path: Path) -> Plan:
     return plan_continued(job.newest, str(tmp_path / "target"), str(base), ["3"], ["1000"])
 
 
-def test_the_same_files_are_not_read(unchanged: Plan) -> None:
+def test_continuation_reads_no_file_that_the_base_has(unchanged: Plan) -> None:
     (rekeying,) = (operator.rekeying for operator in unchanged.operators if operator.rekeying is not None)
     assert (rekeying.bytes, rekeying.sources) == (0, ())
     assert len(rekeying.bases) == 3

@@ -1,4 +1,4 @@
-"""Raw keyed timers whose offsets in `_metadata` are damaged are the source's fault, and told before anything moves."""
+"""Raw keyed timers whose offsets in `_metadata` are damaged are refused before anything is moved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.snapshots import directory
 
 
 def with_a_group_that_begins_elsewhere(entry: OperatorState) -> OperatorState:
-    """In subtask 0, if it has raw keyed state."""
+    """Return the operator with a wrong offset of a key group in subtask 0, if that has raw keyed state."""
 
     def changed(subtask: Subtask) -> Subtask:
         if subtask.index or subtask.state is None or not isinstance(raw := subtask.state.raw_keyed, KeyGroupsHandle):
@@ -31,7 +31,7 @@ def with_a_group_that_begins_elsewhere(entry: OperatorState) -> OperatorState:
 
 
 @pytest.mark.parametrize("shape", [{"parallelism": ["3"]}, {"max_parallelism": ["64"]}, {"format": "canonical"}])
-def test_timers_in_some_subtasks_alone_are_damaged_ones(shape: dict[str, list[str]], tmp_path: Path) -> None:
+def test_raw_timers_readable_in_some_subtasks_only_are_refused(shape: dict[str, list[str]], tmp_path: Path) -> None:
     source = shutil.copytree(directory("2-rocksdb-heap-timers"), tmp_path / "source")
     edit_operators(source, with_a_group_that_begins_elsewhere)
     with pytest.raises(SnapshotError, match="others cannot be read as timers") as refused:

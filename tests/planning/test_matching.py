@@ -1,4 +1,4 @@
-"""Which operators of a snapshot are taken for which of a job."""
+"""Matching of a snapshot's operators with those of a job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def proposed(old: list[Counterpart], new: list[Counterpart]) -> dict[str, str]:
     return {pair.old.operator_id: pair.new.operator_id for pair in match(old, new).proposed}
 
 
-def test_a_job_with_generated_ids_finds_all_of_a_real_snapshot() -> None:
+def test_job_with_generated_ids_matches_every_operator_of_a_snapshot() -> None:
     """The proposal undoes the renames of operators with states of many sorts; equal states are told apart by names."""
     source = snapshots.opened("2-clicks")
     ids = {o.operator_id: f"{number:032x}" for number, o in enumerate(source.operators)}
@@ -72,13 +72,13 @@ def test_a_job_with_generated_ids_finds_all_of_a_real_snapshot() -> None:
         ([described("a", "x")], [described("a", "x", [SUM]), described("b", "y", [COUNT])], {"a": "b"}),
     ],
 )
-def test_the_strongest_evidence_first_and_only_what_is_unique(
+def test_matching_takes_the_strongest_evidence_and_only_unique_pairs(
     old: list[Counterpart], new: list[Counterpart], pairs: dict[str, str]
 ) -> None:
     assert proposed(old, new) == pairs
 
 
-def test_what_is_not_certain_is_said() -> None:
+def test_ambiguous_matches_are_listed_with_their_candidates() -> None:
     twins, alone = [described("a"), described("b")], described("c", "", [SUM])
     matched = match([*twins, alone], [described("d"), described("e", "z", [])])
     assert [(u.old.operator_id, [c.operator_id for c in u.candidates]) for u in matched.unsure] == [
@@ -88,14 +88,14 @@ def test_what_is_not_certain_is_said() -> None:
     assert (matched.only_in_snapshot, matched.options, matched.certain) == ((alone,), [], False)
 
 
-def test_an_id_of_a_uid_is_the_operators_whatever_it_is_called() -> None:
+def test_operator_with_the_id_of_a_uid_matches_under_any_label() -> None:
     uid = operator_id_of_uid("counts")
     old = Counterpart(uid, "counts", "counts", "x", frozenset({COUNT}))
     matched = match([old], [described(uid, "y", None), described("b", "x", None)])
     assert (matched.options, matched.certain) == ([], True)
 
 
-def test_who_has_no_state_makes_way() -> None:
+def test_operator_without_state_gives_its_id_to_one_with_state() -> None:
     matched = match([described("a"), described("b", "x", [])], [described("b", "", [COUNT]), described("c", "x", [])])
     assert matched.options == ["--rename a=b", "--rename b=c"]
     matched = match([described("a"), described("b", "x", [])], [described("b", "", [COUNT])])
@@ -122,13 +122,13 @@ TREE = "x + 1 &gt; y<br/>:- map<br/>:  +- Sink: out<br/>+- filter<br/>   :- deep
         ("", [""]),
     ],
 )
-def test_names_of_a_chain_by_their_descriptions(description: str, names: list[str]) -> None:
+def test_names_in_a_chain_are_read_from_the_description_of_its_vertex(description: str, names: list[str]) -> None:
     document = f'{{"plan": {{"nodes": [{{"id": "{ID.upper()}", "description": "{description}"}}]}}}}'.encode()
     (vertex,) = read_job_graph(document, "plan.json")
     assert vertex == GraphVertex(ID, names[0], tuple(names[1:]))
 
 
-def test_details_tell_the_names_themselves() -> None:
+def test_names_in_a_chain_are_read_from_the_details_of_a_job() -> None:
     named = {"id": ID, "name": "[vertex-0]source -> (Map -> Sink: out (1), Filter)"}
     document = {"vertices": [named], "plan": {"nodes": [{"id": ID, "description": "Window(other)<br/>"}]}}
     (vertex,) = read_job_graph(json.dumps(document).encode(), "job.json")
@@ -138,14 +138,14 @@ def test_details_tell_the_names_themselves() -> None:
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"nodes": []}', '{"nodes": [{"id": 1, "type": "Source"}]}', '{"plan": "none"}', "\xff"]
 )
-def test_what_is_no_plan_is_refused(text: str) -> None:
+def test_file_that_is_no_plan_of_a_job_is_refused(text: str) -> None:
     with pytest.raises(RequestError, match="not the plan of a job") as caught:
         read_job_graph(text.encode("latin-1"), "/a/plan.json")
     assert caught.value.path == "/a/plan.json"
     assert "/jobs/JOB-ID, or" in str(caught.value.advice)
 
 
-def test_of_who_is_chained_the_id_is_not_known() -> None:
+def test_operator_inside_a_chain_has_no_known_id() -> None:
     graph = of_graph([GraphVertex(ID, "source", ("count",))], {ID: "where it comes from"})
     assert [(c.operator_id, c.label, c.chain) for c in graph] == [
         (ID, "where it comes from", ""),

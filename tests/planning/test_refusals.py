@@ -19,18 +19,18 @@ NAME = "2-changelog-over-heap"
 
 
 def operator_with(change: Changelog | None = None, raw_keyed: tuple[KeyedStream, ...] = ()) -> Operator:
-    """The one with a changelog, which for one subtask is another one."""
+    """Return the operator with a changelog, with another changelog for one subtask."""
     (operator,) = (operator for operator in opened(NAME).operators if operator.changelogs)
     first, *others = operator.changelogs
     return replace(operator, changelogs=(change or first, *others), raw_keyed=raw_keyed)
 
 
-def test_what_can_be_replayed_is_not_refused() -> None:
+def test_changelog_that_can_be_replayed_is_accepted() -> None:
     refuse_changelog(operator_with(), Format.CANONICAL)
     refuse_changelog(operator_with(), Format.ROCKSDB)
 
 
-def test_nobody_says_how_keys_are_written() -> None:
+def test_changelog_without_a_key_serializer_is_refused() -> None:
     first = operator_with().changelogs[0]
     with pytest.raises(UnsupportedError, match="does not describe the serializer of its keys") as caught:
         refuse_changelog(operator_with(replace(first, base=(), header=b"", parsed=None)), Format.CANONICAL)
@@ -38,13 +38,13 @@ def test_nobody_says_how_keys_are_written() -> None:
     assert "start the job from this snapshot unchanged" in str(caught.value.advice)
 
 
-def test_a_serializer_is_not_known() -> None:
+def test_changelog_with_an_unknown_serializer_is_refused() -> None:
     first = operator_with().changelogs[0]
     with pytest.raises(UnsupportedError, match="an unknown serializer"):
         refuse_changelog(operator_with(replace(first, header=b"", parsed=None)), Format.CANONICAL)
 
 
-def test_timers_beside_it() -> None:
+def test_changelog_beside_raw_keyed_timers_is_refused() -> None:
     timers = next(o.raw_timers for o in opened("2-rocksdb-heap-timers").operators if o.raw_timers)
     with pytest.raises(UnsupportedError, match="timers are both in a changelog and in raw keyed state"):
         refuse_changelog(operator_with(raw_keyed=timers), Format.CANONICAL)
@@ -58,14 +58,14 @@ def in_databases(*names: str) -> Operator:
     return operator("counts", databases=(replace(database(0, 1, 128, 10), parsed=header_of(*names)),))
 
 
-def test_names_that_rocksdb_takes_are_not_refused() -> None:
+def test_state_names_that_rocksdb_takes_are_accepted() -> None:
     names = ("", "/", " ", "defaults", "ü𝄞", "x" * 3000)
     refuse_names(canonical(*names), Format.ROCKSDB)
     refuse_names(in_databases(*names), Format.KEEP)
 
 
 @pytest.mark.parametrize(("name", "why"), [("a\0b", "a NUL character"), ("default", "reserves for itself")])
-def test_canonical_state_keeps_any_name_and_becomes_no_database(name: str, why: str) -> None:
+def test_canonical_state_with_a_name_unfit_for_rocksdb_stays_canonical(name: str, why: str) -> None:
     named = canonical("fine", name)
     refuse_names(named, Format.KEEP)
     refuse_names(named, Format.CANONICAL)
@@ -77,7 +77,7 @@ def test_canonical_state_keeps_any_name_and_becomes_no_database(name: str, why: 
 
 
 @pytest.mark.parametrize("wanted", Format)
-def test_directories_are_not_opened_under_another_name(wanted: Format) -> None:
+def test_rocksdb_directory_with_an_unfit_state_name_is_refused(wanted: Format) -> None:
     """Directories of dropped state are opened, too."""
     named = replace(in_databases("fine", "a\0b"), dropped_states=frozenset({"a\0b"}))
     with pytest.raises(UnsupportedError, match="a NUL character") as caught:

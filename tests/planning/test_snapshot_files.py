@@ -17,7 +17,7 @@ DATA = bytes(range(100))
 
 @pytest.fixture
 def files(tmp_path: Path) -> SnapshotFiles:
-    """`_metadata`, whose bytes are at hand and not in storage, and a file with `DATA`."""
+    """Return a file with `DATA`, and `_metadata`, which is in memory and not in the store."""
     path = tmp_path / "state"
     path.write_bytes(DATA)
     return SnapshotFiles(
@@ -25,7 +25,7 @@ def files(tmp_path: Path) -> SnapshotFiles:
     )
 
 
-def test_an_extent_is_read_whole_in_part_or_in_chunks(files: SnapshotFiles) -> None:
+def test_extent_is_read_whole_in_part_or_in_chunks(files: SnapshotFiles) -> None:
     extent = Extent(1, 10, 25)
     assert files.read(extent) == DATA[10:35]
     assert files.beginning(extent, 4) == DATA[10:14]
@@ -33,7 +33,7 @@ def test_an_extent_is_read_whole_in_part_or_in_chunks(files: SnapshotFiles) -> N
     assert list(files.chunks(extent, 10)) == [DATA[10:20], DATA[20:30], DATA[30:35]]
 
 
-def test_metadata_at_hand_is_not_read_and_stays_here(files: SnapshotFiles) -> None:
+def test_metadata_in_memory_is_not_read_again_and_not_sent_to_tasks(files: SnapshotFiles) -> None:
     assert files.read(Extent(0, 5, 5)) == DATA[5:10]
     sent = pickle.loads(pickle.dumps(files))
     assert sent == files
@@ -43,7 +43,7 @@ def test_metadata_at_hand_is_not_read_and_stays_here(files: SnapshotFiles) -> No
     assert caught.value.path == files.versions[0][0]
 
 
-def test_another_version_is_an_error_unless_any_will_do(files: SnapshotFiles) -> None:
+def test_changed_file_is_refused_unless_its_version_is_ignored(files: SnapshotFiles) -> None:
     path = files.uri(Extent(1, 0, 0))
     Path(path).write_bytes(DATA[::-1])
     for read in (lambda: files.read(Extent(1, 0, 1)), lambda: list(files.chunks(Extent(1, 0, 1)))):
@@ -53,7 +53,7 @@ def test_another_version_is_an_error_unless_any_will_do(files: SnapshotFiles) ->
     assert files.unpinned().read(Extent(1, 0, 1)) == DATA[-1:]
 
 
-def test_more_than_can_be_is_not_read(files: SnapshotFiles) -> None:
+def test_extent_above_the_read_limit_is_refused(files: SnapshotFiles) -> None:
     with pytest.raises(SnapshotError, match="read at once") as caught:
         files.read(Extent(1, 0, LARGEST_READ + 1))
     assert caught.value.path == files.uri(Extent(1, 0, 0))
@@ -61,7 +61,9 @@ def test_more_than_can_be_is_not_read(files: SnapshotFiles) -> None:
         files.read(Extent(1, 0, 5), limit=4)
 
 
-def test_each_of_many_extents_in_their_order(files: SnapshotFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_extents_are_read_in_order_neighbours_together(
+    files: SnapshotFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neighbours are read together; nothing between the others is read."""
     reads: list[tuple[int, int]] = []
     read = SnapshotFiles.read

@@ -1,6 +1,6 @@
 """Makes the pictures of reports for the documentation: `python tests/report/make_screenshots.py`, with chromium.
 
-They show a job that nobody ran: what has come of a rescale, in light, and the load of many subtasks, in dark.
+They show an invented job: the outcome of a rescale in light, and the load of many subtasks in dark.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def show(driver: Chrome, page: Path, document: dict[str, Any], theme: str) -> No
 
 
 def picture(driver: Chrome, file: Path, top: float, bottom: float) -> None:
-    """Take a picture of a part of the page, with some paper around it."""
+    """Take a picture of a part of the page, with a margin."""
     first, last = max(0, top - PAPER), bottom + PAPER
     clip = {"x": 0, "y": first, "width": WIDTH, "height": last - first, "scale": 1}
     shot = driver.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})

@@ -1,4 +1,4 @@
-"""Flows between subtasks, against counting one key group after the other."""
+"""Flows between subtasks equal those counted key group by key group."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def counted(old: KeyedShape, new: KeyedShape) -> list[list[float]]:
 
 
 @pytest.mark.parametrize(("old", "new"), SHAPES)
-def test_the_matrix_has_all_bytes_where_they_go(old: KeyedShape, new: KeyedShape) -> None:
+def test_flow_matrix_has_the_bytes_from_each_old_to_each_new_subtask(old: KeyedShape, new: KeyedShape) -> None:
     matrix = flow_matrix(sizes_of(old), old, new, 64)
     for flows_found, expected in zip(matrix, counted(old, new), strict=True):
         assert list(flows_found) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("old", "new"), SHAPES)
-def test_neighbours_share_a_line_where_there_are_many(old: KeyedShape, new: KeyedShape) -> None:
+def test_neighbouring_subtasks_share_a_line_if_there_are_many(old: KeyedShape, new: KeyedShape) -> None:
     matrix = flow_matrix(sizes_of(old), old, new, 2)
     assert matrix.shape == (min(2, old.parallelism), min(2, new.parallelism))
     assert matrix.sum() == pytest.approx(sum(sizes_of(old)))
 
 
 @pytest.mark.parametrize(("old", "new"), SHAPES)
-def test_runs_of_key_groups_stay_together(old: KeyedShape, new: KeyedShape) -> None:
+def test_flows_cover_every_key_group_with_its_old_and_new_subtask(old: KeyedShape, new: KeyedShape) -> None:
     moves = list(flows(old, new))
     moved = [
         (group, flow.new_first + group - flow.first, flow.subtask, flow.new_subtask)
@@ -59,13 +59,13 @@ def test_runs_of_key_groups_stay_together(old: KeyedShape, new: KeyedShape) -> N
         assert (subtask, new_subtask) == (old.owner(group), new.owner(other))
 
 
-def test_keys_that_are_hashed_anew_do_not_stay_together() -> None:
+def test_rehashed_key_groups_have_no_flows() -> None:
     old, new = KeyedShape(4, 128), KeyedShape(6, 1000)
     assert not stays_together(old, new)
     assert list(flows(old, new)) == []
 
 
-def test_loads() -> None:
+def test_loads_are_the_bytes_of_each_subtask() -> None:
     sizes = sizes_of(KeyedShape(3, 10))
     ranges = [key_group_range(10, 3, subtask) for subtask in range(3)]
     assert loads(sizes, 3) == [sum(sizes[own.first : own.last + 1]) for own in ranges]

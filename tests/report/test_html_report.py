@@ -1,4 +1,4 @@
-"""The report as one small file: nothing comes from outside, nothing runs, and nothing that is said becomes markup."""
+"""The report is one small file: it loads nothing, runs nothing, and escapes all text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
 class Seen(HTMLParser):
-    """The elements of a page with their attributes, and the text in each."""
+    """Elements of a page with their attributes, and the texts in them by tag."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ NAMES = tuple(documents())
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_comes_from_outside_and_nothing_runs(name: str) -> None:
+def test_report_loads_nothing_and_runs_no_script(name: str) -> None:
     seen = page(name)
     for tag, attributes in seen.elements:
         assert not [
@@ -105,7 +105,7 @@ def test_nothing_comes_from_outside_and_nothing_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_who_cannot_see_it_can_read_it(name: str) -> None:
+def test_report_is_readable_with_a_screen_reader(name: str) -> None:
     seen = page(name)
     assert seen.of("html")[0]["lang"] == "en"
     assert all(a["aria-label"] for a in seen.of("svg") if a.get("role") == "img")
@@ -122,7 +122,7 @@ def test_who_cannot_see_it_can_read_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_says_how_far_it_has_come_and_holds_its_data(name: str) -> None:
+def test_report_shows_the_progress_of_the_run_and_holds_its_data(name: str) -> None:
     seen, document = page(name), documents()[name]
     said = {"a snapshot": "Snapshot", "a run": "Proven", "a refusal": "Refused", "another maximum": "Proven"}
     assert said.get(name, "Planned") in seen.texts["strong"]
@@ -135,7 +135,7 @@ def test_it_says_how_far_it_has_come_and_holds_its_data(name: str) -> None:
     assert shown["warnings"] == list(source["warnings"])
 
 
-def test_it_says_what_of_the_source_is_not_in_the_result() -> None:
+def test_report_names_source_state_that_is_not_in_the_result() -> None:
     lost = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, ()),))
     document = documents()["a run"]
     assert document.certificate is not None
@@ -151,7 +151,7 @@ def as_json(document: ReportDocument) -> dict[str, Any]:
 
 
 def renamed(value: Any) -> Any:
-    """The document with a name that is markup wherever there is a text that may come from a snapshot."""
+    """Return the document with markup in place of every text that may come from a snapshot."""
     if isinstance(value, dict):
         taken = ("label", "state", "operator", "topic", "source", "target", "start", "what", "advice", "key", "name")
         return {k: EVIL if k in taken and isinstance(v, str) else renamed(v) for k, v in value.items()}
@@ -161,7 +161,7 @@ def renamed(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_are_data_and_never_markup(name: str) -> None:
+def test_names_in_a_report_never_become_markup(name: str) -> None:
     document = msgspec.convert(renamed(as_json(documents()[name])), ReportDocument)
     text = html_report(document).decode()
     seen = Seen(text)
@@ -175,7 +175,7 @@ def test_names_are_data_and_never_markup(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_curve_says_what_its_axes_are() -> None:
+def test_axes_of_a_curve_are_labelled() -> None:
     drawn = page("a plan")
     curves = sum(attributes.get("class") == "drawing curve" for attributes in drawn.of("svg"))
     assert curves > 0
@@ -183,7 +183,7 @@ def test_a_curve_says_what_its_axes_are() -> None:
 
 
 @pytest.mark.slow
-def test_it_stays_small() -> None:
+def test_report_of_a_large_plan_stays_small() -> None:
     """50 operators with 32,768 key groups each, at 96 subtasks and at 2,000; 500 operators with as many warnings."""
     small = plan_report((64, 256), (96, 256), 2)
     for parallelism, number, maximum in ((96, 50, 32768), (2000, 50, 32768), (96, 500, 256)):
@@ -206,8 +206,8 @@ def test_it_stays_small() -> None:
 
 
 @pytest.mark.parametrize("renamed", [0, 1500])
-def test_it_stays_small_whatever_was_certified(renamed: int) -> None:
-    """As a run and a report have it: 1,500 operators, 30,000 files."""
+def test_report_of_a_large_certificate_stays_small(renamed: int) -> None:
+    """The certificate has 1,500 operators and 30,000 files."""
     plan, ids = plan_of_report((4, 128), (6, 128), 2), [f"{i:032x}" for i in range(1500)]
     directories = CertifiedDirectories(by_files=6, by_records=0, files_referred_to=12, files_copied=2, deleted_ranges=4)
     counts = {"key_groups": 128, "elements": 3, "broadcast_copies": 0, "bytes": 10**6, "digest": "ab" * 16}

@@ -33,7 +33,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (820, "dark"), (360, "light"), (360, "dark")])
-def test_it_fits_and_follows_the_theme(driver: Chrome, report: str, width: int, theme: str) -> None:
+def test_report_fits_its_width_and_follows_the_theme(driver: Chrome, report: str, width: int, theme: str) -> None:
     shown_as(driver, width, theme)
     driver.get(report)
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
@@ -44,14 +44,14 @@ def test_it_fits_and_follows_the_theme(driver: Chrome, report: str, width: int, 
     assert driver.execute_script(script)
 
 
-def test_nothing_runs_and_nothing_is_complained_of(driver: Chrome, report: str) -> None:
+def test_browser_logs_no_complaint_about_a_report(driver: Chrome, report: str) -> None:
     shown_as(driver, 1280, "light")
     driver.get(report)
     assert driver.title.startswith("Rescale of ")
     assert driver.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
-def test_the_keyboard_is_enough(driver: Chrome, report: str) -> None:
+def test_report_can_be_used_with_the_keyboard_alone(driver: Chrome, report: str) -> None:
     shown_as(driver, 1280, "light")
     driver.get(report)
     keys = ActionChains(driver)
@@ -64,7 +64,7 @@ def test_the_keyboard_is_enough(driver: Chrome, report: str) -> None:
     assert driver.switch_to.active_element.get_attribute("role") == "region"  # the table, which can be scrolled
 
 
-def test_it_prints_with_its_numbers(driver: Chrome, report: str) -> None:
+def test_printed_report_has_its_tables_of_numbers(driver: Chrome, report: str) -> None:
     shown_as(driver, 1280, "dark")
     driver.get(report)
     pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"])

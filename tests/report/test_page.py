@@ -1,4 +1,4 @@
-"""Pages, and what renderers make of them: nothing that is said becomes markup, or obeyed by a terminal."""
+"""Pages as text and Markdown: no text becomes markup or a control sequence of a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = Page(
 EVIL = "<script>alert(1)</script> **b** _i_ a_b `c` [d](e) |f| &lt; \x1b[31mred\n# g"
 
 
-def test_text() -> None:
+def test_page_is_rendered_as_text() -> None:
     assert text_of(PAGE) == (
         "2 files of /a_b\n  one\n  two\n\n"
         "Numbers\n\na    b\n---  ---\n1    x\n22   y\n\n"
@@ -31,7 +31,7 @@ def test_text() -> None:
     )
 
 
-def test_a_long_cell_keeps_both_ends() -> None:
+def test_long_cell_is_cut_in_the_middle() -> None:
     name = "Calc[" + 400 * "x" + "] (08405ac2a6c18bd2f4e6f92d131bb551)"
     lines = text_of(Page((table(("operator", "bytes"), [(name, 1), ("y" * 100, 2)]),))).split("\n")
     assert [line.rstrip() for line in lines[2:]] == [
@@ -40,7 +40,7 @@ def test_a_long_cell_keeps_both_ends() -> None:
     ]
 
 
-def test_markdown() -> None:
+def test_page_is_rendered_as_markdown() -> None:
     assert markdown_of(PAGE) == (
         "**2 files** of `/a_b`\n\n* one\n* two\n\n"
         "### Numbers\n\n| a   | b   |\n|-----|-----|\n| 1   | x   |\n| 22  | y   |\n\n"
@@ -51,7 +51,7 @@ def test_markdown() -> None:
 
 
 def everywhere(text: str) -> Page:
-    """A page that says the words in every place that there is."""
+    """Return a page that has the text in every place of every block."""
     return Page(
         (
             paragraph(text, (Strong(text), Code(text))),
@@ -63,14 +63,14 @@ def everywhere(text: str) -> Page:
     )
 
 
-def test_a_terminal_gets_nothing_to_obey() -> None:
+def test_text_has_no_control_characters_for_a_terminal() -> None:
     text = text_of(everywhere(EVIL))
     assert text.count("<script>alert(1)</script>") == 10
     assert all(sign.isprintable() or sign == "\n" for sign in text)
     assert text.count("\\x1b[31mred\\n# g") == 10
 
 
-def test_markdown_shows_what_was_said() -> None:
+def test_markdown_escapes_markup() -> None:
     lines = markdown_of(everywhere(EVIL)).splitlines()
     shown = [line for line in lines if "alert" in line]
     assert len(shown) == 9
@@ -83,7 +83,7 @@ def test_markdown_shows_what_was_said() -> None:
 
 
 @pytest.mark.parametrize(("text", "shown"), [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("1 a", "1 a")])
-def test_a_line_begins_no_heading_and_no_list(text: str, shown: str) -> None:
+def test_escaped_line_begins_no_heading_and_no_list(text: str, shown: str) -> None:
     assert markdown_of(Page((paragraph(text),))) == f"{shown}\n"
 
 
@@ -96,9 +96,9 @@ def test_a_line_begins_no_heading_and_no_list(text: str, shown: str) -> None:
         ("_timer_state/event_timers", r"\_timer_state/event_timers"),
     ],
 )
-def test_underscores_within_a_word_stay_and_others_mean_nothing(text: str, shown: str) -> None:
+def test_underscores_within_a_word_stay_and_others_are_escaped(text: str, shown: str) -> None:
     assert markdown_of(Page((paragraph(text),))) == f"{shown}\n"
 
 
-def test_backticks_do_not_end_what_is_in_them() -> None:
+def test_backticks_in_code_do_not_end_it() -> None:
     assert markdown_of(Page((paragraph(Code("a```b`")), Command("```")))) == "```` a```b` ````\n\n````\n```\n````\n"

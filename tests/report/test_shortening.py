@@ -1,4 +1,4 @@
-"""Jobs of hundreds of operators and thousands of subtasks, on a terminal: what matters, and that there is more."""
+"""Texts of large jobs are shortened: they show the largest and the changed parts, and count the rest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plan() -> PlanDocument:
     return plan_of_report((4, 128), (40, 128), operators=120)
 
 
-def test_a_plan_of_many_operators(plan: PlanDocument) -> None:
+def test_plan_of_many_operators_is_shortened(plan: PlanDocument) -> None:
     text = plan_text(plan)
     assert len(text.splitlines()) < 160
     assert f"{len(plan.operators) - MOST_OPERATORS} more operators with " in text
@@ -37,7 +37,7 @@ def test_a_plan_of_many_operators(plan: PlanDocument) -> None:
     assert len(plan_markdown(plan).splitlines()) < 100
 
 
-def test_what_changes_is_shown_however_small_it_is(plan: PlanDocument) -> None:
+def test_operator_that_changes_is_shown_however_small_it_is(plan: PlanDocument) -> None:
     smallest = min(plan.operators, key=state_bytes)
     operators = tuple(
         structs.replace(operator, label="the smallest", new_parallelism=40)
@@ -48,7 +48,7 @@ def test_what_changes_is_shown_however_small_it_is(plan: PlanDocument) -> None:
     assert "\nthe smallest " in plan_text(structs.replace(plan, operators=operators))
 
 
-def test_few_are_all_shown_as_they_come() -> None:
+def test_few_operators_are_all_shown_in_their_order() -> None:
     plan = plan_of_report((2, 128), (3, 128))
     text = plan_text(plan)
     assert MORE not in text
@@ -56,7 +56,7 @@ def test_few_are_all_shown_as_they_come() -> None:
     assert places == sorted(places)
 
 
-def test_a_snapshot_of_many_operators() -> None:
+def test_inspection_of_many_operators_is_shortened() -> None:
     snapshot = snapshot_report(2, 128, operators=200).snapshot
     assert snapshot is not None
     text = inspection_text(snapshot)
@@ -64,12 +64,12 @@ def test_a_snapshot_of_many_operators() -> None:
     assert f"{len(snapshot.operators) - MOST_OPERATORS} more operators with " in text
 
 
-def test_a_certificate_of_many_operators(plan: PlanDocument) -> None:
+def test_certificate_of_many_operators_is_shortened(plan: PlanDocument) -> None:
     text = certificate_text(certificate_of(plan))
     assert f"{len(plan.operators) - MOST_OPERATORS} more operators with less state: {ALL}" in text
 
 
-def test_a_difference_shows_what_differs_first() -> None:
+def test_comparison_of_many_states_shows_differing_ones_first() -> None:
     side = StateAmount(1, "ab")
     states = tuple(DiffedState(f"s{i}", "VALUE", i != 99, "records", side, side, 1, (), None) for i in range(100))
     operator = DiffedOperator("0" * 32, "visits", False, None, None, (), states)

@@ -1,4 +1,4 @@
-"""The report that lies beside a target: as far as a run has come, and never in its way."""
+"""The report beside a target shows the progress of a run, and never fails one."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    """A snapshot that can go away."""
+    """Return a copy of a snapshot, which tests may remove."""
     return shutil.copytree(directory("2-clicks"), tmp_path / "source").as_posix()
 
 
 @pytest.fixture
 def plan(source: str, tmp_path: Path) -> Plan:
-    """It has claimed its target, and its report lies there."""
+    """Return a plan that has claimed its target, with its report beside it."""
     prepared = prepare(make_request(source, str(tmp_path / "target"), ["6"]))
     claim(prepared.plan)
     assert put_report(prepared.plan, plan_document(*prepared)) == f"report: {places_of(prepared.plan).report}"
@@ -53,7 +53,7 @@ def page_of(plan: Plan) -> str:
 @pytest.mark.parametrize(
     "out", ["source/_metadata", "source/report.html", "link/report.html", "target/report.html", "notes.txt"]
 )
-def test_it_takes_the_place_of_nothing_that_somebody_needs(
+def test_report_overwrites_no_file_of_a_snapshot_or_a_target(
     out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = shutil.copytree(directory("2-clicks"), tmp_path / "source")
@@ -69,8 +69,8 @@ def test_it_takes_the_place_of_nothing_that_somebody_needs(
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_it_takes_the_place_of_an_earlier_one_behind_a_link_too(tmp_path: Path) -> None:
-    """As /dev/stdout is one: the link stays."""
+def test_report_overwrites_an_earlier_one_behind_a_link(tmp_path: Path) -> None:
+    """The link stays, as /dev/stdout has to."""
     page, link = tmp_path / "page.html", tmp_path / "link"
     page.touch()
     link.symlink_to(page)
@@ -80,7 +80,7 @@ def test_it_takes_the_place_of_an_earlier_one_behind_a_link_too(tmp_path: Path) 
         assert page.read_bytes().startswith(b"<!doctype html>")
 
 
-def test_it_takes_the_place_of_no_pipe_that_a_link_leads_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_onto_a_link_to_a_pipe_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reading, writing = os.pipe()
     link = tmp_path / "stdout"
     link.symlink_to(f"/proc/self/fd/{writing}")
@@ -91,7 +91,7 @@ def test_it_takes_the_place_of_no_pipe_that_a_link_leads_to(tmp_path: Path, caps
         os.close(end)
 
 
-def test_a_plan_has_a_report_that_goes_with_the_rest(plan: Plan) -> None:
+def test_report_of_a_plan_is_discarded_with_it(plan: Plan) -> None:
     assert "Planned" in page_of(plan)
     assert plan.start.command.replace("<", "&lt;").replace(">", "&gt;") in page_of(plan)
     discarded = discard(plan.target)
@@ -100,13 +100,13 @@ def test_a_plan_has_a_report_that_goes_with_the_rest(plan: Plan) -> None:
     assert not Path(places_of(plan).report).exists()
 
 
-def test_of_what_was_discarded_there_is_no_report_any_more(plan: Plan) -> None:
+def test_no_report_is_written_after_a_discard(plan: Plan) -> None:
     discard(plan.target)
     assert "no longer belongs to this run" in put_report(plan)
     assert not Path(places_of(plan).report).exists()
 
 
-def test_what_came_of_the_steps_is_told(plan: Plan) -> None:
+def test_report_shows_the_results_of_steps(plan: Plan) -> None:
     put = Path(places_of(plan).result("reshuffle_keyed_state"))
     put.write_text(json.dumps({"status": "done", "seconds": 7.5}))
     put_report(plan)
@@ -128,7 +128,7 @@ def test_what_came_of_the_steps_is_told(plan: Plan) -> None:
     assert "Refused" in page_of(plan)
 
 
-def test_a_certificate_is_shown_if_it_is_as_it_was(plan: Plan) -> None:
+def test_report_shows_an_undamaged_certificate_only(plan: Plan) -> None:
     places = places_of(plan)
     fields = ("complete", "everything", None, "murmur3", plan.source, "a", plan.target, "b", plan.digest)
     certificate = Certificate(*fields, (), 5, (), (), plan.start.command)
@@ -147,7 +147,7 @@ def test_a_certificate_is_shown_if_it_is_as_it_was(plan: Plan) -> None:
         document_of(plan.target)
 
 
-def test_a_report_of_a_target_its_plan_and_its_source(plan: Plan, source: str) -> None:
+def test_report_can_be_made_of_a_target_a_plan_or_a_source(plan: Plan, source: str) -> None:
     of_target, of_plan, of_source = (document_of(uri) for uri in (plan.target, places_of(plan).plan, source))
     assert of_target == of_plan
     assert of_target.plan.plan == plan.digest
@@ -155,7 +155,7 @@ def test_a_report_of_a_target_its_plan_and_its_source(plan: Plan, source: str) -
     assert of_source.plan is None
 
 
-def test_without_what_was_stored_it_is_made_from_the_source(plan: Plan, source: str) -> None:
+def test_report_without_stored_data_is_made_from_the_source(plan: Plan, source: str) -> None:
     stored = document_of(plan.target)
     Path(places_of(plan).report_data).unlink()
     assert document_of(plan.target) == stored
@@ -164,12 +164,12 @@ def test_without_what_was_stored_it_is_made_from_the_source(plan: Plan, source: 
         document_of(plan.target)
 
 
-def test_a_source_that_is_gone_is_not_needed(plan: Plan, source: str) -> None:
+def test_report_of_a_target_needs_no_source(plan: Plan, source: str) -> None:
     shutil.rmtree(source)
     assert document_of(plan.target).plan.plan == plan.digest
 
 
-def test_nothing_fails_for_want_of_a_report(plan: Plan) -> None:
+def test_report_that_cannot_be_written_fails_no_run(plan: Plan) -> None:
     broken = StoreError("the disk is full")
     with patch("rescale.report.stored.html_report", side_effect=broken):
         assert put_report(plan) == "the report could not be written: the disk is full"
@@ -186,7 +186,7 @@ def test_nothing_fails_for_want_of_a_report(plan: Plan) -> None:
         ("letter.txt", b"Dear all", "there is no snapshot"),
     ],
 )
-def test_what_is_not_ours_is_refused_in_a_sentence(
+def test_report_of_a_foreign_file_is_refused(
     capsys: Captured, tmp_path: Path, name: str, content: bytes, said: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
@@ -198,7 +198,7 @@ def test_what_is_not_ours_is_refused_in_a_sentence(
 
 
 @pytest.mark.parametrize("key", ["operators", "insight", "kafka"])
-def test_a_damaged_summary_is_refused_in_a_sentence(capsys: Captured, plan: Plan, key: str, tmp_path: Path) -> None:
+def test_report_from_damaged_data_is_refused(capsys: Captured, plan: Plan, key: str, tmp_path: Path) -> None:
     summary = json.loads(Path(places_of(plan).report_data).read_text())
     for damaged in ({**summary, key: 7}, {k: v for k, v in summary.items() if k != key}):
         Path(places_of(plan).report_data).write_text(json.dumps(damaged))
@@ -211,7 +211,7 @@ def test_a_damaged_summary_is_refused_in_a_sentence(capsys: Captured, plan: Plan
         assert "traceback" not in warning
 
 
-def test_a_plan_that_was_edited_is_refused_by_its_name(plan: Plan, tmp_path: Path) -> None:
+def test_report_of_an_edited_plan_is_refused(plan: Plan, tmp_path: Path) -> None:
     stored = Path(places_of(plan).plan)
     content = stored.read_bytes().replace(b'"new_parallelism":6', b'"new_parallelism":0')
     stored.write_bytes(content)
@@ -223,13 +223,13 @@ def test_a_plan_that_was_edited_is_refused_by_its_name(plan: Plan, tmp_path: Pat
         report_of(str(renamed))
 
 
-def test_somebody_elses_documents_beside_a_target(plan: Plan) -> None:
+def test_report_from_foreign_data_beside_a_target_is_refused(plan: Plan) -> None:
     Path(places_of(plan).report_data).write_text("[]")
     with pytest.raises(RequestError, match="no report can be made from this document"):
         document_of(plan.target)
 
 
-def test_the_command(capsys: Captured, tmp_path: Path, source: str) -> None:
+def test_report_command_writes_a_page_and_answers_in_json(capsys: Captured, tmp_path: Path, source: str) -> None:
     names = tmp_path / "uids"
     names.write_text("<script>alert(1)</script>\nrevenue\n")
     out = tmp_path / "page.html"
@@ -241,7 +241,7 @@ def test_the_command(capsys: Captured, tmp_path: Path, source: str) -> None:
     assert "Snapshot source" in page
 
 
-def test_what_another_flink_would_restore_is_told_of_a_snapshot_alone(plan: Plan, source: str) -> None:
+def test_restore_by_another_flink_is_reported_for_snapshots_only(plan: Plan, source: str) -> None:
     assert b"would restore" not in report_of(source)
     page = report_of(source, line=ReleaseLine(1, 20)).decode()
     assert "What Flink 1.20 would restore" in page

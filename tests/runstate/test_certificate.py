@@ -134,7 +134,9 @@ def test_certificate_of_another_plan_is_refused(target: Path) -> None:
 
 
 @given(st.data())
-def test_certificate_with_one_flipped_bit_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_certificate_with_one_flipped_bit_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     """White space and escapes apart, whose flips may leave the values as they are."""
     target = tmp_path_factory.getbasetemp() / "flipped"
     whole = bytearray(json.dumps(FIELDS, separators=(",", ":"), ensure_ascii=False).encode())

@@ -7,12 +7,12 @@ import sys
 from textwrap import fill
 from typing import Any, NoReturn
 
-from rescale.options.given_once import GivenOnce
+from rescale.options.strict_parser import StrictArgumentParser
 from rescale.text.errors import RequestError
 from rescale.text.names import did_you_mean
 
 
-class Parser(GivenOnce):
+class Parser(StrictArgumentParser):
     """Parser whose errors are `RequestError`s, so that they can be printed as JSON, too.
 
     For a misspelt word they suggest the right one.

@@ -22,8 +22,8 @@ from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
 from rescale.execution.tracing import traced
 from rescale.options.command_line import add_option
-from rescale.options.given_once import GivenOnce
 from rescale.options.rows import option
+from rescale.options.strict_parser import StrictArgumentParser
 from rescale.plan.proof import Proof
 from rescale.report.step_results import StepResult
 from rescale.runstate.certificate import Certificate
@@ -36,7 +36,7 @@ from rescale.text.errors import RescaleError, unexpected
 
 def job_parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the arguments that all jobs have."""
-    parser = GivenOnce(description=description)
+    parser = StrictArgumentParser(description=description)
     parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
     parser.add_argument(
         "--master",

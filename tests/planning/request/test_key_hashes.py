@@ -1,4 +1,4 @@
-"""Questions about keys are answered by headers while planning: no step begins in vain."""
+"""Planning refuses keys that cannot be hashed, from headers alone and before any step begins."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ QUEUE = state("queue", 3, {}, {"VALUE_SERIALIZER": LONG, "NAMESPACE_SERIALIZER":
 
 
 def planned(directory: Path, header: bytes, maximum: str, *key_hash: str) -> dict[str, str]:
-    """How keys hash, by the plan."""
+    """Return the key hash of each operator in the plan, by operator id."""
     source = write_savepoint(directory / "source", header, {}, 2, 128)
     return plan_rescale(source, str(directory / "target"), max_parallelism=[maximum], key_hash=key_hash).key_hashes
 
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
 @pytest.mark.parametrize("open_ended", [MAP, BY_NAME])
-def test_keys_that_nothing_tells_the_end_of_are_refused(open_ended: bytes, maximum: str, tmp_path: Path) -> None:
-    """The serializer of keys is not known, nor how long that is which follows them."""
+def test_keys_without_a_known_end_are_refused(open_ended: bytes, maximum: str, tmp_path: Path) -> None:
+    """The serializer of keys is unknown, and what follows the key has no fixed length."""
     header = keyed_header(TOTAL, open_ended, key=CUSTOM)
     with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as refused:
         planned(tmp_path, header, maximum, HASH)
@@ -39,20 +39,20 @@ def test_keys_that_nothing_tells_the_end_of_are_refused(open_ended: bytes, maxim
     assert refused.value.state in ("map", "by name")
 
 
-def test_keys_that_have_an_end_are_hashed_as_was_asked(tmp_path: Path) -> None:
+def test_keys_with_a_known_end_get_the_requested_hash(tmp_path: Path) -> None:
     ids = {operator_id_of_uid(UID): HASH}
     assert planned(tmp_path / "told", keyed_header(TOTAL, LIST, key=CUSTOM), "1000", HASH) == ids
     assert planned(tmp_path / "read", keyed_header(TOTAL, MAP), "1000", f"{operator_id_of_uid(UID)}={HASH}") == ids
     assert planned(tmp_path / "not asked", keyed_header(TOTAL, MAP, key=CUSTOM), "64") == {}
 
 
-def test_a_queue_of_something_else_than_timers_is_refused(tmp_path: Path) -> None:
+def test_priority_queue_that_does_not_hold_timers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="known for timers only") as refused:
         planned(tmp_path, keyed_header(TOTAL, QUEUE), "1000")
     assert (refused.value.operator, refused.value.state) == (operator_id_of_uid(UID), "queue")
 
 
-def test_an_operator_whose_keys_are_all_equal_keeps_max_parallelism_1(tmp_path: Path) -> None:
+def test_operator_whose_keys_are_all_equal_keeps_max_parallelism_1(tmp_path: Path) -> None:
     with pytest.raises(RequestError) as caught:
         plan_rescale(str(snapshots.directory("1.20-windows")), str(tmp_path / "target"), max_parallelism=["all=128"])
     assert caught.value.operator == operator_id_of_uid("all")

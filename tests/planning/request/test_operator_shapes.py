@@ -15,34 +15,34 @@ OPERATORS = (COUNTS, SINK, SINGLE)
 
 
 def shape(**parallelism: int) -> list[int]:
-    """The new parallelism of the three; `for_all` stands for all."""
+    """Return the new parallelism of the three operators; `for_all` is the one for all of them."""
     numbers = {"" if name == "for_all" else name: n for name, n in parallelism.items()}
     shapes = new_shapes(OPERATORS, Request("/s", "/t", numbers))
     assert [shapes[operator.operator_id].max_parallelism for operator in OPERATORS] == [128, 128, 1]
     return [shapes[operator.operator_id].parallelism for operator in OPERATORS]
 
 
-def test_without_a_word_all_stays() -> None:
+def test_empty_request_keeps_the_parallelism_of_all_operators() -> None:
     assert shape() == [2, 3, 1]
 
 
-def test_one_for_all_leaves_out_what_always_runs_alone() -> None:
+def test_parallelism_for_all_leaves_out_operators_with_max_parallelism_1() -> None:
     assert shape(for_all=5) == [5, 5, 1]
 
 
-def test_a_named_operator_is_excepted() -> None:
+def test_parallelism_of_a_named_operator_overrides_the_one_for_all() -> None:
     assert shape(for_all=5, sink=128) == [5, 128, 1]
     assert shape(sink=1) == [2, 1, 1]
 
 
-def test_an_operator_goes_by_uid_by_id_and_by_its_name() -> None:
+def test_operator_is_named_by_uid_id_or_label() -> None:
     labelled = operator("hidden", label="what people call it")
     for name in ("hidden", operator_id_of_uid("hidden"), operator_id_of_uid("hidden").upper(), "what people call it"):
         request = Request("/s", "/t", {name: 7})
         assert new_shapes((labelled,), request) == {labelled.operator_id: Shape(7, 128)}
 
 
-def test_an_operator_that_always_runs_alone_cannot_be_named_for_more() -> None:
+def test_operator_with_max_parallelism_1_gets_no_second_subtask() -> None:
     assert shape(all=1) == [2, 3, 1]
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
         shape(all=2)
@@ -50,26 +50,26 @@ def test_an_operator_that_always_runs_alone_cannot_be_named_for_more() -> None:
     assert "out of the request" in str(caught.value)
 
 
-def test_the_max_parallelism_is_the_limit() -> None:
+def test_parallelism_above_the_max_parallelism_is_refused() -> None:
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
         shape(for_all=129)
     assert (caught.value.operator, caught.value.expected, caught.value.found) == ("counts", "at most 128", "129")
 
 
-def test_an_operator_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_unknown_operator_is_refused_with_a_list_of_known_ones() -> None:
     with pytest.raises(RequestError, match="no operator 'cuonts'") as caught:
         shape(cuonts=2)
     assert "all, counts, sink" in str(caught.value.expected)
 
 
 def maxima(parallelism: dict[str, int], **max_parallelism: int) -> list[tuple[int, int]]:
-    """The new shapes of the three; `for_all` stands for all."""
+    """Return the new shapes of the three operators; `for_all` is the max parallelism of all of them."""
     numbers = {"" if name == "for_all" else name: n for name, n in max_parallelism.items()}
     shapes = new_shapes(OPERATORS, Request("/s", "/t", parallelism, max_parallelism=numbers))
     return [tuple(shapes[operator.operator_id]) for operator in OPERATORS]
 
 
-def test_all_get_the_new_maximum_together_but_those_that_always_run_alone() -> None:
+def test_new_max_parallelism_is_for_all_operators_but_those_with_1() -> None:
     assert maxima({}, for_all=1000) == [(2, 1000), (3, 1000), (1, 1)]
     assert maxima({"": 200}, for_all=1000) == [(200, 1000), (200, 1000), (1, 1)]
     assert maxima({}, sink=64) == [(2, 128), (3, 64), (1, 1)]
@@ -80,33 +80,33 @@ def test_max_parallelism_1_changes_only_where_the_operator_is_named() -> None:
     assert maxima({"all": 4}, all=128) == [(2, 128), (3, 128), (4, 128)]
 
 
-def test_more_subtasks_than_max_parallelism_1_take_another_maximum() -> None:
+def test_refusal_of_subtasks_above_max_parallelism_1_advises_another_one() -> None:
     with pytest.raises(RequestError) as caught:
         maxima({"all": 4})
     assert (caught.value.operator, caught.value.expected, caught.value.found) == ("all", "at most 1", "4")
     assert "--max-parallelism all=" in str(caught.value.advice)
 
 
-def test_a_parallelism_above_the_maximum_gets_a_good_maximum_offered() -> None:
+def test_refusal_of_a_parallelism_advises_a_good_max_parallelism() -> None:
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
         shape(for_all=200)
     assert "--max-parallelism 1800 " in str(caught.value.advice)
 
 
-def test_a_maximum_below_the_parallelism_of_today_asks_for_another_parallelism() -> None:
+def test_max_parallelism_below_the_stored_parallelism_is_refused_with_advice() -> None:
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
         maxima({}, for_all=2)
     assert (caught.value.operator, caught.value.found) == ("sink", "3")
     assert "also ask for --parallelism, at most 2" in str(caught.value.advice)
 
 
-def test_a_maximum_of_one_is_for_those_alone_that_have_it() -> None:
+def test_max_parallelism_1_is_refused_for_operators_that_have_more() -> None:
     with pytest.raises(RequestError, match="an operator cannot get max parallelism 1") as caught:
         maxima({"": 1}, for_all=1)
     assert caught.value.operator == "counts"
 
 
-def test_a_request_that_no_operator_can_follow_is_refused() -> None:
+def test_request_for_a_snapshot_with_only_max_parallelism_1_is_refused() -> None:
     alone = (SINGLE, operator("one more", 1, 1))
     for request in (Request("/s", "/t", {"": 3}), Request("/s", "/t", {}, max_parallelism={"": 1000})):
         with pytest.raises(RequestError, match="every operator has max parallelism 1") as caught:
@@ -116,7 +116,7 @@ def test_a_request_that_no_operator_can_follow_is_refused() -> None:
         assert set(new_shapes(alone, request).values()) == {Shape(1, 1)}
 
 
-def test_a_name_that_two_operators_have_is_refused() -> None:
+def test_label_shared_by_two_operators_is_refused() -> None:
     both = (operator("one", label="the map"), operator("other", label="the map"))
     with pytest.raises(RequestError, match="'the map' is the name of 2 operators") as caught:
         new_shapes(both, Request("/s", "/t", {"the map": 2}))
@@ -125,7 +125,7 @@ def test_a_name_that_two_operators_have_is_refused() -> None:
     assert [shape.parallelism for shape in chosen.values()] == [2, 7]
 
 
-def test_an_operator_that_is_named_in_two_ways_is_refused() -> None:
+def test_operator_named_by_both_uid_and_id_is_refused() -> None:
     with pytest.raises(RequestError, match="the same operator is named twice") as caught:
         new_shapes(OPERATORS, Request("/s", "/t", {"counts": 2, operator_id_of_uid("counts"): 3}))
     assert caught.value.operator == "counts"
@@ -146,7 +146,7 @@ def test_an_operator_that_is_named_in_two_ways_is_refused() -> None:
         (3000, 4096, 21000),
     ],
 )
-def test_a_multiple_with_many_divisors_that_leaves_room(parallelism: int, present: int, good: int) -> None:
+def test_good_max_parallelism_is_at_least_four_times_the_parallelism(parallelism: int, present: int, good: int) -> None:
     proposed = good_max_parallelism(parallelism, present)
     assert proposed == good
     assert proposed % parallelism == 0
@@ -157,10 +157,10 @@ def test_a_multiple_with_many_divisors_that_leaves_room(parallelism: int, presen
     ("parallelism", "present"),
     [(6, 27720), (7, 27720), (10, 27720), (20000, 32768), (7000, 30000), (32768, 32768)],
 )
-def test_the_present_one_stays_where_none_is_better(parallelism: int, present: int) -> None:
+def test_good_max_parallelism_is_the_stored_one_if_none_is_better(parallelism: int, present: int) -> None:
     assert good_max_parallelism(parallelism, present) == present
 
 
 @pytest.mark.parametrize(("parallelism", "good"), [(10000, 30000), (20000, 20000), (9000, 27000)])
-def test_where_there_is_no_room_for_four_times_it_is_a_multiple_at_least(parallelism: int, good: int) -> None:
+def test_good_max_parallelism_near_the_limit_is_still_a_multiple(parallelism: int, good: int) -> None:
     assert good_max_parallelism(parallelism, 128) == good

@@ -1,4 +1,4 @@
-"""The words of a request."""
+"""Requests are read from their options, or refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rescale.planning.request.request import make_request, parse_key_hashes, par
 from rescale.text.errors import RequestError
 
 
-def test_places_get_their_one_spelling() -> None:
+def test_locations_in_a_request_are_normalised() -> None:
     request = make_request("s3a://b/save/../save/1/", "file:///t/", ["4"], allow_prefixes=["s3p://b/other/"])
     assert (request.source, request.target) == ("s3://b/save/1", "/t")
     assert request.allow_prefixes == ("s3://b/other",)
@@ -32,12 +32,12 @@ def test_places_get_their_one_spelling() -> None:
         ("/a/b.rescale/c", "/a/b"),
     ],
 )
-def test_the_target_lies_apart_from_the_source(source: str, target: str) -> None:
+def test_target_inside_or_around_the_source_is_refused(source: str, target: str) -> None:
     with pytest.raises(RequestError, match="must be neither inside the source nor around it"):
         make_request(source, target)
 
 
-def test_the_target_lies_apart_from_the_source_behind_symbolic_links_too(tmp_path: Path) -> None:
+def test_target_that_reaches_the_source_by_symbolic_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "source")
     for source, target in (("source", "link/t"), ("link", "source/t"), ("source", "link")):
@@ -45,17 +45,17 @@ def test_the_target_lies_apart_from_the_source_behind_symbolic_links_too(tmp_pat
             make_request(str(tmp_path / source), str(tmp_path / target))
 
 
-def test_a_name_that_only_begins_alike_is_apart() -> None:
+def test_target_whose_name_begins_like_the_source_is_accepted() -> None:
     assert make_request("/a/b", "/a/b-rescaled").target == "/a/b-rescaled"
 
 
-def test_a_target_that_flink_would_look_for_elsewhere_is_refused() -> None:
+def test_target_with_a_backslash_is_refused() -> None:
     with pytest.raises(RequestError, match="it reads a backslash as a slash"):
         make_request("/source", "/results/of\\clicks")
     assert make_request("/source\\1", "/target").source == "/source\\1"
 
 
-def test_parallelism_is_for_all_or_for_one() -> None:
+def test_parallelism_is_read_for_all_operators_or_for_a_named_one() -> None:
     arguments = ["4", "counts=6", "a=b=2", f"{'0a' * 16}=32768"]
     assert parse_numbers(arguments, "parallelism") == {"": 4, "counts": 6, "a=b": 2, "0a" * 16: 32768}
     assert parse_numbers([], "parallelism") == {}
@@ -65,20 +65,20 @@ def test_parallelism_is_for_all_or_for_one() -> None:
 @pytest.mark.parametrize(
     "word", ["", "x", "0", "-1", "32769", "counts=", "counts=0", "1.5", "counts=٣", " 4", "9" * 5000], ids=range(11)
 )
-def test_a_word_that_is_no_parallelism_is_named(word: str) -> None:
+def test_invalid_parallelism_is_refused(word: str) -> None:
     with pytest.raises(RequestError, match="not a parallelism"):
         parse_numbers([word], "parallelism")
 
 
 @pytest.mark.parametrize("word", ["", "counts=", "nonsense", "counts=objects hash", "nosuch(a)"])
-def test_a_word_that_is_no_hash_of_keys_is_named(word: str) -> None:
+def test_invalid_key_hash_is_refused_with_the_formulas(word: str) -> None:
     with pytest.raises(RequestError, match="not a hash of keys") as caught:
         parse_key_hashes([word])
     assert "objects-hash" in str(caught.value.advice)
 
 
-def test_an_operator_without_a_name_does_not_stand_for_all() -> None:
-    """`"$UID=6"` where the variable is not set."""
+def test_value_for_an_empty_operator_name_is_refused() -> None:
+    """A shell makes such a value from `"$UID=6"` if the variable is not set."""
     with pytest.raises(RequestError, match="an operator without a name"):
         parse_numbers(["=6"], "parallelism")
     with pytest.raises(RequestError, match="an operator without a name"):
@@ -86,12 +86,12 @@ def test_an_operator_without_a_name_does_not_stand_for_all() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "whose"), [(["2", "3"], "all operators"), (["a=2", "a=2"], "operator 'a'")])
-def test_nothing_is_said_twice(arguments: list[str], whose: str) -> None:
+def test_parallelism_given_twice_is_refused(arguments: list[str], whose: str) -> None:
     with pytest.raises(RequestError, match=f"parallelism of {whose} is given twice"):
         parse_numbers(arguments, "parallelism")
 
 
 @pytest.mark.parametrize("target", ["s3://bucket", "s3://bucket/", "/"])
-def test_a_target_needs_a_place_beside_it(target: str) -> None:
+def test_target_at_the_root_of_a_store_is_refused(target: str) -> None:
     with pytest.raises(RequestError, match="directory of its own"):
         make_request("s3://other/savepoint", target)

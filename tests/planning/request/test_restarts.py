@@ -78,7 +78,7 @@ def test_an_operator_with_union_list_state_is_not_restarted() -> None:
         restarted(in_part("2-raw", labels[0]), labels[0])
 
 
-def test_sentences_say_what_is_done_again() -> None:
+def test_declaration_of_a_restart_says_which_work_is_repeated() -> None:
     def line(restarted: Restarted) -> str:
         (sentence,) = declared_lines(Surgery(restarted=(restarted,)))
         return sentence

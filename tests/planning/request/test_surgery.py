@@ -1,4 +1,4 @@
-"""Which operators get which ids, by the words of a request."""
+"""Renames and drops of a request, resolved to operator ids and states."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def new_ids(*renames: str) -> dict[str, str]:
     return operator_surgery(OPERATORS, parse_renames(renames)).new_ids
 
 
-def test_without_a_word_there_is_none() -> None:
+def test_empty_request_has_no_surgery() -> None:
     assert operator_surgery(OPERATORS, {}) == NO_SURGERY
     assert not NO_SURGERY
 
 
-def test_a_uid_is_hashed_and_an_id_is_taken_as_it_is() -> None:
+def test_new_uid_is_hashed_and_new_id_is_taken_as_it_is() -> None:
     assert new_ids("counts=numbers", f"sink={HEX}") == {
         operator_id_of_uid("counts"): operator_id_of_uid("numbers"),
         operator_id_of_uid("sink"): HEX.lower(),
@@ -40,11 +40,11 @@ def test_a_uid_is_hashed_and_an_id_is_taken_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("old", ["source", operator_id_of_uid("source"), "where it comes from"])
-def test_an_operator_goes_by_uid_by_id_and_by_its_name(old: str) -> None:
+def test_operator_is_named_by_uid_id_or_label(old: str) -> None:
     assert new_ids(f"{old}=a=b") == {operator_id_of_uid("source"): operator_id_of_uid("a=b")}
 
 
-def test_names_may_be_exchanged_and_go_on_from_one_to_the_next() -> None:
+def test_operators_can_swap_names_or_take_a_name_that_becomes_free() -> None:
     assert set(new_ids("counts=sink", "sink=counts").values()) == {
         operator_id_of_uid(uid) for uid in ("counts", "sink")
     }
@@ -71,20 +71,20 @@ def test_names_may_be_exchanged_and_go_on_from_one_to_the_next() -> None:
         (["counts="], "not a new name of an operator", "counts="),
     ],
 )
-def test_what_makes_no_sense_is_refused(renames: list[str], what: str, actual: str) -> None:
+def test_impossible_rename_is_refused(renames: list[str], what: str, actual: str) -> None:
     with pytest.raises(RequestError, match=what) as caught:
         new_ids(*renames)
     assert actual in str(caught.value.found)
 
 
-def test_a_uid_is_not_longer_than_java_writes_it() -> None:
+def test_uid_longer_than_java_can_write_is_refused() -> None:
     assert new_ids("counts=" + "é" * 32767)
     for uid in ("é" * 32768, "😀" * 10923, "x" * 65536):
         with pytest.raises(RequestError, match="too long for a snapshot"):
             new_ids(f"counts={uid}")
 
 
-def test_what_is_dropped_leaves_its_name() -> None:
+def test_name_of_a_dropped_operator_can_be_taken() -> None:
     surgery = operator_surgery(OPERATORS, parse_renames(["counts=sink"]), ["sink"])
     assert [dropped.operator_id for dropped in surgery.dropped] == [operator_id_of_uid("sink")]
     assert surgery.new_ids == {operator_id_of_uid("counts"): operator_id_of_uid("sink")}
@@ -101,7 +101,7 @@ def test_what_is_dropped_leaves_its_name() -> None:
         (["sink=drain"], ["sink"], "both dropped and renamed"),
     ],
 )
-def test_a_drop_that_makes_no_sense_is_refused(renames: list[str], drops: list[str], what: str) -> None:
+def test_impossible_drop_of_an_operator_is_refused(renames: list[str], drops: list[str], what: str) -> None:
     with pytest.raises(RequestError, match=what):
         operator_surgery(OPERATORS, parse_renames(renames), parse_operators(drops, "dropped"))
 
@@ -114,7 +114,7 @@ def states(*state_drops: str) -> list[tuple[str, str, str]]:
     return [(dropped_state.label, dropped_state.name, dropped_state.type) for dropped_state in dropped]
 
 
-def test_a_state_goes_by_its_operator_and_its_name_wherever_colons_are() -> None:
+def test_state_is_named_by_operator_and_name_around_the_last_colon() -> None:
     assert states("clicks-per-user:way", "shards:owners") == [
         ("clicks-per-user", "way", "LIST"),
         ("shards", "owners", "UNION"),
@@ -144,19 +144,19 @@ def test_a_state_may_have_an_empty_name() -> None:
         (["shards"], ["shards:owners"], "an operator is dropped, and one of its states as well"),
     ],
 )
-def test_a_state_that_makes_no_sense_is_refused(drops: list[str], state_drops: list[str], what: str) -> None:
+def test_impossible_drop_of_a_state_is_refused(drops: list[str], state_drops: list[str], what: str) -> None:
     with pytest.raises(RequestError, match=what):
         operator_surgery(CLICKS, {}, drops, parse_state_drops(state_drops))
 
 
-def test_who_misspells_a_state_is_told_which_there_are() -> None:
+def test_misspelled_state_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(RequestError) as caught:
         states("clicks-per-user:ways")
     assert "did you mean 'way'?" in str(caught.value.advice)
     assert "clicks, pages, way" in str(caught.value.expected)
 
 
-def test_timers_beside_rocksdb_are_refused_with_the_way_round() -> None:
+def test_drop_of_heap_timers_beside_rocksdb_is_refused_with_advice() -> None:
     operators = opened("2-rocksdb-heap-timers").operators
     (timer, *_) = [(o, s.name) for o in operators for t in o.raw_timers if t.parsed for s in t.parsed.states]
     with pytest.raises(UnsupportedError, match="kept on the heap") as caught:
@@ -164,20 +164,20 @@ def test_timers_beside_rocksdb_are_refused_with_the_way_round() -> None:
     assert "canonical" in str(caught.value.advice)
 
 
-def test_what_is_dropped_has_no_shape() -> None:
+def test_new_parallelism_for_a_dropped_operator_is_refused() -> None:
     request = make_request("/s", "/t", ["sink=3"], surgery=parse_surgery(drops=["sink"]))
     with pytest.raises(RequestError, match="is dropped, but the request asks something else of it"):
         request_after(operator_surgery(OPERATORS, {}, request.surgery.drops), OPERATORS, request)
 
 
-def test_who_is_not_there_is_told_who_is_near() -> None:
+def test_misspelled_operator_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(RequestError) as caught:
         new_ids("cuonts=numbers")
     assert "did you mean 'counts'?" in str(caught.value.advice)
     assert "counts, sink" in str(caught.value.expected)
 
 
-def test_whoever_is_named_as_before_is_meant_still() -> None:
+def test_request_finds_renamed_operators_by_their_old_names() -> None:
     request = make_request(
         "/s",
         "/t",

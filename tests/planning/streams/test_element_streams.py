@@ -41,7 +41,7 @@ def planned(of: Operator, parallelism: int, literals: Literals | None = None) ->
 
 
 def elements(stream: ElementsStream) -> dict[str, list[tuple[Piece, ...]]]:
-    """By state the pieces of each of its elements."""
+    """Return the pieces of each element, by state."""
     lengths = [stream.header_size, *(length for state in stream.states for length in state.lengths)]
     _, *runs = split(stream.pieces, lengths)
     by_state, rest = {}, iter(runs)
@@ -84,7 +84,7 @@ def test_every_element_goes_to_exactly_one_subtask(counts: list[tuple[int, int]]
         assert stream.header_size == len(sources[0].header)
 
 
-def test_at_the_same_parallelism_nothing_changes_its_subtask() -> None:
+def test_at_the_same_parallelism_elements_stay_in_their_subtask() -> None:
     sources = (subtask(0, 3), subtask(2, 1, union=2))
     streams = planned(operator("lists", 3, elements=sources), 3)
     assert [(stream.subtask, stream.pieces) for stream in streams] == [
@@ -98,7 +98,7 @@ def test_subtasks_without_a_handle_get_one_at_another_parallelism() -> None:
     assert [len(elements(stream)["rules"]) for stream in streams] == [1, 1, 1, 1]
 
 
-def test_streams_with_other_states_get_a_header_for_all() -> None:
+def test_element_streams_with_different_states_get_a_merged_header() -> None:
     sources = (
         element_stream(0, {"early": (SPLIT, 1)}, header("early")),
         element_stream(1, {"late": (SPLIT, 2), "early": (SPLIT, 1)}, header("late", "early", broadcast=["rules"])),
@@ -114,7 +114,7 @@ def test_streams_with_other_states_get_a_header_for_all() -> None:
     assert sum(len(elements(stream)["late"]) for stream in streams) == 2
 
 
-def test_at_the_same_parallelism_other_states_do_not_matter() -> None:
+def test_at_the_same_parallelism_streams_may_have_different_states() -> None:
     sources = tuple(element_stream(i, {name: (SPLIT, 1)}, name.encode()) for i, name in enumerate(("one", "two")))
     streams = planned(operator("lists", elements=sources), 2)
     assert [stream.pieces for stream in streams] == [(Piece(*source.extent),) for source in sources]
@@ -129,7 +129,7 @@ def test_unknown_serializers_hide_which_states_differ() -> None:
     assert len(planned(operator("lists", elements=same), 3)) == 3
 
 
-def test_one_compressed_and_one_plain_stream_do_not_go_together() -> None:
+def test_compressed_and_plain_element_streams_together_are_refused() -> None:
     sources = tuple(
         element_stream(i, {"list": (SPLIT, 1)}, header("list", compressed=compressed))
         for i, compressed in enumerate((False, True))
@@ -138,7 +138,7 @@ def test_one_compressed_and_one_plain_stream_do_not_go_together() -> None:
         planned(operator("lists", elements=sources), 3)
 
 
-def test_compressed_elements_are_looked_into_on_the_way() -> None:
+def test_compressed_elements_are_checked_while_they_are_copied() -> None:
     sources = (element_stream(0, {"list": (SPLIT, 3)}, header("list", compressed=True)),)
     assert all(isinstance(stream, CheckedElements) for stream in planned(operator("lists", 1, elements=sources), 2))
 
@@ -154,7 +154,7 @@ def test_raw_elements_have_no_header() -> None:
 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("parallelism", [1, 4])
-def test_elements_of_flink_are_all_there(name: str, parallelism: int) -> None:
+def test_every_element_of_a_snapshot_of_flink_is_planned(name: str, parallelism: int) -> None:
     for of in opened(name).operators:
         sources = of.operator
         streams = [stream for stream in planned(of, parallelism) if stream.slot is Slot.OPERATOR]

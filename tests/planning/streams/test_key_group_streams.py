@@ -47,7 +47,7 @@ class Planned:
         self.id_tables = headers.id_tables
 
     def groups(self, stream: CopiedKeyGroups | TranslatedKeyGroups) -> dict[int, tuple[Piece, ...]]:
-        """By key group the pieces that it is made of."""
+        """Return the pieces of each key group."""
         lengths = [stream.header_size, *(max(0, length) for length in stream.key_groups)]
         _, *runs = split(stream.pieces, lengths)
         return {
@@ -64,7 +64,7 @@ class Planned:
 
 
 def sources(of: Operator) -> dict[int, Piece]:
-    """By key group where it lies in the source."""
+    """Return the place in the source of each key group."""
     return {
         key_group: Piece(*extent)
         for stream in of.keyed
@@ -80,7 +80,7 @@ def of_framing(framing: Framing, parallelism: int, max_parallelism: int) -> Oper
 
 @pytest.mark.parametrize("framing", [Framing.CANONICAL, Framing.HEAP])
 @given(st.integers(1, 40), st.integers(1, 40))
-def test_every_group_goes_to_the_subtask_that_owns_it(framing: Framing, old: int, new: int) -> None:
+def test_every_key_group_goes_to_the_subtask_that_owns_it(framing: Framing, old: int, new: int) -> None:
     of = of_framing(framing, old, 40)
     planned, expected = Planned(of, new), sources(of)
     planned_groups: dict[int, tuple[Piece, ...]] = {}
@@ -100,8 +100,8 @@ def test_at_the_same_parallelism_a_stream_is_copied_in_one_piece() -> None:
     assert [stream.pieces for stream in Planned(of, 2).streams] == [(Piece(*stream.extent),) for stream in of.keyed]
 
 
-def test_a_layout_that_is_not_flinks_is_repaired_and_told() -> None:
-    """Stored parallelism 4 with the streams of 2: Flink would not look, and drop half of them."""
+def test_key_groups_in_the_wrong_subtask_are_moved_with_a_warning() -> None:
+    """Parallelism 4 is stored with the streams of 2 subtasks: Flink would drop half of the key groups unnoticed."""
     streams = tuple(own_stream(i, 2, 128, Framing.HEAP, ONE) for i in range(2))
     of = operator("counts", 4, keyed=streams)
     sentences = findings(snapshot(of))
@@ -114,7 +114,7 @@ def test_a_layout_that_is_not_flinks_is_repaired_and_told() -> None:
     assert planned_groups == {key_group: (piece,) for key_group, piece in sources(of).items()}
 
 
-def test_what_flink_lays_out_is_not_told() -> None:
+def test_layout_of_flink_gives_no_warning() -> None:
     assert findings(snapshot(of_framing(Framing.HEAP, 3, 128))) == []
 
 
@@ -123,7 +123,7 @@ def stream_of(subtask: int, first: int, last: int, framing: Framing = Framing.CA
     return keyed_stream(subtask, groups, framing, ONE, first=first, last=last)
 
 
-def test_a_group_in_two_streams_is_refused() -> None:
+def test_key_group_in_two_streams_is_refused() -> None:
     of = operator("counts", keyed=(stream_of(0, 0, 64), stream_of(1, 64, 127)))
     with pytest.raises(SnapshotError, match="key group 64 lies in two keyed streams") as caught:
         Planned(of, 3)
@@ -134,19 +134,19 @@ def test_a_group_in_two_streams_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("first", "last"), [(64, 128), (-1, 3)])
-def test_groups_beyond_the_max_parallelism_are_refused(first: int, last: int) -> None:
+def test_key_groups_beyond_the_max_parallelism_are_refused(first: int, last: int) -> None:
     with pytest.raises(SnapshotError, match="declares key groups outside"):
         Planned(operator("counts", keyed=(stream_of(1, first, last),)), 3)
 
 
 @pytest.mark.parametrize("framing", [Framing.CANONICAL, Framing.HEAP])
-def test_a_subtask_whose_groups_lie_nowhere_gets_no_stream(framing: Framing) -> None:
+def test_subtask_without_any_stored_key_group_gets_no_stream(framing: Framing) -> None:
     of = operator("counts", 4, keyed=(stream_of(0, 0, 31, framing),))
     assert [stream.subtask for stream in Planned(of, 8).streams] == [0, 1]
     assert Planned(operator("counts"), 3).streams == []
 
 
-def test_a_canonical_group_that_is_not_there_stays_away() -> None:
+def test_key_group_without_canonical_state_stays_without() -> None:
     groups = {3: 10, 60: 20}
     of = operator("counts", 1, 64, keyed=(keyed_stream(0, groups, Framing.CANONICAL, ONE, first=0, last=63),))
     (first, two) = Planned(of, 2).streams
@@ -154,8 +154,8 @@ def test_a_canonical_group_that_is_not_there_stays_away() -> None:
     assert two.key_groups == (*[-1] * 28, 20, -1, -1, -1)
 
 
-def test_groups_of_heap_subtasks_without_a_stream_are_filled_in() -> None:
-    """Flink reads a block for every key group of a heap stream; those that lie nowhere get an empty one."""
+def test_missing_key_groups_of_a_heap_stream_become_empty_ones() -> None:
+    """Flink reads a block for every key group of a heap stream; those that are not stored get an empty block."""
     of = operator("counts", 4, keyed=(stream_of(0, 0, 31, Framing.HEAP),))
     planned = Planned(of, 3)
     (stream,) = planned.streams
@@ -168,7 +168,7 @@ def test_groups_of_heap_subtasks_without_a_stream_are_filled_in() -> None:
         assert b"".join(map(planned.text, groups[key_group])) == empty_group(key_group, ONE)
 
 
-def test_a_heap_gap_behind_an_unknown_serializer_is_refused() -> None:
+def test_missing_heap_key_groups_with_an_unknown_serializer_are_refused() -> None:
     groups = dict.fromkeys(range(32), GROUP_SIZE)
     of = operator("counts", 4, keyed=(keyed_stream(0, groups, Framing.HEAP, b"unknown", first=0, last=31),))
     with pytest.raises(UnsupportedError, match="hides the number of states"):
@@ -181,7 +181,7 @@ def with_headers(framing: Framing, *headers: KeyedHeader | bytes) -> Operator:
     return operator("counts", len(headers), keyed=streams)
 
 
-def test_canonical_streams_with_other_states_get_a_header_for_all_and_new_ids() -> None:
+def test_canonical_streams_with_different_states_get_merged_header_and_new_ids() -> None:
     of = with_headers(Framing.CANONICAL, header("one", "two"), header("two", "one", "three"))
     planned = Planned(of, 1)
     (stream,) = planned.streams
@@ -193,7 +193,7 @@ def test_canonical_streams_with_other_states_get_a_header_for_all_and_new_ids() 
     assert isinstance(stream, TranslatedKeyGroups)
 
 
-def test_only_where_streams_meet_are_ids_translated() -> None:
+def test_state_ids_are_translated_only_if_streams_are_merged() -> None:
     of = with_headers(Framing.CANONICAL, header("one", "two"), header("two", "one"))
     planned = Planned(of, 2)
     assert all(isinstance(stream, CopiedKeyGroups) for stream in planned.streams)
@@ -207,7 +207,7 @@ def test_unknown_serializers_move_as_long_as_the_headers_are_equal() -> None:
     assert caught.value.operator == "counts"
 
 
-def test_heap_streams_with_other_states_are_refused_with_the_way_round() -> None:
+def test_heap_streams_with_different_states_are_refused_with_advice() -> None:
     of = with_headers(Framing.HEAP, header("one", "two"), header("two", "one"))
     with pytest.raises(UnsupportedError, match="does not tell where a state begins") as caught:
         Planned(of, 3)
@@ -216,7 +216,7 @@ def test_heap_streams_with_other_states_are_refused_with_the_way_round() -> None
     assert len(Planned(of, 2).streams) == 2
 
 
-def test_a_heap_stream_without_entries_takes_the_others_states() -> None:
+def test_heap_stream_without_entries_takes_the_states_of_the_others() -> None:
     full, bare = header("one", "two"), header("one")
     own = key_group_range(128, 2, 1)
     empty = {key_group: len(empty_group(key_group, bare)) for key_group in range(own.first, own.last + 1)}
@@ -229,7 +229,7 @@ def test_a_heap_stream_without_entries_takes_the_others_states() -> None:
         assert b"".join(map(planned.text, groups[key_group])) == empty_group(key_group, full)
 
 
-def test_raw_groups_move_without_header_and_only_where_there_are_any() -> None:
+def test_raw_key_groups_move_without_header_to_subtasks_that_have_some() -> None:
     raw = keyed_stream(0, {5: 10, 6: 0, 100: 7}, Framing.RAW, first=0, last=127)
     planned = Planned(operator("timers", 1, raw_keyed=(raw,)), 4)
     assert [(stream.slot, stream.subtask, stream.header_size) for stream in planned.streams] == [
@@ -242,7 +242,7 @@ def test_raw_groups_move_without_header_and_only_where_there_are_any() -> None:
 
 @pytest.mark.parametrize("name", [name for name in names() if not name.endswith(("rocksdb-checkpoint",))])
 @pytest.mark.parametrize("parallelism", [1, 5])
-def test_groups_of_flink_are_planned_as_they_lie(name: str, parallelism: int) -> None:
+def test_every_key_group_of_a_snapshot_of_flink_is_planned(name: str, parallelism: int) -> None:
     for of in opened(name).operators:
         if not of.keyed or of.max_parallelism < parallelism or mixed_heap(of):
             continue
@@ -262,7 +262,7 @@ def test_groups_of_flink_are_planned_as_they_lie(name: str, parallelism: int) ->
 
 
 def mixed_heap(of: Operator) -> bool:
-    """Streams without entries are written anew, which the test above does not follow."""
+    """Tell whether the heap streams have different states: they are rewritten, which is not checked here."""
     return of.keyed[0].framing is Framing.HEAP and len({stream.header for stream in of.keyed}) > 1
 
 

@@ -1,4 +1,4 @@
-"""Warnings about chains of which a snapshot says nothing."""
+"""Warnings about operator chains, which a snapshot does not store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATE = {"numbers": (DistributionMode.UNION, 2)}
 
 
 def _operator(uid: str, parallelism: int, *, is_generated: bool, has_state: bool = True) -> Operator:
-    """An operator with the id of this uid; if that is generated, no name of the operator gives this id."""
+    """Return an operator with the id of this uid; a generated id follows from no name of the operator."""
     streams = tuple(element_stream(i, _STATE, b"head") for i in range(parallelism)) if has_state else ()
     return operator(uid, parallelism, elements=streams, label="map" if is_generated else None)
 
@@ -30,26 +30,26 @@ def _warnings(parallelism: int, *operators: Operator, version: int = 6) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "is_said"), [(1, 2, True), (2, 1, True), (1, 1, False), (2, 3, False), (3, 2, False)]
 )
-def test_generated_ids_change_where_a_job_leaves_or_reaches_parallelism_1(old: int, new: int, is_said: bool) -> None:
+def test_leaving_or_reaching_parallelism_1_warns_of_new_generated_ids(old: int, new: int, is_said: bool) -> None:
     named = _operator("named", old, is_generated=False)
     warnings = _warnings(new, named, _operator("generated", old, is_generated=True))
     assert ("Flink then generates other ids for operators without a uid" in warnings) is is_said
     assert ("have state in it: map." in warnings) is is_said
 
 
-def test_one_operator_with_more_subtasks_shows_that_chains_were_apart() -> None:
+def test_operator_with_more_subtasks_ends_the_warning_about_chains() -> None:
     others = _operator("one", 1, is_generated=True), _operator("more", 2, is_generated=True)
     assert "generates other ids" not in _warnings(4, *others)
 
 
-def test_operators_without_state_and_those_with_a_uid_may_be_chained_as_they_like() -> None:
+def test_operators_with_a_uid_or_without_state_get_no_warning_about_chains() -> None:
     warnings = _warnings(
         2, _operator("named", 1, is_generated=False), _operator("sink", 1, is_generated=True, has_state=False)
     )
     assert "generates other ids" not in warnings
 
 
-def test_flink_1_does_not_say_which_operators_have_a_uid() -> None:
+def test_warning_about_chains_says_that_flink_1_stores_no_uids() -> None:
     assert "without a uid, which Flink 1 does not store" in _warnings(
         2, _operator("generated", 1, is_generated=True), version=4
     )

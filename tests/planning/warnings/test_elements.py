@@ -14,7 +14,7 @@ from support.synthetic import element_stream, operator, snapshot
     ("state", "parallelism", "is_said"),
     [("expired-files", 3, True), ("expired-files", 1, False), ("expired-files", 2, False), ("buckets", 3, False)],
 )
-def test_the_compactor_of_a_sql_table_needs_an_element_in_every_subtask(
+def test_compactor_of_a_sql_table_with_too_few_elements_gives_a_warning(
     state: str, parallelism: int, is_said: bool
 ) -> None:
     elements = tuple(element_stream(i, {state: (DistributionMode.SPLIT_DISTRIBUTE, 1)}, b"head") for i in range(2))
@@ -34,19 +34,19 @@ def test_the_compactor_of_a_sql_table_needs_an_element_in_every_subtask(
         ((2, 1), 4, True),
     ],
 )
-def test_some_subtasks_would_start_without_an_element_that_each_had(
+def test_writer_subtasks_that_would_start_without_an_element_give_a_warning(
     elements: tuple[int, int], parallelism: int, is_said: bool
 ) -> None:
     assert ("writer_raw_states has" in _warnings(elements, "writer_raw_states", parallelism)) is is_said
 
 
 @pytest.mark.parametrize("mode", [DistributionMode.UNION, DistributionMode.BROADCAST])
-def test_every_subtask_gets_all_elements_of_other_states(mode: DistributionMode) -> None:
+def test_union_and_broadcast_states_give_no_warning_about_missing_elements(mode: DistributionMode) -> None:
     assert "start with none" not in _warnings((1, 1), "writer_raw_states", 4, mode)
 
 
 @pytest.mark.parametrize("state", ["SourceReaderState", "streaming_committer_raw_states"])
-def test_readers_and_committers_start_without_an_element(state: str) -> None:
+def test_readers_and_committers_without_an_element_give_no_warning(state: str) -> None:
     assert "start with none" not in _warnings((1, 1), state, 4)
 
 
@@ -56,7 +56,7 @@ def _warnings(
     parallelism: int,
     mode: DistributionMode = DistributionMode.SPLIT_DISTRIBUTE,
 ) -> str:
-    """The warnings of a plan for an operator whose subtasks have so many elements of a state."""
+    """Return a plan's warnings for an operator; `elements` are the elements of its state in each subtask."""
     streams = tuple(element_stream(i, {state: (mode, number)}, b"head") for i, number in enumerate(elements))
     request = make_request("/source", "/target", [str(parallelism)])
     return "\n".join(make_plan(snapshot(operator("writer", elements=streams)), request).warnings)

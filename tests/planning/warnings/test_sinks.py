@@ -19,7 +19,7 @@ SINK = ("orders", "Sink Committer: orders", "orders: FileSinkCompactorOperator")
 
 
 def with_state(uid: str) -> Operator:
-    """As Flink 1 writes it: nothing in the snapshot says what the uid is."""
+    """Return an operator as Flink 1 writes it, without its uid."""
     elements = (element_stream(0, {"raw": (DistributionMode.SPLIT_DISTRIBUTE, 0)}),)
     unnamed = operator(uid, elements=elements)
     return operator(uid, elements=elements, label=unnamed.operator_id)
@@ -32,7 +32,7 @@ def said(operators: Sequence[Operator], *, renames: Sequence[str] = (), drops: S
     return list(sink_warnings(apply_surgery(source, surgery).operators, surgery, request))
 
 
-def test_a_sink_that_is_renamed_without_its_committer() -> None:
+def test_renaming_a_sink_without_its_committer_gives_a_warning() -> None:
     operators = [with_state(uid) for uid in (*SINK, "Sink Committer: others")]
     (sentence,) = said(operators, renames=["orders=sales"])
     assert "Sink Committer: orders, orders: FileSinkCompactorOperator. " in sentence
@@ -42,12 +42,12 @@ def test_a_sink_that_is_renamed_without_its_committer() -> None:
     )
 
 
-def test_a_sink_that_gets_an_id_whose_uid_nobody_knows() -> None:
+def test_renaming_a_sink_to_an_id_warns_without_naming_its_committer() -> None:
     (sentence,) = said(list(map(with_state, SINK)), renames=[f"orders={'ab' * 16}"])
     assert sentence.endswith(": rename them, too")
 
 
-def test_a_sink_that_is_dropped_without_its_committer() -> None:
+def test_dropping_a_sink_without_its_committer_gives_a_warning() -> None:
     (sentence,) = said(list(map(with_state, SINK)), drops=["orders", "orders: FileSinkCompactorOperator"])
     assert "Sink Committer: orders. " in sentence
     assert sentence.endswith(": drop them, too")
@@ -62,6 +62,6 @@ def test_a_sink_that_is_dropped_without_its_committer() -> None:
         ([], ["others"]),
     ],
 )
-def test_nothing_is_said_of_whole_sinks_and_of_other_operators(renames: list[str], drops: list[str]) -> None:
+def test_whole_sinks_and_other_operators_give_no_warning(renames: list[str], drops: list[str]) -> None:
     operators = [*map(with_state, (*SINK, "others")), operator("Sink Committer: others")]
     assert said(operators, renames=renames, drops=drops) == []

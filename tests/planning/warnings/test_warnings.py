@@ -28,8 +28,8 @@ def said(name: str, **wanted: Any) -> str:
         ("1.15.4-full-heap-timers", "rocksdb", False),
     ],
 )
-def test_who_finds_timers_of_canonical_state_in_rocksdb(name: str, wanted: str, is_said: bool) -> None:
-    """Raw keyed ones, and those of a database, are where the job keeps them."""
+def test_canonical_timers_that_would_move_into_rocksdb_give_a_warning(name: str, wanted: str, is_said: bool) -> None:
+    """Raw keyed timers, and timers in a database, stay where the job keeps them."""
     assert (HEAP in said(name, format=wanted)) is is_said
 
 
@@ -43,13 +43,13 @@ def test_who_finds_timers_of_canonical_state_in_rocksdb(name: str, wanted: str, 
         ("2-rocksdb-native", {}, ""),
     ],
 )
-def test_what_comes_of_the_wish_to_refer_to_files(name: str, wanted: dict[str, Any], is_said: str) -> None:
+def test_plan_says_whether_the_result_refers_to_source_files(name: str, wanted: dict[str, Any], is_said: str) -> None:
     warnings = said(name, **wanted)
     outcomes = ("the result refers to", "does not depend on the source")
     assert [warnings.count(outcome) for outcome in outcomes] == [int(outcome == is_said) for outcome in outcomes]
 
 
-def test_operators_of_which_nothing_is_referred_to_are_named() -> None:
+def test_operators_without_a_referred_file_are_named() -> None:
     warnings = said("2-rocksdb-lost-timers", files="refer", max_parallelism=["count=64", "session=64"])
     assert "count, session: no file can be referred to" in warnings
     assert "the result refers to" in warnings
@@ -65,7 +65,9 @@ def test_operators_of_which_nothing_is_referred_to_are_named() -> None:
         ("2-clicks", ["1"], False),
     ],
 )
-def test_one_subtask_beside_operators_that_never_have_more(name: str, parallelism: list[str], is_said: bool) -> None:
+def test_parallelism_1_beside_operators_with_max_parallelism_1_warns(
+    name: str, parallelism: list[str], is_said: bool
+) -> None:
     warnings = "\n".join(plan_rescale(directory(name), "/nowhere/target", parallelism).warnings)
     assert ("Both then get max parallelism 1" in warnings) is is_said
 
@@ -84,8 +86,10 @@ def test_one_subtask_beside_operators_that_never_have_more(name: str, parallelis
         ("2-lazy", [], ""),
     ],
 )
-def test_operators_that_have_another_parallelism_than_most(name: str, parallelism: list[str], is_said: str) -> None:
-    """An operator that always has one subtask has it from the job's code; without a change, nothing is said."""
+def test_operators_with_another_parallelism_than_most_give_a_warning(
+    name: str, parallelism: list[str], is_said: str
+) -> None:
+    """Operators that always have one subtask, and plans without a change, give no warning."""
     warnings = "\n".join(plan_rescale(directory(name), "/nowhere/target", parallelism).warnings)
     assert ("which not all operators have" in warnings) is bool(is_said)
     assert is_said in warnings
@@ -102,12 +106,12 @@ def test_operators_that_have_another_parallelism_than_most(name: str, parallelis
         ({"max_parallelism": ["1000"]}, ""),
     ],
 )
-def test_a_hash_of_keys_that_nobody_asks_for(wanted: dict[str, Any], is_said: str) -> None:
+def test_unused_key_hash_gives_a_warning(wanted: dict[str, Any], is_said: str) -> None:
     warnings = said("2-clicks", **wanted)
     assert ("is not needed" in warnings) is bool(is_said)
     assert is_said in warnings
 
 
-def test_a_hash_of_the_keys_of_nobody() -> None:
+def test_key_hash_for_an_unknown_operator_is_refused() -> None:
     with pytest.raises(RequestError, match="no operator 'click' in the snapshot"):
         said("2-clicks", key_hash=["click=java"])

@@ -1,4 +1,4 @@
-"""A cluster on paper, as people read it: in text, in a question of Airflow's, in a report."""
+"""Estimate for a cluster in the text of a plan, in Airflow's question and in the report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def summary() -> PlanDocument:
     return document
 
 
-def test_the_text_says_what_it_takes_and_what_binds(summary: PlanDocument) -> None:
+def test_text_of_a_plan_has_the_cost_and_the_limit_of_the_cluster(summary: PlanDocument) -> None:
     text = plan_text(summary)
     table = text[text.index("On paper: 40 executors of 8 cores and 1.2 GB/s") :]
     sizes = [line.split("  ")[0] for line in table.splitlines() if "$" in line]
@@ -39,7 +39,7 @@ def test_the_text_says_what_it_takes_and_what_binds(summary: PlanDocument) -> No
     assert "read and sort records" in table
 
 
-def test_what_does_not_fit_is_a_warning_before_anybody_says_yes(summary: PlanDocument) -> None:
+def test_cluster_that_is_too_small_gives_a_warning_before_approval(summary: PlanDocument) -> None:
     wanted = "of scratch space on each executor"
     assert [wanted in line for line in summary.warnings].count(True) == 1
     assert "1 TB of state does not fit on this cluster" in question_markdown(summary)
@@ -47,11 +47,11 @@ def test_what_does_not_fit_is_a_warning_before_anybody_says_yes(summary: PlanDoc
     assert "warning: 1 TB of state does not fit on this cluster" in plan_text(summary)
 
 
-def test_the_report_has_it(summary: PlanDocument) -> None:
+def test_report_has_the_cost_of_the_cluster(summary: PlanDocument) -> None:
     assert b"On paper: 40 executors" in html_report(ReportDocument(plan=summary))
 
 
-def test_without_a_cluster_nobody_hears_of_one() -> None:
+def test_plan_without_a_cluster_says_nothing_of_one() -> None:
     plan = large_plan(10**12, 100, subtasks=5, groups=128)
     document = plan_document(plan, snapshot(operator("big 0", 5)))
     assert document.cluster is None
@@ -66,7 +66,7 @@ def test_without_a_cluster_nobody_hears_of_one() -> None:
         ("executors=3 cores=4", ["--cores", "5"], (3, 5)),
     ],
 )
-def test_the_command_line_and_the_environment_say_what_the_cluster_is(
+def test_cluster_is_read_from_command_line_and_environment(
     said: str,
     arguments: list[str],
     expected: tuple[int, int],

@@ -1,4 +1,4 @@
-"""Declared changes of a result are in every sentence about all of the state."""
+"""Clause that excepts dropped and changed state in sentences about all state."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ LEFT_OUT = ChangedPartition("orders", 2, 5, None, dropped=True)
         ),
     ],
 )
-def test_all_of_the_state_is_all_but_what_was_dropped_or_changed(surgery: Surgery, said: str) -> None:
+def test_sentence_about_all_state_names_what_was_dropped_or_changed(surgery: Surgery, said: str) -> None:
     assert exceptions_clause(surgery) == said

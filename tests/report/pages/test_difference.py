@@ -26,7 +26,7 @@ def operator(*states: StateDiff, differences: tuple[Difference, ...] = ()) -> Op
 SAME = StateDiff("total", "VALUE Long", "records", Amount(1234, 255 << 120), Amount(1234, 255 << 120))
 
 
-def test_equal_snapshots_are_called_so() -> None:
+def test_equal_snapshots_are_reported_as_equal() -> None:
     lines = text(operator(SAME)).splitlines()
     assert lines[:3] == ["A: /a", "B: /b", "equal: 1 state compared"]
     assert lines[-1].split() == [
@@ -41,7 +41,7 @@ def test_equal_snapshots_are_called_so() -> None:
     ]
 
 
-def test_differences_stand_below_the_table_with_what_they_have_in_common() -> None:
+def test_differences_are_listed_below_the_table_by_state() -> None:
     named = (
         Difference("only in A", {"key": '"x"', "user_key": "7"}, "8 bytes 0x00", None),
         Difference("other number", {"element": "5"}, "1 time", "2 times"),
@@ -58,13 +58,13 @@ def test_differences_stand_below_the_table_with_what_they_have_in_common() -> No
     )
 
 
-def test_of_an_operator_that_is_not_there_the_states_are_not_gone_into() -> None:
+def test_operator_on_one_side_only_is_listed_without_its_states() -> None:
     only = Difference("only in A", {"operator": "orders"}, "5 bytes of state", None)
     said = text(operator(StateDiff("last", "VALUE", "records", Amount(3, 1), Amount()), differences=(only,)))
     assert "\ndifferent: 1 of 1 state, and 1 operator\n" in said
     assert said.endswith("\n\norders\n  only in A: operator orders: A: 5 bytes of state")
 
 
-def test_a_state_that_nobody_looked_into_says_so() -> None:
+def test_state_that_was_not_searched_says_so() -> None:
     unlike = StateDiff("last", "VALUE", "records", Amount(3, 1), Amount())
     assert text(operator(unlike)).endswith("orders, last\n  the differing entries were not searched for")

@@ -1,4 +1,4 @@
-"""The sentences: short, and only where there is something to decide."""
+"""Insights as sentences and tables, which appear only if there is something to decide."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def of_snapshot(taken: Snapshot) -> list[str]:
     return said(snapshot_insight(taken))
 
 
-def test_an_even_small_snapshot_needs_no_word() -> None:
+def test_even_small_snapshot_has_no_insight() -> None:
     streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
     assert of_snapshot(snapshot(operator("counts", 4, keyed=streams))) == []
 
 
-def test_why_one_and_a_half_times_costs_more_than_twice() -> None:
+def test_insight_says_why_one_and_a_half_times_costs_more_than_twice() -> None:
     taken = snapshot(operator("counts", 4, databases=tuple(database(i, 4, 128, 32_000) for i in range(4))))
     (why, ingest) = of_snapshot(taken)
     assert why.startswith("4 → 6 costs Flink more than 4 → 8: 2 subtasks would need several databases")
     assert "use-ingest-db-restore-mode" in ingest
 
 
-def test_what_does_not_divide_and_what_is_hot() -> None:
+def test_insights_name_uneven_parallelism_and_hot_key_groups() -> None:
     groups = dict.fromkeys(range(10), 1_000_000) | {7: 50_000_000}
     streams = tuple(
         keyed_stream(i, {g: s for g, s in groups.items() if a <= g <= b}, Framing.CANONICAL, first=a, last=b)
@@ -62,8 +62,8 @@ def test_what_does_not_divide_and_what_is_hot() -> None:
     assert table.rows[0][2:] == ("2 or 5", "60")
 
 
-def test_a_shape_is_shown_once() -> None:
-    """Twice one subtask are as many as one and a half times one."""
+def test_each_shape_has_one_row_in_the_table_of_restores() -> None:
+    """Twice one subtask, and one and a half times one subtask rounded up, are the same shape."""
     taken = snapshot(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),)))
     rows = restores_table(snapshot_insight(taken)).rows
     assert [row[0] for row in rows] == ["1 → 2 (twice)"]
@@ -75,7 +75,7 @@ def of_plan(taken: Snapshot, parallelism: str) -> Insight:
     return plan_insight(plan, taken)
 
 
-def test_operators_whose_evenness_is_not_shown_are_counted() -> None:
+def test_operators_left_out_of_the_evenness_table_are_counted() -> None:
     streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
     for number, said in ((10, False), (12, True)):
         taken = snapshot(*(operator(f"counts {i}", 4, keyed=streams) for i in range(number)))
@@ -83,7 +83,7 @@ def test_operators_whose_evenness_is_not_shown_are_counted() -> None:
         assert ("2 more operators: all in the JSON document" in text) is said
 
 
-def test_of_a_few_keys_nothing_is_said_but_that() -> None:
+def test_operator_with_few_keys_has_one_sentence_and_no_table_row() -> None:
     few = tuple(keyed_stream(i, {32 * i: 1000}, Framing.CANONICAL, first=32 * i, last=32 * i + 31) for i in range(4))
     many = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
     document = snapshot_insight(snapshot(operator("few", 4, keyed=few), operator("many", 4, keyed=many)))
@@ -93,7 +93,7 @@ def test_of_a_few_keys_nothing_is_said_but_that() -> None:
     ]
 
 
-def test_keys_picked_by_hand() -> None:
+def test_insight_names_keys_picked_by_hand_and_how_to_replace_them() -> None:
     (what, ways) = said(replace(NOTHING, hand_picked_keys=(PICKED,)))
     assert "its 2 keys (7, 9; by chance in 9.0% of cases) belong to a different subtask each, of 4" in what
     assert "With 6 subtasks (max parallelism 128) subtasks 1, 2 would get none, and 0 several" in what
@@ -106,7 +106,7 @@ def test_keys_picked_by_hand() -> None:
     assert "by chance in less than 0.1% of cases" in sure
 
 
-def test_a_union_list_that_grows_and_one_that_is_large() -> None:
+def test_growing_or_large_union_list_gives_an_insight() -> None:
     union = UnionList("id", "lists", "offsets", 6, 60, 4, 240, repeated=True)
     assert "grows with every restore; 60 bytes go to each of 4 subtasks" in said(replace(NOTHING, unions=(union,)))[0]
     assert said(replace(NOTHING, unions=(replace(union, repeated=False),))) == []
@@ -114,7 +114,7 @@ def test_a_union_list_that_grows_and_one_that_is_large() -> None:
     assert "a union list" in said(replace(NOTHING, unions=(large,)))[0]
 
 
-def test_the_document_has_the_bytes_of_every_key_group() -> None:
+def test_document_has_the_bytes_of_every_key_group() -> None:
     streams = tuple(
         keyed_stream(
             i, dict.fromkeys(range(4 * i, 4 * i + 4), 10 + i), Framing.CANONICAL, HEADER, first=4 * i, last=4 * i + 3
@@ -131,7 +131,7 @@ def test_the_document_has_the_bytes_of_every_key_group() -> None:
         assert (moved.before, moved.after, moved.after_exact) == (before.before, after, exact)
 
 
-def test_a_job_without_keyed_state_has_no_tables() -> None:
+def test_job_without_keyed_state_has_no_tables() -> None:
     taken = snapshot(operator("lists", 4))
     document = plan_insight(make_plan(taken, make_request("/source", "/target", ["6"])), taken)
     assert not restores_table(document).rows

@@ -31,7 +31,7 @@ def operator_of(document: Inspection, label: str) -> InspectedOperator:
 
 
 @pytest.mark.parametrize("name", names())
-def test_it_is_json_and_has_every_operator_that_flink_lists(name: str) -> None:
+def test_inspection_is_json_with_every_operator_that_flink_lists(name: str) -> None:
     document = shown(name)
     assert msgspec.json.decode(msgspec.json.encode(document), type=Inspection) == document
     expected = json.loads((FIXTURES / name / "expected.json").read_text())["metadata"]
@@ -44,7 +44,7 @@ def test_it_is_json_and_has_every_operator_that_flink_lists(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-def test_the_text_has_every_operator_and_every_state(name: str) -> None:
+def test_text_of_an_inspection_has_every_operator_and_state(name: str) -> None:
     document = shown(name)
     text = inspection_text(document)
     for shown_operator in document.operators:
@@ -68,19 +68,19 @@ def test_the_text_has_every_operator_and_every_state(name: str) -> None:
         ("2-source", "canonical savepoint (no keyed state)", "Flink 2.1 to 2.3"),
     ],
 )
-def test_it_says_what_kind_of_snapshot_and_who_wrote_it(name: str, kind: str, written_by: str) -> None:
+def test_inspection_has_the_kind_of_snapshot_and_the_flink_version(name: str, kind: str, written_by: str) -> None:
     document = shown(name)
     assert (document.kind, document.written_by) == (kind, written_by)
     assert f"{kind}, written by {written_by}, checkpoint " in inspection_text(document)
 
 
 @pytest.mark.parametrize(("known", "said"), [((), True), (uids("1.20-clicks"), False)])
-def test_operators_without_names_can_be_given_some(known: tuple[tuple[str, str], ...], said: bool) -> None:
+def test_inspection_without_names_asks_for_a_list_of_uids(known: tuple[tuple[str, str], ...], said: bool) -> None:
     text = inspection_text(inspection(open_snapshot(directory("1.20-clicks"), uids=known)))
     assert ("give a list of their uids" in text) == said
 
 
-def test_keyed_states_have_their_types() -> None:
+def test_keyed_states_are_shown_with_their_types() -> None:
     states = operator_of(shown("2-lazy"), "states")
     assert states.key == "String"
     types = {state.name: (state.type, state.content) for state in states.states}
@@ -92,7 +92,7 @@ def test_keyed_states_have_their_types() -> None:
     assert types["lazy-value"] == ("VALUE", "Long")
 
 
-def test_operator_states_have_their_numbers() -> None:
+def test_operator_states_are_shown_with_their_distribution_modes() -> None:
     document = shown("1.20-raw")
     types = {state.name: state.type for state in operator_of(document, "lists").states}
     assert types["offsets"] == "UNION"
@@ -103,7 +103,7 @@ def test_operator_states_have_their_numbers() -> None:
     assert {state.type for state in raw.states} == {"raw SPLIT_DISTRIBUTE"}
 
 
-def test_timers_on_the_heap_are_states() -> None:
+def test_timers_on_the_heap_are_shown_as_states() -> None:
     operator = operator_of(shown("2-rocksdb-heap-timers"), "visits")
     assert operator.remark == "timers as raw keyed state"
     assert [state.name for state in operator.states if state.type == "TIMERS"] == [
@@ -112,21 +112,21 @@ def test_timers_on_the_heap_are_states() -> None:
     ]
 
 
-def test_it_is_said_where_entries_of_the_heap_cannot_be_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heap_entries_that_cannot_be_delimited_are_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert operator_of(shown("2-heap-native"), "states").remark == ""
     monkeypatch.setattr("rescale.report.pages.inspection.tells_entries", lambda _: False)
     said = "heap entries that cannot be delimited"
     assert operator_of(shown("2-heap-native"), "states").remark == said
 
 
-def test_elements_and_bytes_of_all_subtasks_are_added_up() -> None:
+def test_elements_and_bytes_are_summed_over_subtasks() -> None:
     streams = tuple(element_stream(i, {"words": (DistributionMode.SPLIT_DISTRIBUTE, 2 - i)}) for i in range(2))
     (lists,) = inspection(snapshot(operator("lists", elements=streams))).operators
     assert lists.operator_bytes == 30
     assert lists.states == (InspectedState("words", "SPLIT_DISTRIBUTE", "3 elements, 30 bytes", 30),)
 
 
-def test_what_every_subtask_holds_alike_are_copies() -> None:
+def test_broadcast_state_is_counted_in_copies() -> None:
     states = operator_of(shown("2-clicks"), "revenue").states
     assert [state.content for state in states if state.type == "BROADCAST"] == ["4 copies, 292 bytes"]
 
@@ -139,24 +139,24 @@ def test_what_every_subtask_holds_alike_are_copies() -> None:
         ("2-source", "numbers", "has a coordinator"),
     ],
 )
-def test_what_is_special_about_an_operator_is_said(name: str, label: str, remark: str) -> None:
+def test_special_operator_has_a_remark(name: str, label: str, remark: str) -> None:
     document = shown(name)
     assert remark in operator_of(document, label).remark.split(", ")
     assert remark in inspection_text(document)
 
 
-def test_records_in_flight_are_said() -> None:
+def test_records_in_flight_are_remarked() -> None:
     assert any("in flight" in operator.remark for operator in shown("1.20-unaligned").operators)
 
 
-def test_a_checkpoint_comes_with_a_warning() -> None:
+def test_checkpoint_gives_a_warning_and_savepoint_does_not() -> None:
     assert any("this is a checkpoint" in warning for warning in shown("1.20-heap-checkpoint").warnings)
     assert shown("1.20-heap-native").warnings == ()
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-lost-timers", "2-rocksdb-lost-timers"])
-def test_timers_that_flink_lost_are_missed(name: str) -> None:
-    """Windows by time need some; those that count do not."""
+def test_windows_by_time_without_timers_give_a_warning(name: str) -> None:
+    """Windows by time need timers; windows that count elements do not."""
     document = shown(name)
     (warning,) = document.warnings
     named, _, rest = warning.partition(": ")
@@ -167,12 +167,12 @@ def test_timers_that_flink_lost_are_missed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in names() if "-rocksdb-" in name and "lost" not in name])
-def test_timers_that_are_there_are_not_missed(name: str) -> None:
+def test_windows_with_timers_give_no_warning(name: str) -> None:
     assert [warning for warning in shown(name).warnings if "this is a checkpoint" not in warning] == []
 
 
-def test_files_that_flink_looks_for_in_the_wrong_place(tmp_path: Path) -> None:
-    """As after a restore in CLAIM mode: handles relative to the checkpoint, files in the savepoint."""
+def test_files_that_flink_would_not_find_give_a_warning(tmp_path: Path) -> None:
+    """After a restore in CLAIM mode, handles are relative to the checkpoint, and files lie in the savepoint."""
     source = relocated("1.20-rocksdb-native-incremental", tmp_path / "job").rename(tmp_path / "job" / "chk-7")
     shared = [file.name for file in source.iterdir() if file.name in shared_files(source)]
     assert len(shared) > 2
@@ -200,7 +200,7 @@ def shared_files(source: Path) -> set[str]:
     return paths
 
 
-def test_databases_of_other_subtasks_are_said(tmp_path: Path) -> None:
+def test_rocksdb_directories_of_other_subtasks_give_a_warning(tmp_path: Path) -> None:
     """At the stored parallelism, Flink gives every subtask the handle with its number and does not look."""
     source = relocated("2-rocksdb-native", tmp_path)
     edit_databases(source, lambda handle: replace(handle, first_key_group=8 - handle.first_key_group))
@@ -212,7 +212,7 @@ def test_databases_of_other_subtasks_are_said(tmp_path: Path) -> None:
     assert any("8 key groups lie in no subtask's keyed state, such as 8" in warning for warning in warnings)
 
 
-def test_files_that_are_gone_are_named() -> None:
+def test_missing_files_of_a_snapshot_are_named() -> None:
     streams = tuple(own_stream(i, 2, 128, Framing.HEAP) for i in range(2))
     gone = inspection(snapshot(operator("counts", keyed=streams), missing=("/source/2",)))
     assert gone.warnings == ("files that the snapshot refers to are gone: /source/2",)
@@ -221,7 +221,7 @@ def test_files_that_are_gone_are_named() -> None:
     assert len(many.missing) == 2000
 
 
-def test_bytes_are_those_of_the_files() -> None:
+def test_bytes_of_an_inspection_add_up_to_those_of_its_files() -> None:
     document = shown("2-canonical-hashmap")
     files = {Path(uri) for uri, _ in opened("2-canonical-hashmap").files[1:]}
     assert document.files == len(files)
@@ -229,14 +229,14 @@ def test_bytes_are_those_of_the_files() -> None:
     assert document.bytes >= sum(path.stat().st_size for path in files)
 
 
-def test_a_time_that_no_calendar_has_is_not_known() -> None:
+def test_snapshot_without_a_valid_time_is_of_an_unknown_time() -> None:
     document = shown("2-clicks")
     assert document.taken is not None
     assert document.taken in inspection_text(document)
     assert "its _metadata written at an unknown time\n" in inspection_text(structs.replace(document, taken=None))
 
 
-def test_what_another_flink_would_restore_is_said_where_it_is_asked_for() -> None:
+def test_inspection_for_another_flink_says_what_it_would_restore() -> None:
     assert shown("1.20-clicks").for_flink is None
     consumer = open_snapshot(str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"))
     (label,) = (operator.label for operator in consumer.operators if operator.operator)
@@ -257,7 +257,7 @@ def test_what_another_flink_would_restore_is_said_where_it_is_asked_for() -> Non
     assert "What Flink 2.3 would restore" in markdown_of(inspection_page(document))
 
 
-def test_of_a_newer_snapshot_nothing_is_restored() -> None:
+def test_older_flink_restores_nothing_of_a_newer_snapshot() -> None:
     text = inspection_text(inspection(opened("2-clicks"), line=RELEASE_LINES[0]))
     assert "nothing: Flink 1.18 reads _metadata up to version 4, and this is version 6, of Flink 2.1 to 2.3" in text
     assert "--drop" not in text

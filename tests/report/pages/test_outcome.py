@@ -21,7 +21,7 @@ from support.snapshots import directory, opened
 
 @pytest.mark.parametrize("proof", Proof)
 @pytest.mark.parametrize(("already", "said"), [(False, "is published"), (True, "was published before")])
-def test_the_outcome_says_where_and_how_to_start(already: bool, said: str, proof: Proof) -> None:
+def test_outcome_names_the_result_and_the_start_command(already: bool, said: str, proof: Proof) -> None:
     plan = make_plan(opened("2-source"), make_request(directory("2-source"), "/target", ["3"]))
     document = outcome(plan, Published("/target", "ab" * 32, already, proof, 105_678))
     assert document.plan == plan.digest
@@ -36,7 +36,7 @@ def test_the_outcome_says_where_and_how_to_start(already: bool, said: str, proof
     assert (f"rescale validate {plan.source} /target" in text) is (proof is not Proof.RECORDS)
 
 
-def test_the_outcome_counts_what_was_dropped() -> None:
+def test_outcome_counts_dropped_operators_and_states() -> None:
     source, published = directory("2-clicks"), Published("/target", "ab" * 32, False, Proof.RECORDS, 1234)
     part = plan_rescale(source, "/target", drops=["visits"], state_drops=["revenue:prices"])
     first = outcome_text(outcome(part, published)).splitlines()[0]
@@ -57,14 +57,14 @@ COUNTS = CertifiedOperator("a" * 32, "counts", 3, 128, 32768, 7, 0, 1234, "01234
 EMPTY = CertifiedOperator("b" * 32, "map", 3, 128, 0, 0, 0, 0, "0" * 32, None)
 
 
-def test_the_certificate_has_a_row_for_each_operator() -> None:
+def test_certificate_has_a_row_for_each_operator() -> None:
     text = certificate_text(certificate(COUNTS, EMPTY))
     assert text.startswith("complete: 2 operators, 1.23 kB compared")
     rows = [line.split() for line in text.splitlines()[-2:]]
     assert rows == [["counts", "3", "32,768", "7", "1.23", "kB", "0123456789ab"], ["map", "3"]]
 
 
-def test_the_certificate_tells_of_records_how_their_keys_hash() -> None:
+def test_certificate_shows_the_key_hash_of_compared_records() -> None:
     tested = CertifiedRecords(17, "lombok(a)", "tested, not known", 5, {})
     unknown = CertifiedRecords(2, None, None, 0, {})
     proof = replace(EMPTY, label="counts", max_parallelism=1000)
@@ -75,14 +75,14 @@ def test_the_certificate_tells_of_records_how_their_keys_hash() -> None:
     ]
 
 
-def test_the_certificate_tells_of_directories_what_their_files_are() -> None:
+def test_certificate_counts_referred_and_copied_files_of_directories() -> None:
     directories = CertifiedDirectories(by_files=3, by_records=1, files_referred_to=12, files_copied=2, deleted_ranges=4)
     text = certificate_text(certificate(replace(EMPTY, label="counts", directories=directories)))
     assert text.splitlines()[-1].split() == ["counts", "3", "1", "12", "2", "4"]
 
 
-def test_a_certificate_by_files_says_that_not_every_record_was_compared() -> None:
-    """As the outcome of a run does."""
+def test_certificate_by_files_advises_a_comparison_of_every_record() -> None:
+    """The outcome of a run says so, too."""
     assert "proof: " not in certificate_text(certificate())
     text = certificate_text(certificate(proof=Proof.FILES))
     assert "\nproof: by files, or by checksums of the store, where possible; " in text

@@ -20,7 +20,7 @@ def markdown(name: str, parallelism: str, *maximum: str, form: Format = Format.K
     return plan_markdown(plan_document(plan, opened(name)))
 
 
-def test_totals_the_largest_operators_and_all_warnings() -> None:
+def test_markdown_has_totals_largest_operators_and_all_warnings() -> None:
     request = make_request(directory("2-clicks"), "/target", ["6"])
     plan = make_plan(opened("2-clicks"), request)
     text = plan_markdown(plan_document(plan, opened("2-clicks")))
@@ -36,21 +36,21 @@ def test_totals_the_largest_operators_and_all_warnings() -> None:
     assert plan.start.command in text
 
 
-def test_what_flink_itself_would_do() -> None:
+def test_markdown_says_what_a_rescale_by_flink_would_cost() -> None:
     text = markdown("1.20-rocksdb-native", "3", form=Format.CANONICAL)
     assert "| 2 → 3 (as asked)" in text
     assert "2 → 3 costs Flink more than 2 → 4" in text
     assert "Flink's own rescale, without this run" in text
 
 
-def test_another_max_parallelism_flink_refuses() -> None:
+def test_markdown_says_that_flink_refuses_another_max_parallelism() -> None:
     text = markdown("1.20-rocksdb-native", "3", "8", form=Format.CANONICAL)
     assert "Flink itself cannot do this" in text
     assert "as asked" not in text
     assert "Flink's own rescale" not in text
 
 
-def test_a_label_does_not_break_the_table() -> None:
+def test_label_with_a_pipe_does_not_break_the_table() -> None:
     summary = plan_document(
         make_plan(opened("2-lazy"), make_request(directory("2-lazy"), "/t", ["2"])), opened("2-lazy")
     )

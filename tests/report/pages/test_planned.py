@@ -21,7 +21,7 @@ def plan_of(name: str, *parallelism: str) -> Plan:
 
 
 @pytest.mark.parametrize("name", MOVABLE)
-def test_the_summary_is_json_and_adds_up(name: str) -> None:
+def test_plan_document_is_json_and_its_bytes_add_up(name: str) -> None:
     plan = plan_of(name)
     summary = plan_document(plan, opened(name))
     assert msgspec.json.decode(msgspec.json.encode(summary), type=PlanDocument) == summary
@@ -31,7 +31,7 @@ def test_the_summary_is_json_and_adds_up(name: str) -> None:
         assert sum(share.bytes for share in operator.subtasks) == operator.keyed_bytes + operator.operator_bytes
 
 
-def test_a_person_sees_what_moves_where() -> None:
+def test_text_of_a_plan_shows_what_moves_where() -> None:
     plan = plan_of("2-lazy", "2", "lists=5")
     text = plan_text(plan_document(plan, opened("2-lazy")))
     assert text.endswith(f"\nafterwards the job starts with: {plan.start.command}")
@@ -47,7 +47,7 @@ def test_a_person_sees_what_moves_where() -> None:
 
 
 @pytest.mark.parametrize("shape", [{}, {"max_parallelism": ["256"]}])
-def test_both_tables_say_the_same_of_evenness(shape: dict[str, list[str]]) -> None:
+def test_both_tables_of_a_plan_have_the_same_evenness(shape: dict[str, list[str]]) -> None:
     taken = opened("1.20-clicks")
     plan = make_plan(taken, make_request(directory("1.20-clicks"), "/target", ["3"], **shape), {})
     summary = plan_document(plan, taken)
@@ -59,11 +59,11 @@ def test_both_tables_say_the_same_of_evenness(shape: dict[str, list[str]]) -> No
         assert operator.evenness == (advised.now if shape else at[4]) > 1.2
 
 
-def test_an_operator_that_stays_has_no_arrow() -> None:
+def test_operator_that_keeps_its_parallelism_has_no_arrow() -> None:
     text = plan_text(plan_document(plan_of("2-lazy"), opened("2-lazy")))
     assert "3 →" not in text.split("Flink reads")[0]
     assert "new subtask" not in text
 
 
-def test_the_start_line_names_the_target() -> None:
+def test_start_command_names_the_target() -> None:
     assert "/target" in (plan_document(plan_of("2-lazy", "2"), opened("2-lazy")).start or "")

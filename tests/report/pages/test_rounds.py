@@ -30,6 +30,6 @@ def test_the_last_of_many_rounds_are_shown() -> None:
     assert "101" not in text
 
 
-def test_without_rounds_there_is_nothing() -> None:
+def test_follower_without_rounds_has_no_table() -> None:
     assert rounds_section([]) == []
     assert rounds_blocks([]) == []

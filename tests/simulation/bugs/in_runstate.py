@@ -159,10 +159,10 @@ def _without_second_look(work: Any, side: Any = None) -> Any:
 
 
 _looked_at_once = both(
-    method(documents, "looked_at_again", _without_second_look),
+    method(documents, "read_again_on_failure", _without_second_look),
     both(
-        method(states, "looked_at_again", _without_second_look),
-        method(publication, "looked_at_again", _without_second_look),
+        method(states, "read_again_on_failure", _without_second_look),
+        method(publication, "read_again_on_failure", _without_second_look),
     ),
 )
 

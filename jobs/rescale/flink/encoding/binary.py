@@ -187,7 +187,7 @@ def encode_modified_utf8(value: str) -> bytes:
 
 
 def decode_modified_utf8(encoded: bytes) -> str:
-    """Decode what `encode_modified_utf8` encodes; lone surrogates are preserved. Raises `UnicodeError`."""
+    """Decode what `encode_modified_utf8` encodes; single surrogates are preserved. Raises `UnicodeError`."""
     if encoded.isascii():
         if b"\0" in encoded:
             raise UnicodeError("a zero byte")

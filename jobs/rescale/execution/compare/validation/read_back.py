@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
+from rescale.storage.rereads import RESULT, SOURCE, read_again_on_failure
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 
 R = TypeVar("R")
@@ -17,7 +17,7 @@ def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: 
     Errors name the operator. Raises `IntegrityError`, with `advice`, if the result cannot be read.
     """
     try:
-        return looked_at_again(work, RESULT if in_result else SOURCE)
+        return read_again_on_failure(work, RESULT if in_result else SOURCE)
     except RescaleError as error:
         if in_result and isinstance(error, SnapshotError):
             raise unreadable_result(error, operator, advice) from None

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 
-class GivenOnce(argparse.ArgumentParser):
+class StrictArgumentParser(argparse.ArgumentParser):
     """Parser that refuses abbreviated options, and repeated ones, of which argparse takes the last value."""
 
     def __init__(self, **arguments: Any) -> None:
