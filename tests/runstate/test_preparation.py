@@ -125,6 +125,18 @@ def test_discard_of_a_run_removes_what_was_copied_ahead_too(job: Checkpoints, ta
     assert not open_store(target).list(beside(target))
 
 
+def test_a_task_that_goes_on_with_a_newer_checkpoint_keeps_what_was_copied_ahead(job: Checkpoints, target: str) -> None:
+    prepare_target(job, target)
+    prepared = files_in(target)
+    move(plan_rescale(job.newest, target, SHAPE), Loop())
+    assert len(files_in(target)) > len(prepared)
+    discard(target, keeps_follower=True)
+    assert files_in(target) == prepared
+    assert [name(entry.uri) for entry in open_store(target).list(beside(target))] == ["prepared.json"]
+    discard(target)
+    assert not files_in(target)
+
+
 def test_a_claimed_target_is_not_prepared(job: Checkpoints, target: str) -> None:
     claim(plan_rescale(job.newest, target, SHAPE))
     with pytest.raises(RequestError, match="the target is claimed by another plan"):

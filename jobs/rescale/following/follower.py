@@ -184,9 +184,12 @@ class Follower:
         self._discard_older(planned.prepared.plan)
         return planned
 
-    def plan_full(self, checkpoint: str) -> Prepared:
-        """Plan a full run from a checkpoint, with the target itself as its target. Writes nothing."""
-        return prepare(self._request(checkpoint, self.target))
+    def plan_full(self, checkpoint: str, *, ahead: bool = False) -> Prepared:
+        """Plan a full run from a checkpoint, with the target itself as its target. Writes nothing.
+
+        With `ahead`, the plan is for files that are copied before the job ends (`preparation`).
+        """
+        return prepare(self._request(checkpoint, self.target), ahead=ahead)
 
     def _begin(self) -> None:
         self._request(self.job.checkpoints, self.target)  # which refuses what makes no sense

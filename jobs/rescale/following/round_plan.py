@@ -13,6 +13,7 @@ from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.request.request import Request
 from rescale.runstate.base_result import open_base
 from rescale.runstate.follower.rounds import RoundKind
+from rescale.runstate.preparation import prepared_sizes
 from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
@@ -47,8 +48,9 @@ class RoundPlan(NamedTuple):
 
 
 def is_light(plan: Plan) -> bool:
-    """Return whether a plan rehashes no record and writes little: its result refers to the source's files."""
-    return not plan.key_hashes and plan.bytes_moved <= LIGHT_BYTES
+    """Return whether a plan rehashes no record and writes little besides files that were copied ahead."""
+    ahead = sum(prepared_sizes(plan).values()) if plan.prepared else 0
+    return not plan.key_hashes and plan.bytes_moved - ahead <= LIGHT_BYTES
 
 
 def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapshot], *, reserve: int) -> RoundPlan:

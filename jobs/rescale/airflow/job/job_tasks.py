@@ -203,8 +203,9 @@ def _check_plan(
             found=latest.why,
             advice='choose a savepoint under "What becomes of the job"',
         )
-    plan = with_newest(checkpoints, lambda source: prepare(replace(request, source=source)).plan)
-    if live is not None and live.refers:
+    ahead = live is not None and not live.refers
+    plan = with_newest(checkpoints, lambda source: prepare(replace(request, source=source), ahead=ahead).plan)
+    if live is not None and not plan.key_hashes:
         refuse_heavy_plan(plan)
     log.info("the job's latest checkpoint can be rescaled: %s", plan.source)
 

@@ -15,6 +15,7 @@ from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
 from rescale.airflow.flink.stopping import CANCELLING, JobBefore
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
+from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.required_approval import approval_reason
 from rescale.following.follower import Follower, pause_after
@@ -23,6 +24,7 @@ from rescale.runstate.decisions import cut_over_decision
 from rescale.runstate.documents import load_plan
 from rescale.runstate.follower.rounds import Round, RoundKind, round_target
 from rescale.runstate.places import Places
+from rescale.runstate.states import claimed_by
 from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.text.errors import RequestError
 from rescale.text.units import duration
@@ -79,7 +81,8 @@ class Watch:
         Raises `RequestError` if somebody refuses it, the window closes, or the job ends.
         """
         self.refuse_ended_job()
-        if self.live.refers:
+        if not self.has_rounds:
+            self._copy_ahead()
             self._wait_without_rounds()
             return
         made = self.follower.newest_round() or self._next_round(None)
@@ -90,6 +93,18 @@ class Watch:
                 break
             made = self._next_round(made)
         self.report(made, None)
+
+    @cached_property
+    def has_rounds(self) -> bool:
+        """Whether rounds are made: no max parallelism changes otherwise, and files are copied or referred to."""
+        if self.live.refers:
+            return False
+        return bool(with_newest(self.before.directory, self.follower.plan_full).plan.key_hashes)
+
+    def _copy_ahead(self) -> None:
+        """Copy files into the target, unless an earlier try of the last round has claimed it."""
+        if not self.live.refers and claimed_by(self.follower.target) is None:
+            copy_ahead(self.before, lambda source: self.follower.plan_full(source, ahead=True).plan, self.ti)
 
     def _wait_without_rounds(self) -> None:
         """Wait until the cut-over may begin, if there is nothing to move before it."""
