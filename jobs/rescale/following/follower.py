@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from rescale.following.round_description import describe_round
@@ -104,15 +104,15 @@ class Follower:
                     time.sleep(pause)
 
     @contextmanager
-    def following(self) -> Iterator[None]:
-        """Begin to follow the job, or go on; the block makes the rounds.
+    def following(self, *, pins: bool = True) -> Iterator[None]:
+        """Begin to follow the job, or go on; the block makes the rounds. Without rounds, no `pins` are needed.
 
         Raises `RequestError` if the target was finished or discarded meanwhile: nothing of the follower stays then.
         """
         self._begin()
         try:
             self._complete_newest()
-            with self._pinning():
+            with self._pinning() if pins else nullcontext():
                 yield
         except RescaleError:
             self._leave_nothing_behind()

@@ -47,10 +47,15 @@ class RoundPlan(NamedTuple):
         return is_light(self.prepared.plan)
 
 
+def has_rounds(plan: Plan) -> bool:
+    """Return whether a round can continue a result of this full run: records of an operator get new key groups."""
+    return any(operator.rekeying is not None for operator in plan.operators)
+
+
 def is_light(plan: Plan) -> bool:
-    """Return whether a plan rehashes no record and writes little besides files that were copied ahead."""
+    """Return whether no record gets a new key group, and little is written besides files that were copied ahead."""
     ahead = sum(prepared_sizes(plan).values()) if plan.prepared else 0
-    return not plan.key_hashes and plan.bytes_moved - ahead <= LIGHT_BYTES
+    return not has_rounds(plan) and plan.bytes_moved - ahead <= LIGHT_BYTES
 
 
 def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapshot], *, reserve: int) -> RoundPlan:

@@ -30,19 +30,14 @@ def _prepare(known: KnownPlaces, looked: Mapping[str, Any] | None, params: Any =
     if params["while_it_runs"] or before.taking is not StopMode.CHECKPOINT:
         log.info("nothing to do: the source of this run is not the job's last checkpoint")
         return {"files": 0}
-    from rescale.airflow.flink.last_checkpoint import with_newest
     from rescale.airflow.live.copying_ahead import copy_ahead
     from rescale.planning.prepare import prepare
-    from rescale.runstate.preparation import prepared_sizes
 
     request = request_of(params, {"source": before.directory, **pulled_places(known, ti)})
 
     def plan_of(checkpoint: str) -> Plan:
         return prepare(replace(request, source=checkpoint), ahead=True).plan
 
-    if not prepared_sizes(with_newest(before.directory, plan_of)):
-        log.info("nothing to do: the result takes no file of the checkpoint as it is")
-        return {"files": 0}
     return copy_ahead(before, plan_of, ti)
 
 

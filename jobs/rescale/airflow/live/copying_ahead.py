@@ -12,7 +12,7 @@ from rescale.airflow.flink.stopping import JobBefore
 from rescale.airflow.live.mover import run_anywhere
 from rescale.plan.plan import Plan
 from rescale.runstate.places import prepared_place
-from rescale.runstate.preparation import begin_preparing
+from rescale.runstate.preparation import begin_preparing, prepared_sizes
 from rescale.runstate.step import Step
 from rescale.text.units import counted, human_bytes
 
@@ -22,19 +22,25 @@ _ENOUGH_BYTES = 100_000_000
 """If more was copied than this, much may have changed meanwhile, and files of another checkpoint are copied."""
 
 _MOST_CHECKPOINTS = 4
+_NOTHING = {"files": 0, "new_bytes": 0}
 
 
 def copy_ahead(before: JobBefore, plan_of: Callable[[str], Plan], ti: Any) -> dict[str, Any]:
     """Let the job make a checkpoint and copy its files, until little of the last one was new; return its result.
 
-    `plan_of` returns the plan for copies from a checkpoint.
+    `plan_of` returns the plan for copies from a checkpoint. Does nothing if the result takes no file as it is.
     """
 
     def copy_from(checkpoint: str) -> dict[str, Any]:
         plan = plan_of(checkpoint)
+        if not prepared_sizes(plan):
+            return dict(_NOTHING)
         begin_preparing(plan)
         return run_anywhere(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
 
+    if not prepared_sizes(with_newest(before.directory, plan_of)):
+        log.info("nothing to copy ahead: the result takes no file of the checkpoint as it is")
+        return dict(_NOTHING)
     for _ in range(_MOST_CHECKPOINTS):
         with open_flink(before.flink) as flink:
             take_checkpoint(flink, before.job_id)

@@ -84,7 +84,8 @@ def follow_and_cut_over(
 
 def _follow_until_cut(watch: Watch, cut: CutOver) -> Parts:
     """Follow the job until it can be cut over, and cancel it."""
-    with watch.follower.following():
+    watch.refuse_ended_job()
+    with watch.follower.following(pins=watch.has_rounds):
         while True:
             watch.follow()
             watch.refuse_ended_job()

@@ -19,6 +19,7 @@ from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.required_approval import approval_reason
 from rescale.following.follower import Follower, pause_after
+from rescale.following.round_plan import has_rounds
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.decisions import cut_over_decision
 from rescale.runstate.documents import load_plan
@@ -83,7 +84,8 @@ class Watch:
         self.refuse_ended_job()
         if not self.has_rounds:
             self._copy_ahead()
-            self._wait_without_rounds()
+            if self._wait_without_rounds():  # much may be new by now
+                self._copy_ahead()
             return
         made = self.follower.newest_round() or self._next_round(None)
         while (waits_for := self.waits_for(made)) is not None:
@@ -97,21 +99,22 @@ class Watch:
     @cached_property
     def has_rounds(self) -> bool:
         """Whether rounds are made: no max parallelism changes otherwise, and files are copied or referred to."""
-        if self.live.refers:
-            return False
-        return bool(with_newest(self.before.directory, self.follower.plan_full).plan.key_hashes)
+        return has_rounds(with_newest(self.before.directory, self.follower.plan_full).plan)
 
     def _copy_ahead(self) -> None:
         """Copy files into the target, unless an earlier try of the last round has claimed it."""
         if not self.live.refers and claimed_by(self.follower.target) is None:
             copy_ahead(self.before, lambda source: self.follower.plan_full(source, ahead=True).plan, self.ti)
 
-    def _wait_without_rounds(self) -> None:
-        """Wait until the cut-over may begin, if there is nothing to move before it."""
+    def _wait_without_rounds(self) -> bool:
+        """Wait until the cut-over may begin, if no rounds are made before it; return whether it had to wait."""
+        has_waited = False
         while (waits_for := self.waits_for(None)) is not None:
+            has_waited = True
             self._display.show_without_rounds(waits_for, asks=self.asks)
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
+        return has_waited
 
     def _next_round(self, before: Round | None) -> Round:
         self._seconds_before = None if before is None or before.kind is RoundKind.BASE else before.last_round_seconds
