@@ -43,7 +43,7 @@ MOMENTS = {
 }
 
 FORGOTTEN = {False: {"before the cancel", "after the cancel"}, True: {"after the cancel"}}
-"""Moments of a loss of a JobManager that may not know the last checkpoint then, without and with high availability."""
+"""Moments of the loss after which a JobManager may not know the last checkpoint, by whether it is highly available."""
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["alone", "high availability"])
