@@ -37,7 +37,8 @@ def high_availability(version: str) -> Iterator[dict[str, str]]:
         file = folder / "zoo.cfg"
         file.write_text("".join(f"{name}={value}\n" for name, value in configuration.items()))
         command = ["java", "-Xmx64m", *jvm_options(), f"-Dlog4j.configurationFile={logging_configuration()}"]
-        command += ["-cp", os.pathsep.join(map(str, flink_home(version))), _MAIN, str(file), "1"]
+        command += ["-cp", os.pathsep.join(map(str, flink_home(version))), _MAIN]
+        command += ["--zkConfigFile", str(file), "--peerId", "1"]
         log = folder / "log"
         with log.open("ab") as output:
             process = subprocess.Popen(command, stdout=output, stderr=output)
