@@ -106,6 +106,6 @@ def test_a_machine_is_lost(
                 return
     wait_until(lambda: len(cluster.alive()) == 1, "a job")
     (job,) = cluster.alive()
-    assert story.shapes(job) == ({(3, 256)} if new is not None else {(2, 128)})
     wait_until(lambda: cluster.counts(job), "the job to count on")
+    assert story.shapes(job) == ({(3, 256)} if new is not None else {(2, 128)})
     assert cluster.alive() == {job}
