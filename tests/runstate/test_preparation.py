@@ -125,6 +125,18 @@ def test_discard_of_a_claimed_target_removes_its_prepared_files(job: Checkpoints
     assert not open_store(target).list(beside(target))
 
 
+def test_task_that_goes_on_with_a_newer_checkpoint_keeps_what_was_copied_ahead(job: Checkpoints, target: str) -> None:
+    prepare_target(job, target)
+    prepared = files_in(target)
+    move(plan_rescale(job.newest, target, SHAPE), Loop())
+    assert len(files_in(target)) > len(prepared)
+    discard(target, keeps_follower=True)
+    assert files_in(target) == prepared
+    assert [name(entry.uri) for entry in open_store(target).list(beside(target))] == ["prepared.json"]
+    discard(target)
+    assert not files_in(target)
+
+
 def test_claimed_target_is_not_prepared(job: Checkpoints, target: str) -> None:
     claim(plan_rescale(job.newest, target, SHAPE))
     with pytest.raises(RequestError, match="the target is claimed by another plan"):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from rescale.following.round_description import describe_round
@@ -104,15 +104,15 @@ class Follower:
                     time.sleep(pause)
 
     @contextmanager
-    def following(self) -> Iterator[None]:
-        """Begin to follow the job, or go on; the block makes the rounds.
+    def following(self, *, pins: bool = True) -> Iterator[None]:
+        """Begin to follow the job, or go on; the block makes the rounds. Without rounds, no `pins` are needed.
 
         Raises `RequestError` if the target was finished or discarded meanwhile: nothing of the follower stays then.
         """
         self._begin()
         try:
             self._complete_newest()
-            with self._pinning():
+            with self._pinning() if pins else nullcontext():
                 yield
         except RescaleError:
             self._leave_nothing_behind()
@@ -184,9 +184,12 @@ class Follower:
         self._discard_older(planned.prepared.plan)
         return planned
 
-    def plan_full(self, checkpoint: str) -> Prepared:
-        """Plan a full run from a checkpoint, with the target itself as its target. Writes nothing."""
-        return prepare(self._request(checkpoint, self.target))
+    def plan_full(self, checkpoint: str, *, ahead: bool = False) -> Prepared:
+        """Plan a full run from a checkpoint, with the target itself as its target. Writes nothing.
+
+        With `ahead`, the plan is for files that are copied before the job ends (`preparation`).
+        """
+        return prepare(self._request(checkpoint, self.target), ahead=ahead)
 
     def _begin(self) -> None:
         self._request(self.job.checkpoints, self.target)  # which refuses what makes no sense

@@ -13,6 +13,7 @@ from rescale.planning.prepare import Prepared, prepare
 from rescale.planning.request.request import Request
 from rescale.runstate.base_result import open_base
 from rescale.runstate.follower.rounds import RoundKind
+from rescale.runstate.preparation import prepared_sizes
 from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
@@ -46,9 +47,15 @@ class RoundPlan(NamedTuple):
         return is_light(self.prepared.plan)
 
 
+def has_rounds(plan: Plan) -> bool:
+    """Return whether a round can continue a result of this full run: records of an operator get new key groups."""
+    return any(operator.rekeying is not None for operator in plan.operators)
+
+
 def is_light(plan: Plan) -> bool:
-    """Return whether a plan rehashes no record and writes little: its result refers to the source's files."""
-    return not plan.key_hashes and plan.bytes_moved <= LIGHT_BYTES
+    """Return whether no record gets a new key group, and little is written besides files that were copied ahead."""
+    ahead = sum(prepared_sizes(plan).values()) if plan.prepared else 0
+    return not has_rounds(plan) and plan.bytes_moved - ahead <= LIGHT_BYTES
 
 
 def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapshot], *, reserve: int) -> RoundPlan:

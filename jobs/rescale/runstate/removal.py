@@ -61,7 +61,7 @@ class Discarded:
 def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     """Remove the files that an unpublished run left in and beside the target; the claim is removed last.
 
-    The files of a follower of the target are removed too, unless `keeps_follower`.
+    The files of a follower of the target, and those that were copied ahead, are removed too, unless `keeps_follower`.
 
     An interrupted discard can be repeated. It puts its note first, and then checks the target again: a run that is
     still active has either put its mark by now, or will see the note and not publish.
@@ -75,7 +75,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> Discarded:
     plan = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
     state = state_of(target, digest)
     _give_way(state, target)
-    listing = _list(target)
+    listing = _list(target, keeps_prepared=keeps_follower)
     files = _files_of_the_plan(listing, digest, state)
     of_follower = remove_follower(target) if listing.has_follower and not keeps_follower else []
     if digest is not None:
@@ -118,7 +118,7 @@ class _Listing:
     """Files in a target and beside it; `documents` are the documents of runs among the latter.
 
     `beside` is without the files of a follower, if the target has one: without its document, nothing shows whose the
-    files in its directories are.
+    files in its directories are. With `keeps_prepared`, what was copied ahead is left out everywhere.
     """
 
     target: str
@@ -132,7 +132,7 @@ class _Listing:
         """Files that are removed after all others, in this order; the note of the discard is the last."""
         places = Places(self.target, "")
         plans = [uri for uri in self.documents if name(uri).startswith(("plan-", "question-", "approval-"))]
-        others = [*plans, places.publishing, prepared_place(self.target)]
+        others = [*plans, places.publishing, *({prepared_place(self.target)} & {*self.documents})]
         return [places.published], [places.claim], others, [discarding_place(self.target)]
 
     @property
@@ -142,11 +142,14 @@ class _Listing:
         return [uri for uri in self.inside if is_prepared and is_prepared_file(name(uri))]
 
 
-def _list(target: str) -> _Listing:
+def _list(target: str, *, keeps_prepared: bool) -> _Listing:
     store = open_store(target)
     inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
     has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(everything)
     without_follower = tuple(uri for uri in everything if not (has_follower and is_followers(target, uri)))
+    if keeps_prepared:
+        inside = tuple(uri for uri in inside if not is_prepared_file(name(uri)))
+        without_follower = tuple(uri for uri in without_follower if uri != prepared_place(target))
     documents = tuple(uri for uri in without_follower if is_document(target, uri))
     return _Listing(target, inside, without_follower, documents, has_follower)
 

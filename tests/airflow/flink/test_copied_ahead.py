@@ -17,11 +17,16 @@ from rescale.airflow.forms.job_form import job_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.airflow.job.prepare_task import _prepare
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import Loop
 from rescale.flink_rest.client import StopMode
+from rescale.following.follower import Follower
+from rescale.following.round_plan import RoundPlan
 from rescale.planning.request.request import make_request
 from rescale.runstate.places import is_prepared_file
 from rescale.runstate.preparation import is_prepared
 from support.deferring import run_operator
+from support.live_story import LiveStory
 from support.pipeline import execute_without_spark, plan_rescale
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 
@@ -89,5 +94,47 @@ def test_nothing_is_copied_ahead_of_other_results(
     cluster: SessionCluster, tmp_path: Path, form: dict[str, Any]
 ) -> None:
     story = Story(cluster, tmp_path / "result")
-    assert story.prepare(**form) == {"files": 0}
+    assert story.prepare(**form)["files"] == 0
     assert not is_prepared(str(story.target))
+
+
+@pytest.mark.slow
+def test_a_job_is_cut_over_to_files_that_were_copied_ahead(cluster: SessionCluster, tmp_path: Path) -> None:
+    story = Story(cluster, tmp_path / "result")
+    live = LiveStory(cluster, story.job_id, story.jar, str(story.target), parallelism=3)
+    summary = live.follow()
+    assert live.shapes(summary["job"]) == {(3, 128)}
+    wait_until(lambda: cluster.counts(summary["job"]), "the job to count on")
+    assert cluster.alive() == {summary["job"]}
+    assert story.times(), "files are copied"
+    assert is_prepared(str(story.target))
+    assert not Path(f"{story.target}.rescale/follower.json").exists()
+    assert validate_published(summary["source"], str(story.target), Loop(2, None)).verdict == "complete"
+
+
+@pytest.mark.slow
+def test_a_checkpoint_in_between_removes_no_copies(
+    cluster: SessionCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result of the older checkpoint is discarded; all that was copied for it stays for the next one."""
+    story = Story(cluster, tmp_path / "result")
+    live = LiveStory(cluster, story.job_id, story.jar, str(story.target), parallelism=3)
+    move_last, before, after = Follower.move_last, list[dict[str, int]](), list[dict[str, int]]()
+
+    def checkpoint_behind(follower: Follower, planned: RoundPlan) -> None:
+        before.append(story.times())
+        try:
+            move_last(follower, planned)
+        finally:
+            after.append(story.times())
+        if len(after) == 1:
+            with cluster.open() as flink:
+                take_checkpoint(flink, story.job_id)
+
+    monkeypatch.setattr(Follower, "move_last", checkpoint_behind)
+    summary = live.follow()
+    assert after[0]
+    assert before[1] == after[0]
+    wait_until(lambda: cluster.counts(summary["job"]), "the job to count on")
+    assert cluster.alive() == {summary["job"]}
+    assert validate_published(summary["source"], str(story.target), Loop(2, None)).verdict == "complete"

@@ -52,8 +52,12 @@ def test_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_job_that_keeps_its_max_parallelism_is_cut_over_without_rounds(cluster: SessionCluster, tmp_path: Path) -> None:
-    story = begin(cluster, tmp_path / "refers", parallelism=4, max_parallelism=None, files="refer")
+@pytest.mark.parametrize("files", ["refer", "copy"])
+def test_job_that_keeps_its_max_parallelism_is_cut_over_without_rounds(
+    cluster: SessionCluster, tmp_path: Path, files: str
+) -> None:
+    """The state is so small that no file can be copied ahead: `_metadata` has all of it."""
+    story = begin(cluster, tmp_path / files, parallelism=4, max_parallelism=None, files=files)
     summary = story.follow()
     assert story.shapes(summary["job"]) == {(4, 128)}
     wait_until(lambda: cluster.counts(summary["job"]), "the job to count on")

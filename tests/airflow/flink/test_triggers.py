@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException
 from rescale.airflow.flink.questions import Answer, JobEnded, JobRuns
 from rescale.airflow.flink.triggers import AnswerTrigger
 from rescale.flink_rest.client import Flink
-from rescale.flink_rest.running_job import JobLine
+from rescale.flink_rest.running_job import Job, JobLine, Vertex
 from rescale.text.errors import RescaleError, StoreError
 
 QUESTION = JobEnded("http://127.0.0.1:9", "0" * 32)
@@ -71,6 +71,21 @@ def test_ended_job_is_reported_with_its_reason(
         JobRuns("http://127.0.0.1:9", "0" * 32).ask()
     assert caught.value.found == reason
     assert str(caught.value.advice).startswith(advice)
+
+
+def test_job_is_not_reported_by_an_answer_from_before_its_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flink repeats the details of a job for some seconds, but not those in its overview."""
+    job_id = "0" * 32
+    tasks = {"RUNNING": 2}
+    answers = iter([(), (Vertex("1" * 32, "source", 2, 128, tasks),)])
+    monkeypatch.setattr(Flink, "line", lambda *_: JobLine(job_id, "clicks", "RUNNING", {"running": 2, "total": 2}))
+    monkeypatch.setattr(Flink, "job", lambda *_: Job(job_id, "clicks", "RUNNING", next(answers)))
+    monkeypatch.setattr(Flink, "restored_from", lambda *_: "s3://b/result")
+    question = JobRuns("http://127.0.0.1:9", job_id)
+    assert question.ask() is None
+    answer = question.ask()
+    assert answer is not None
+    assert answer["parallelism"] == 2
 
 
 @pytest.mark.parametrize("hours", [-1, 1])

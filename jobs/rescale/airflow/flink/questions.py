@@ -126,7 +126,7 @@ class JobRuns(msgspec.Struct, frozen=True, tag=True):
                     log.warning("the job is %s: %s", line.state, why)
                 return None
             job = flink.job(self.job_id)
-            if job is None:
+            if job is None or not job.vertices:  # an old answer of Flink's, from before it had read the job's graph
                 return None
             return {
                 "job": job.job_id,

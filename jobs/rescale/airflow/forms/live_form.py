@@ -38,7 +38,7 @@ _RULES_SHOWN = {
 class LiveRequest(msgspec.Struct, frozen=True):
     """Values of the fields; `pause_above` is in bytes a second, all times are in seconds, and None means no limit.
 
-    If the result `refers` to the files of the last checkpoint, there is nothing to move, and there are no rounds.
+    If the result `refers` to the files of the last checkpoint, there is nothing to move.
     """
 
     refers: bool
@@ -58,8 +58,8 @@ def live_fields() -> Form:
             description_md="Moves all state once, and then what changes, checkpoint after checkpoint, while the job "
             "runs. At the end the job is cancelled, and stands still for the last changes only. Needs RocksDB with "
             "incremental checkpoints that are kept on cancellation, `checkpoint, then cancel` under *What becomes of "
-            "the job*, and a hand-over that starts the job. If no max parallelism changes, choose `refer` under *Files "
-            "of RocksDB*: nothing has to be moved then.",
+            "the job*, and a hand-over that starts the job. If no max parallelism changes, files of RocksDB are copied "
+            "ahead, and there are no rounds; with `refer` under *Files of RocksDB*, nothing is moved.",
         ),
         "cut_over": choice(
             _RULES_SHOWN,

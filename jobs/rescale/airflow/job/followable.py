@@ -22,14 +22,11 @@ def refuse_what_cannot_be_followed(
     flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint
 ) -> None:
     """Raise `RequestError` if every round would have to move all state; `latest` is the job's latest checkpoint."""
-    refers, rehashes = request.files is Files.REFER, changes_max_parallelism(job, request)
-    if refers is rehashes:
+    if request.files is Files.REFER and changes_max_parallelism(job, request):
         raise RequestError(
-            "state that gets other key groups cannot stay in the files of the source"
-            if refers
-            else "no max parallelism changes, so there are no rounds: each would copy all files",
+            "state that gets other key groups cannot stay in the files of the source",
             option='"Files of RocksDB"',
-            expected=(Files.COPY if refers else Files.REFER).value,
+            expected=Files.COPY.value,
             found=request.files.value,
             advice='choose that, or switch "Move the state while the job runs" off',
         )

@@ -192,6 +192,7 @@ def _check_plan(
     from rescale.airflow.flink.last_checkpoint import with_newest
     from rescale.airflow.job.followable import refuse_heavy_plan
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
+    from rescale.following.round_plan import has_rounds
     from rescale.planning.prepare import prepare
 
     if isinstance(latest, UnreadableCheckpoint):
@@ -204,8 +205,9 @@ def _check_plan(
             found=latest.why,
             advice='choose a savepoint under "What becomes of the job"',
         )
-    plan = with_newest(checkpoints, lambda source: prepare(replace(request, source=source)).plan)
-    if live is not None and live.refers:
+    ahead = live is not None and not live.refers
+    plan = with_newest(checkpoints, lambda source: prepare(replace(request, source=source), ahead=ahead).plan)
+    if live is not None and not has_rounds(plan):
         refuse_heavy_plan(plan)
     log.info("the job's latest checkpoint can be rescaled: %s", plan.source)
 

@@ -102,13 +102,14 @@ def _leaving_no_useless_rounds(target: str) -> Iterator[None]:
 
 def _follow_until_cut(watch: Watch, cut: CutOver) -> Parts:
     """Follow the job until it can be cut over, and cancel it."""
-    with watch.follower.following():
+    watch.refuse_ended_job()
+    with watch.follower.following(pins=watch.has_rounds):
         while True:
             watch.follow()
             watch.refuse_ended_job()
             if not cut.prepare(watch.follower.newest_round()):
                 log.info("the cut-over is put off: much has changed since the last round, or the job made a checkpoint")
-                if not watch.live.refers:
+                if watch.has_rounds:
                     watch.follower.next_round()
             elif watch.waits_for(None) is None:  # a window may have closed since
                 return cut.cancel()

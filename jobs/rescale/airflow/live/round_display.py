@@ -72,7 +72,7 @@ class RoundDisplay:
         document = {"is_short": True, "asks": asks, "waits_for": waits_for, "target": self.follower.target}
         if document != self._shown:
             self._shown = document
-            log.info("the result refers to the files of the job's last checkpoint; waits for %s", waits_for)
+            log.info("the result has the files of the job's last checkpoint; waits for %s", waits_for)
             self._put(document)
 
     def _put(self, document: dict[str, Any]) -> None:

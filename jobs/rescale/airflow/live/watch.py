@@ -15,14 +15,17 @@ from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
 from rescale.airflow.flink.stopping import CANCELLING, JobBefore
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
+from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.required_approval import approval_reason
 from rescale.following.follower import Follower, pause_after
+from rescale.following.round_plan import has_rounds
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.decisions import cut_over_decision
 from rescale.runstate.documents import load_plan
 from rescale.runstate.follower.rounds import Round, RoundKind, round_target
 from rescale.runstate.places import Places
+from rescale.runstate.states import claimed_by
 from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.text.errors import RequestError
 from rescale.text.units import duration
@@ -84,8 +87,10 @@ class Watch:
         """
         self.refuse_ended_job()
         self._refuse_closed_window()
-        if self.live.refers:
-            self._wait_without_rounds()
+        if not self.has_rounds:
+            self._copy_ahead()
+            if self._wait_without_rounds():  # much may be new by now
+                self._copy_ahead()
             return
         made = self.follower.newest_round() or self._next_round(None)
         while (waits_for := self.waits_for(made)) is not None:
@@ -96,12 +101,25 @@ class Watch:
             made = self._next_round(made)
         self.report(made, None)
 
-    def _wait_without_rounds(self) -> None:
-        """Wait until the cut-over may begin, if there is nothing to move before it."""
+    @cached_property
+    def has_rounds(self) -> bool:
+        """Whether rounds are made: no max parallelism changes otherwise, and files are copied or referred to."""
+        return has_rounds(with_newest(self.before.directory, self.follower.plan_full).plan)
+
+    def _copy_ahead(self) -> None:
+        """Copy files into the target, unless an earlier try of the last round has claimed it."""
+        if not self.live.refers and claimed_by(self.follower.target) is None:
+            copy_ahead(self.before, lambda source: self.follower.plan_full(source, ahead=True).plan, self.ti)
+
+    def _wait_without_rounds(self) -> bool:
+        """Wait until the cut-over may begin, if no rounds are made before it; return whether it had to wait."""
+        has_waited = False
         while (waits_for := self.waits_for(None)) is not None:
+            has_waited = True
             self._display.show_without_rounds(waits_for, asks=self.asks)
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
+        return has_waited
 
     def _next_round(self, before: Round | None) -> Round:
         self._seconds_before = None if before is None or before.kind is RoundKind.BASE else before.last_round_seconds

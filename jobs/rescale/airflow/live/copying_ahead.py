@@ -1,0 +1,54 @@
+"""Copies of files of a running job's checkpoints, before the job is stopped or cut over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from rescale.airflow.flink.flink_access import open_flink
+from rescale.airflow.flink.last_checkpoint import take_checkpoint, with_newest
+from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.live.mover import run_anywhere
+from rescale.plan.plan import Plan
+from rescale.report.step_results import PreparedFiles
+from rescale.runstate.places import prepared_place
+from rescale.runstate.preparation import begin_preparing, prepared_sizes
+from rescale.runstate.step import Step
+from rescale.text.units import counted, human_bytes
+
+log = logging.getLogger(__name__)
+
+_ENOUGH_BYTES = 100_000_000
+"""If more was copied than this, much may have changed meanwhile, and files of another checkpoint are copied."""
+
+_MOST_CHECKPOINTS = 4
+_NOTHING = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
+
+
+def copy_ahead(before: JobBefore, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
+    """Let the job make a checkpoint and copy its files, until little of the last one was new; return its result.
+
+    `plan_of` returns the plan for copies from a checkpoint. Does nothing if the result takes no file as it is.
+    """
+
+    def copy_from(checkpoint: str) -> PreparedFiles:
+        plan = plan_of(checkpoint)
+        if not prepared_sizes(plan):
+            return _NOTHING
+        begin_preparing(plan)
+        step = run_anywhere(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
+        return step.read(PreparedFiles)
+
+    if not prepared_sizes(with_newest(before.directory, plan_of)):
+        log.info("nothing to copy ahead: the result takes no file of the checkpoint as it is")
+        return _NOTHING
+    for _ in range(_MOST_CHECKPOINTS):
+        with open_flink(before.flink) as flink:
+            take_checkpoint(flink, before.job_id)
+        done = with_newest(before.directory, copy_from)
+        files, new = counted(done.files, "file"), human_bytes(done.new_bytes)
+        log.info("the target has %s of the job's newest checkpoint; new ones have %s", files, new)
+        if done.new_bytes <= _ENOUGH_BYTES:
+            break
+    return done

@@ -1,0 +1,23 @@
+"""Rounds are made where records get new key groups, whether or not it is known how their keys hash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rescale.following.round_plan import has_rounds, is_light
+from support.pipeline import plan_rescale
+from support.snapshot_bytes import CUSTOM, keyed_header, keyed_state
+from support.written import write_savepoint
+
+HEADER = keyed_header(keyed_state("total"), key=CUSTOM)
+
+
+@pytest.mark.parametrize(("maximum", "expected"), [("64", True), ("128", False)])
+def test_keys_of_an_unknown_serializer_have_rounds(maximum: str, expected: bool, tmp_path: Path) -> None:
+    source = write_savepoint(tmp_path / "source", HEADER, {}, 2, 128)
+    plan = plan_rescale(source, str(tmp_path / "target"), ["4"], max_parallelism=[maximum])
+    assert not plan.key_hashes
+    assert has_rounds(plan) is expected
+    assert is_light(plan) is not expected
