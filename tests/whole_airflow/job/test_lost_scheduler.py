@@ -1,0 +1,80 @@
+"""The scheduler is killed in the middle of a cut-over, with or without the task: one job runs afterwards, never two."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from rescale.storage.locations import contains, normalise
+from support.airflow_server import AirflowServer, wait_for
+from support.postgres import postgres, programs
+from support.s3 import S3Server
+from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
+from support.whole_airflow import airflow_server
+
+pytestmark = pytest.mark.slow
+
+KEPT = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+SOON = {"AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30"}
+TASK = "follow_and_cut_over"
+
+
+@pytest.fixture(scope="module")
+def airflow(s3: S3Server) -> Iterator[AirflowServer]:
+    """An Airflow of its own: its scheduler is another one afterwards."""
+    if programs() is None:
+        with airflow_server(s3, **SOON) as server:
+            yield server
+        return
+    with postgres() as database, airflow_server(s3, AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=database.url, **SOON) as server:
+        yield server
+
+
+@pytest.mark.parametrize("with_the_task", [False, True], ids=["alone", "with the task"])
+def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
+    airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path, with_the_task: bool
+) -> None:
+    """Killed alone, it takes the running task for lost, and starts another one, while the first may go on."""
+    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    job_id = cluster.run(2, options=options)
+    wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
+    form = {
+        "flink": cluster.address,
+        "job": job_id,
+        "target": str(tmp_path / "result"),
+        "parallelism": 3,
+        "max_parallelism": 256,
+        "taking": "checkpoint",
+        "hand_over": "jar",
+        "jar": "counts.jar",
+        "entry_class": "Counts",
+        "flink_options": options,
+        "while_it_runs": True,
+        "verify_after": False,
+    }
+    with airflow.ended_started_again():
+        run = airflow.trigger_dag("rescale_job", form, dag_run_id=f"scheduler-{job_id}")
+        wait_for(lambda: cluster.job(job_id).ended, "the job to be cancelled", period=0.1)
+        task = run.task(TASK)["pid"]
+        airflow.processes["scheduler"].kill()
+        airflow.processes["scheduler"].wait()
+        if with_the_task:
+            with suppress(ProcessLookupError):
+                os.kill(task, signal.SIGKILL)
+        with airflow.ended_started_again():
+            state = run.end()
+            alive = cluster.alive()
+            assert len(alive) == 1, f"{state}: {alive}"
+            (new,) = alive
+            wait_until(lambda: cluster.counts(new), "the job to count on")
+            assert cluster.alive() == {new}
+            if state == "success":
+                started = run.xcom(TASK)
+                assert started["job"] == new
+                assert contains(str(tmp_path / "result"), normalise(started["restored_from"]))
+    cluster.clear()
