@@ -1,7 +1,7 @@
-"""Snapshots that are rescaled, how, and what is done with the result: one table for both release lines.
+"""Table of cases for both release lines: a snapshot, how it is rescaled, and what is done with the result.
 
-Every value of a dimension (parallelisms, max parallelism, kind of snapshot, keyed states, operator state, graph, what
-follows) occurs, and most pairs that could disturb each other, but not the whole product.
+Every value of each dimension (parallelisms, max parallelism, kind of snapshot, keyed states, operator state, graph,
+next action) occurs, and most pairs of values that could affect each other, but not all combinations.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Case:
     With `max_after`, all operators get that max parallelism, and with `max_exceptions_after` operators by name; the
     restored job sets it. Flink restores the result on backend `onto`, at parallelism `restored` if that is not `after`.
     If `then` is set, the result is rescaled again to it (and to `max_then`) before Flink sees it. With `claim`, Flink
-    owns the result and must delete it. If `refused` is set, there must be no result, and the refusal says this. `said`
-    names the job's parameters. Quick cases stand for the others where there is little time.
+    owns the result and must delete it. If `refused` is set, there must be no result, and the error must match it. With
+    `label`, the name of the case has this text instead of the job's parameters. Quick cases run as quick tests.
     """
 
     job: Job
@@ -35,13 +35,13 @@ class Case:
     max_then: int | None = None
     claim: bool = False
     refused: str | None = None
-    said: str = ""
+    label: str = ""
     quick: bool = False
 
     @property
     def name(self) -> str:
         job = self.job
-        parameters = [self.said] if self.said else sorted(job.parameters)
+        parameters = [self.label] if self.label else sorted(job.parameters)
         parts = [job.scenario, *parameters, f"{job.parallelism}to{self.after}"]
         parts += [f"{operator}={number}" for operator, number in self.exceptions_after.items()]
         parts += [f"then{self.then}"] if self.then else []
@@ -78,10 +78,8 @@ class Case:
         )
 
     @property
-    def dealt_once(self) -> bool:
-        """Whether SPLIT elements were redistributed once, by Rescale, so that each must lie where Flink would have put
-        it.
-        """
+    def is_redistributed_once(self) -> bool:
+        """Whether SPLIT elements were redistributed once, so that each must lie where Flink would have put it."""
         return not self.then and not self.restored
 
 
@@ -139,14 +137,14 @@ CASES = (
         "native",
         onto="rocksdb",
         max_after=1000,
-        said="subclasses met apart",
+        label="subclasses met apart",
     ),
     # The operators' own framing.
     Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6),
     Case(everything(3, 1000, raw_keyed=1).with_(**ROCKSDB), 2),
     Case(everything(4, 129, raw_keyed=1, raw_operator=1).with_(**COMPRESSED), 1, "native"),
     Case(everything(7, 10, raw_operator=1), 3, "checkpoint"),
-    # Operators of different parallelism, before and after.
+    # Operators with different parallelisms, before and after the rescale.
     Case(everything(4).with_(exceptions={"lists": 7, "rules": 2}), 3, exceptions_after={"lists": 5}),
     Case(
         everything(3, None).with_(exceptions={"states": 2, "lists": 1}, **ROCKSDB),

@@ -1,4 +1,4 @@
-"""A running Flink of each release line, started when the first test asks for it, shared by all."""
+"""A running Flink of each release line, which starts for the first test that needs it and is shared by all tests."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num
 
 @pytest.fixture(scope="module")
 def retaining() -> Iterator[Callable[[str], Flink]]:
-    """A running Flink of a release line that retains all checkpoints of a test, started when it is first asked for."""
+    """A function that returns a running Flink of a release line, which retains all checkpoints."""
     with ExitStack() as stack:
         yield cache(lambda line: stack.enter_context(Flink(LINES[line], RETAINED)))

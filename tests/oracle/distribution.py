@@ -1,15 +1,18 @@
-"""Flink's jars, and the harness' Java compiled against them.
+"""The jars of Flink, and the Java classes of the harness compiled against them.
 
-PyPI's `apache-flink-libraries` holds the jars of a whole Flink. They are fetched once and kept outside the repository,
-under `$RESCALE_TEST_CACHE` (default `~/.cache/rescale-tests`); so are the classes, under the hash of their sources.
-Flink 1.x and 2.x spell some classes differently: what differs lies in `java/v1` and `java/v2`, as does what one of them
-alone has, all else in `java/common`; `java/before_1_19` has what older releases lack. What needs Kafka lies in
-`java/kafka`, divided alike; what connectors of older releases lack, in its `since_1_19`. What needs the State Processor
-API lies in `java/state_processor`.
+The PyPI package `apache-flink-libraries` holds the jars of a whole Flink. They are fetched once and kept outside the
+repository, in `$RESCALE_TEST_CACHE` (default `~/.cache/rescale-tests`). The compiled classes are kept there, too, under
+the hash of their sources. The Java sources:
+
+* `java/common`: sources for all releases;
+* `java/v1` and `java/v2`: sources that differ between Flink 1.x and 2.x, or that only one of them needs;
+* `java/before_1_19`: replacements for classes that releases before 1.19 lack;
+* `java/kafka`: scenarios that need Kafka, in the same folders, and in `since_1_19` those that need newer connectors;
+* `java/state_processor`: scenarios that need the State Processor API.
 
     PYTHONPATH=jobs:tests python -m oracle.distribution
 
-fetches and compiles what the quick tests need. Otherwise tests do that themselves, before the first of them begins.
+fetches and compiles everything that the quick tests need. Without it, a test session does so before its first test.
 """
 
 from __future__ import annotations
@@ -34,10 +37,10 @@ from _pytest.outcomes import OutcomeException
 from support.needs import need, skip_for_lack
 
 LINES = {"1.20": "1.20.5", "2": "2.3.0"}
-"""The releases that stand for the two release lines."""
+"""The release that is tested of each release line."""
 
 _S3_FILE_SYSTEMS = {"v1": "1.20.1", "v2": "2.3.0"}
-"""Newest versions in Maven of each line; the one of the older line works with its newer patch release."""
+"""Newest version of the S3 file system in Maven for each line. It also works with newer patch releases of Flink."""
 
 KAFKA_CONNECTORS = {"1.20": "3.4.0-1.20", "2": "4.0.1-2.0"}
 """Kafka connector that each release line is tested with."""
@@ -222,12 +225,12 @@ def _compiled(version: str, root: Path, needed: Sequence[Path], prefix: str = ""
 
 
 def _line(version: str) -> str:
-    """Return the folder of sources that are spelled as this release spells them."""
+    """Return the name of the folder with the sources for this release line."""
     return "v1" if version.startswith("1.") else "v2"
 
 
 def _settle(made: Path, home: Path) -> None:
-    """Move a finished folder to its place; if another process was faster, keep what it put there."""
+    """Move a finished folder to its place. If another process has put its own there first, keep that one."""
     try:
         made.rename(home)
     except OSError:

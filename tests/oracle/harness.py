@@ -1,9 +1,9 @@
-"""Real Flink as maker and judge of snapshots.
+"""Real Flink takes snapshots, restores them, and compares the restored state with the expected state.
 
-One JVM per Flink release holds a whole cluster and takes many cases, one after the other: a command is a line of JSON
-on its standard input, the answer a line on its standard output; what Flink logs goes to a file. What a restored job
-must hold is computed in Java from the case's seed. A difference is a line of text; a Flink that refuses is a
-`FlinkError` with Flink's own message.
+One JVM for each Flink release runs a whole cluster and handles many cases, one after the other. A command is a line of
+JSON on its standard input, and the answer is a line on its standard output. Flink's log goes to a file. The expected
+state of a restored job is computed in Java from the seed of the case. A difference is a line of text. If Flink refuses
+a command, a `FlinkError` has Flink's own message.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OPENS = ("lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "u
 _OPENS_MORE = ("sun.nio.ch", "java.util.concurrent.atomic", "java.util.concurrent.locks")
 
 PATIENCE_SECONDS = 240
-"""Time for a command, many times what an idle machine needs."""
+"""Time limit of a command: many times as long as it takes on an idle machine."""
 
 _START_SECONDS = 300
 _GRACE_SECONDS = 90
@@ -52,10 +52,10 @@ class FlinkError(Exception):
 class Job:
     """A scenario in a shape.
 
-    `parameters` are the scenario's own (its class tells which). `exceptions` gives operators by name another
-    parallelism. `max_parallelism` is None if the user never set it; `max_exceptions` gives operators by name another
-    one, if they are not chained. `configuration` holds further options of Flink. `uids` gives operators, by their uids,
-    other ones, or "" for none.
+    `parameters` are those of the scenario, documented in its Java class. `exceptions` holds the parallelism of
+    operators with another one, by name. `max_parallelism` is None if the user never set it. `max_exceptions` holds the
+    max parallelism of operators with another one, by name, if they are not chained. `configuration` holds other options
+    of Flink. `uids` replaces uids of operators, by the original uid; "" removes the uid.
     """
 
     scenario: str
@@ -87,7 +87,7 @@ class Job:
 
 
 def jvm_options() -> list[str]:
-    """Return options for a JVM that starts fast and runs shortly, with the modules open that Flink needs."""
+    """Return options for a JVM that starts fast and has the modules open that Flink needs."""
     opens = [f"java.base/java.{name}" for name in _OPENS] + [f"java.base/{name}" for name in _OPENS_MORE]
     return [
         *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
@@ -98,9 +98,9 @@ def jvm_options() -> list[str]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of a restore: the first differences, and how many things of each sort were compared.
+    """Result of a restore: the first differences, and the number of comparisons of each kind.
 
-    `taken` is the snapshot of the restored job, if one was to be kept.
+    `taken` is the snapshot of the restored job, if `keep` was given.
     """
 
     differences: tuple[str, ...]
@@ -129,10 +129,10 @@ class Collected(NamedTuple):
 class Flink:
     """A running Flink of one release. A context manager; many cases share it.
 
-    `options` are further options of the cluster, for what a job's own configuration cannot say. Some that begin with
-    `s3.` bring Flink's S3 file system with them. With `kafka`, a release of
-    the connector, there are also the scenarios that read from Kafka; with `processor`, a release of the State Processor
-    API, those that use it. `jvm` are further options of the JVM.
+    `options` are further options of the cluster, which a job's own configuration cannot set. With an option that begins
+    with `s3.`, Flink's S3 file system is loaded. `kafka` is a release of the Kafka connector; with it, the scenarios
+    that read from Kafka are loaded. `processor` is a release of the State Processor API, and loads the scenarios that
+    use it. `jvm` are further options of the JVM.
     """
 
     def __init__(
@@ -241,12 +241,12 @@ class Flink:
         claim_mode: str = "NO_CLAIM",
         timeout: float = PATIENCE_SECONDS,
     ) -> list[Path]:
-        """Runs the first phase of `job` and takes snapshots of these kinds below `directory`, one after the other.
+        """Run the first phase of `job`, take snapshots of these kinds below `directory`, and return their paths.
 
-        A kind is `canonical` (the default), `native` or `checkpoint` (retained); `wave` is none, but lets the job go on
-        a bit, `gate…` waits until a file of that name lies in `directory`, and `details` is a file with what Flink's
-        REST API tells of the job. If a snapshot is `restored`, it stands for the first phase. Returns the directories
-        of all.
+        A kind is `canonical` (the default), `native` or `checkpoint` (retained). Three other words take no snapshot:
+        `wave` lets the job run on for a while, `gate…` waits until a file of that name lies in `directory`, and
+        `details` writes a file with the answer of Flink's REST API about the job. If the snapshot `restored` is given,
+        the job is restored from it and does not run its first phase.
         """
         answer = self.command(
             "snapshot",
@@ -269,9 +269,9 @@ class Flink:
         restored: Path | None = None,
         timeout: float = PATIENCE_SECONDS,
     ) -> Collected:
-        """Runs `job`, or the snapshot `restored` as it, until it has emitted so many results; then takes snapshots.
+        """Run `job`, restored from `restored` if given, until it has emitted this many results; then take snapshots.
 
-        Their `kinds` are as in `snapshots`, or `stop`: a savepoint that ends the job. The last one is returned.
+        Their `kinds` are as in `snapshots`, or `stop`: a savepoint that ends the job. Return the last snapshot.
         """
         answer = self.command(
             "collect",
@@ -302,12 +302,12 @@ class Flink:
         shown: int = 20,
         timeout: float = PATIENCE_SECONDS,
     ) -> Verdict:
-        """Restores the snapshot `path` of `source` as `job`, and judges state and results.
+        """Restore the snapshot `path` of `source` as `job`, and compare state and results with the expected ones.
 
         `per_subtask`: SPLIT elements must lie where Flink's own redistribution from the parallelism of `source` to that
         of `job` puts them. `again`: the kind of a snapshot to take of the restored job and to restore once more; it is
         kept below `keep` if that is given. In claim mode `CLAIM`, checkpoints are taken until Flink has deleted the
-        snapshot. Of the differences, the first `shown` are told.
+        snapshot. The verdict lists the first `shown` differences.
         """
         answer = self.command(
             "restore",
@@ -335,9 +335,7 @@ class Flink:
         return answer
 
     def expected(self, job: Job) -> dict[str, Any]:
-        """Return the state that a snapshot of `job` holds: keyed values by state and key, operator elements by
-        state.
-        """
+        """Return the state in a snapshot of `job`: keyed values by state and key, operator elements by state."""
         answer: dict[str, Any] = self.command("expected", job=job.document())
         return answer
 
@@ -354,7 +352,7 @@ class Flink:
         return answer
 
     def key_groups(self, **inputs: Sequence[Any]) -> dict[str, list[Any]]:
-        """Values of Flink's `KeyGroupRangeAssignment`, in the order of the inputs.
+        """Return values of Flink's `KeyGroupRangeAssignment`, in the order of the inputs.
 
         `hashes` (hash, max parallelism) → `groups`; `ranges` (max parallelism, parallelism, subtask) → `ranges` (first,
         last); `owners` (max parallelism, parallelism, key group) → `owners`; `defaults` parallelism → `defaults`.

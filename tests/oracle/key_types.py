@@ -1,4 +1,4 @@
-"""Jobs that are keyed by the types of keys that the harness makes."""
+"""The types of keys that the harness can make, and a job that is keyed by them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN_KEYS = ("Enum", "POJO of an enum", "POJO beyond guessing")
 """Types of keys whose hash no formula finds."""
 
 KEYS_OF_SUBCLASSES = ("POJO of subclasses",)
-"""Types of keys of which each of two subtasks has met different subclasses."""
+"""Types of keys of which two subtasks have seen different subclasses."""
 
 
 def keyed(before: int, maximum: int, *types: str) -> Job:

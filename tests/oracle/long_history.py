@@ -1,8 +1,8 @@
-"""A job's whole life: rescaled, run on by real Flink, snapshotted, rescaled again, as often as wanted, by a seed.
+"""The long history of a job: it is rescaled, run by real Flink and snapshotted, again and again, drawn from a seed.
 
 `PYTHONPATH=tests python -m oracle.long_history --seed N --rounds 30`. Shapes, formats, backends, kinds of snapshot and
-release lines are drawn; a line is only ever left for a newer one. What the job must hold after every round is computed
-in Java from the seed.
+release lines are drawn at random. The release line only changes to a newer one. The expected state of the job after
+each round is computed in Java from the seed.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _MAXIMA = (8, 10, 64, 128, 129, 256, 1000)
 _INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
 _ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
 _RUNS_ON = {"churn": ("wave",), "everything": ()}
-"""Commands to a restored job before its next snapshot; in the second scenario nothing changes."""
+"""Commands to a restored job before its next snapshot. In the scenario `everything` the state never changes."""
 
 Running = Callable[[str], Flink]
-"""The Flink of a release line, started when it is first asked for."""
+"""Returns the running Flink of a release line, which starts when it is first needed."""
 
 
 @dataclass(frozen=True)

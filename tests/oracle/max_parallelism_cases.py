@@ -1,6 +1,7 @@
-"""Snapshots that get another max parallelism: keys of every type, states and graphs of every kind.
+"""Cases with another max parallelism: keys of every type, states and graphs of every kind.
 
-All maxima on both sides of 128, where the prefix of a key group grows to two bytes; multiples, divisors and neither.
+The max parallelisms lie on both sides of 128, above which the prefix of a key group has two bytes. The new ones are
+multiples or divisors of the old ones, or neither.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ MAX_PARALLELISM_CASES = (
     Case(everything(4).with_(**ROCKSDB), 5, max_after=129),
     Case(everything(4, 129), 4, max_after=128, onto="rocksdb"),
     Case(everything(2).with_(**ROCKSDB, **COMPRESSED), 3, max_after=4096),
-    # Few keys, and states that only some subtasks know, each with ids of its own.
+    # Few keys, and states that only some subtasks have, each with its own state ids.
     Case(everything(4, keys=0), 3, max_after=1000),
     Case(everything(4, 10, keys=1).with_(**ROCKSDB), 4, max_after=97),
     Case(everything(4, keys=1).with_(**COMPRESSED), 2, max_after=64, onto="rocksdb"),
     Case(everything(4, lazy=1).with_(**ROCKSDB), 3, max_after=1000, onto="rocksdb"),
     Case(everything(4, lazy=1, keys=5).with_(**COMPRESSED), 7, max_after=64),
     Case(everything(4, 129, lazy=1, keys=5).with_(**ROCKSDB, **COMPRESSED), 4, max_after=128),
-    # The heap's own format, which stays what it is.
+    # The format of the heap, which is kept.
     Case(everything(4, lazy=1, keys=5), 3, "native", max_after=1000),
     Case(everything(3, 1000).with_(**COMPRESSED), 5, "checkpoint", max_after=64),
     Case(graph("windows", 3), 4, "native", max_after=256),
@@ -46,7 +47,7 @@ MAX_PARALLELISM_CASES = (
         quick=True,
     ),
     Case(keyed(1, 1, "Tuple2").with_(**ROCKSDB), 1, max_exceptions_after={"by Tuple2": 1000}),
-    # Operators in different shapes, before and after.
+    # Operators with different shapes, before and after the rescale.
     Case(everything(4).with_(exceptions={"lists": 7, "rules": 2}), 3, exceptions_after={"lists": 5}, max_after=256),
     Case(keyed(3, 128, "Long", "String"), 4, max_exceptions_after={"by String": 1000}, onto="rocksdb"),
     # Graphs.
@@ -60,16 +61,16 @@ MAX_PARALLELISM_CASES = (
     Case(graph("finished", 4), 6, max_after=1000),
     Case(graph("finished", 3, partially=1), 3, max_after=256),
     # Types of keys.
-    Case(keyed(3, 128, *HASHED_KEYS), 2, max_after=1000, said="all types"),
-    Case(keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS), 3, max_after=64, said="all types"),
-    Case(keyed(2, 128, *KEYS_OF_SUBCLASSES).with_(**ROCKSDB), 3, max_after=64, said="subclasses met apart"),
-    Case(keyed(3, 128, *FOLDED_KEYS), 2, max_after=1000, said="POJOs"),
+    Case(keyed(3, 128, *HASHED_KEYS), 2, max_after=1000, label="all types"),
+    Case(keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS), 3, max_after=64, label="all types"),
+    Case(keyed(2, 128, *KEYS_OF_SUBCLASSES).with_(**ROCKSDB), 3, max_after=64, label="subclasses met apart"),
+    Case(keyed(3, 128, *FOLDED_KEYS), 2, max_after=1000, label="POJOs"),
     Case(
         keyed(3, 128, "BinaryRowData", "Nested rows", "Nested tuples", "String").with_(**ROCKSDB),
         3,
         max_after=1000,
         onto="rocksdb",
-        said="long types",
+        label="long types",
     ),
     Case(keyed(4, 10, "String", "RowData", "Row").with_(**COMPRESSED), 3, max_after=97),
     # What follows.

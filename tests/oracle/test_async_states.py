@@ -1,4 +1,4 @@
-"""States of the asynchronous API on the heap and in RocksDB are stored as those of the older API, and rescaled alike.
+"""States of the asynchronous API on the heap and in RocksDB are rescaled as states of the older API, with equal files.
 
 Flink takes no canonical savepoint of them, but restores one that Rescale writes.
 """
@@ -54,7 +54,7 @@ CASES = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_flink_goes_on_from_rescaled_asynchronous_state(flink_2: Flink, tmp_path: Path, case: Case) -> None:
+def test_flink_continues_from_rescaled_asynchronous_state(flink_2: Flink, tmp_path: Path, case: Case) -> None:
     job = case.job.with_(backend=case.backend)
     source = flink_2.snapshot(job, tmp_path / "source", case.kind)
     target = tmp_path / "target"
@@ -65,12 +65,12 @@ def test_flink_goes_on_from_rescaled_asynchronous_state(flink_2: Flink, tmp_path
     verdict = flink_2.restore(target, job, restored, again=case.kind, keep=tmp_path / "again")
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 50, verdict
-    held = verdict.taken if case.kind == "native" else target  # a checkpoint is deleted with its job, which has ended
+    held = verdict.taken if case.kind == "native" else target  # Flink deletes a checkpoint when its job ends
     assert diff(open_snapshot(str(source)), open_snapshot(str(held))).equal
 
 
 @pytest.mark.slow
-def test_job_without_asynchronous_state_restores_it_and_takes_canonical_savepoints(
+def test_synchronous_job_restores_asynchronous_state_and_takes_canonical_savepoints(
     flink_2: Flink, tmp_path: Path
 ) -> None:
     job = SQL.with_(backend="rocksdb")

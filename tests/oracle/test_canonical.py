@@ -32,9 +32,9 @@ CHANGING = ("checkpoint", "wave", "checkpoint", "wave", "checkpoint")
 class Case:
     """The last snapshot of `kinds` that `job` takes becomes canonical and is restored `onto` a backend.
 
-    If `first` is set, `job` goes on from a snapshot of that kind: of itself at parallelism `before`, or in claim mode
-    of itself unchanged. Quick cases stand for the others where there is little time; a `gate` case has what no quick
-    one has.
+    If `first` is set, `job` itself is restored from a snapshot of that kind: from its own at parallelism `before`, or,
+    without `before`, from its own at the same parallelism in claim mode. Quick cases run as quick tests. A `gate` case
+    shows something that no quick case shows.
     """
 
     what: str
@@ -112,7 +112,7 @@ CASES = (
     indirect=["flink"],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: Case) -> None:
+def test_flink_continues_from_canonical_state(flink: Flink, tmp_path: Path, case: Case) -> None:
     first = case.source.with_(parallelism=case.before or case.source.parallelism)
     restored = flink.snapshot(first, tmp_path / "first", case.first) if case.first else None
     claim_mode = "CLAIM" if case.first == "checkpoint" else "NO_CLAIM"
@@ -146,10 +146,10 @@ def test_flink_goes_on_from_canonical_state(flink: Flink, tmp_path: Path, case: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["full-heap-timers", "full-checkpoint", "full-windows"])
-def test_flink_goes_on_from_canonical_state_of_a_full_checkpoint_of_an_old_release(
+def test_flink_continues_from_canonical_state_of_a_full_checkpoint_of_an_old_release(
     flink: Flink, tmp_path: Path, name: str
 ) -> None:
-    """Before 1.16 such checkpoints had canonical key groups, and timers of the heap a second time."""
+    """Before Flink 1.16 such checkpoints had canonical key groups, and stored timers of the heap twice."""
     target = tmp_path / "target"
     execute(
         plan_rescale(

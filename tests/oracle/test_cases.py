@@ -35,7 +35,7 @@ def test_flink_restores_the_result_with_all_state(flink: Flink, tmp_path: Path, 
         with pytest.raises(UnsupportedError, match=case.refused):
             rescale_snapshot(str(source), str(target), **case.shape)
         assert not target.exists()
-        verdict = flink.restore(source, case.job, case.restored_job)  # the way round that the refusal advises
+        verdict = flink.restore(source, case.job, case.restored_job)  # as the refusal advises
         assert verdict.ok, verdict
         return
     rescale_snapshot(str(source), str(target), **case.shape)
@@ -47,7 +47,7 @@ def test_flink_restores_the_result_with_all_state(flink: Flink, tmp_path: Path, 
         target,
         case.job,
         case.restored_job,
-        per_subtask=case.dealt_once,
+        per_subtask=case.is_redistributed_once,
         again=case.kind,
         claim_mode="CLAIM" if case.claim else "NO_CLAIM",
     )

@@ -1,4 +1,4 @@
-"""Operators that Flink chains, with different max parallelisms: Flink restores them wrongly, without an error."""
+"""Chained operators with different max parallelisms: Flink restores wrong state without an error, or fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JOB = graph("chained", 2, keys=40).with_(max_parallelism=None)
 
 
 def run(source: Path, target: Path, *options: str) -> tuple[int, dict[str, Any]]:
-    """Return exit code and answer of `rescale run`, with nobody at a terminal."""
+    """Return exit code and answer of `rescale run` without a terminal."""
     command = [sys.executable, "-m", "rescale.cli.main", "run", str(source), "--target", str(target), *options]
     done = subprocess.run(
         [*command, "--output", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
@@ -30,7 +30,7 @@ def run(source: Path, target: Path, *options: str) -> tuple[int, dict[str, Any]]
     ("backend", "kind", "restored"),
     [("hashmap", "canonical", 3), slow("rocksdb", "canonical", 3), ("rocksdb", "native", 2)],
 )
-def test_flink_restores_a_chain_with_different_max_parallelisms_wrongly_and_without_an_error(
+def test_flink_restores_a_chain_with_different_max_parallelisms_with_wrong_state(
     flink: Flink, tmp_path: Path, backend: str, kind: str, restored: int
 ) -> None:
     job = JOB.with_(backend=backend)
@@ -44,7 +44,7 @@ def test_flink_restores_a_chain_with_different_max_parallelisms_wrongly_and_with
 
 @pytest.mark.slow
 @pytest.mark.parametrize("maximum", ["64", "1000"])
-def test_flink_may_also_refuse_such_a_chain_with_an_error_that_does_not_name_the_cause(
+def test_flink_may_refuse_a_chain_with_different_max_parallelisms_by_a_vague_error(
     flink: Flink, tmp_path: Path, maximum: str
 ) -> None:
     source, target = flink.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
@@ -54,7 +54,7 @@ def test_flink_may_also_refuse_such_a_chain_with_an_error_that_does_not_name_the
         flink.restore(target, JOB, JOB)
 
 
-def test_different_max_parallelisms_need_consent(flink_2: Flink, tmp_path: Path) -> None:
+def test_different_max_parallelisms_in_a_chain_need_consent(flink_2: Flink, tmp_path: Path) -> None:
     source, target = flink_2.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
     code, refused = run(source, target, "--max-parallelism", "first=64")
     assert code == 2
@@ -63,7 +63,7 @@ def test_different_max_parallelisms_need_consent(flink_2: Flink, tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_one_max_parallelism_of_a_chain_is_restored(flink: Flink, tmp_path: Path) -> None:
+def test_flink_restores_a_chain_with_one_new_max_parallelism(flink: Flink, tmp_path: Path) -> None:
     source, target = flink.snapshot(JOB, tmp_path / "source"), tmp_path / "target"
     code, _ = run(source, target, "--max-parallelism", "64")
     assert code == 0

@@ -1,4 +1,4 @@
-"""A job with a changelog whose changes are not materialised is rescaled, restored by real Flink, and run on."""
+"""A job with a changelog whose changes are not materialised is rescaled, restored and continued by real Flink."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CHURN = Job("churn", 2, {"seed": 7, "keys": 24, "waves": 2}, max_parallelism=128
 
 
 @dataclass(frozen=True)
-class Logged:
+class ChangelogCase:
     """`job` with changes after its last materialisation takes `kinds` of snapshots and is restored in another shape.
 
-    With `before`, it was restored from a savepoint of that parallelism first, which it owns from then on. If it
-    `stays`, the restored job has a changelog as well, and must own its snapshot, because Flink offers no other mode.
+    With `before`, the job is first restored, in claim mode, from a savepoint of that parallelism. If `stays`, the
+    restored job has a changelog, too, and must own its snapshot, because Flink offers no other mode.
     """
 
     line: str
@@ -50,19 +50,21 @@ OF_EVERYTHING = everything(3).with_(configuration=CHANGELOG)
 OF_MUCH = everything(4, 129, lazy=1).with_(configuration=OFTEN, **ROCKSDB)
 OF_CHURN = CHURN.with_(configuration=CHANGELOG)
 CASES = (
-    Logged("flink_2", OF_EVERYTHING, TWICE[:1], "canonical", 5, 128, "hashmap"),
-    Logged("flink_1_20", OF_EVERYTHING.with_(**ROCKSDB), TWICE[:1], "rocksdb", 2, 1000, "rocksdb"),
-    Logged("flink_1_20", OF_MUCH, TWICE, "canonical", 3, 43, "hashmap"),
-    Logged("flink_2", OF_MUCH, TWICE, "rocksdb", 7, 129, "rocksdb"),
-    Logged("flink_1_20", OF_CHURN, WAVES, "rocksdb", 3, 128, "rocksdb", before=2, stays=True),
-    Logged("flink_2", OF_CHURN.with_(**ROCKSDB), WAVES, "canonical", 5, 1000, "hashmap", before=2),
-    Logged("flink_1_20", OF_CHURN.with_(parallelism=3), WAVES, "canonical", 4, 128, "hashmap", before=2),
-    Logged("flink_2", OF_CHURN.with_(parallelism=3), WAVES, "rocksdb", 2, 1000, "rocksdb", before=4),
+    ChangelogCase("flink_2", OF_EVERYTHING, TWICE[:1], "canonical", 5, 128, "hashmap"),
+    ChangelogCase("flink_1_20", OF_EVERYTHING.with_(**ROCKSDB), TWICE[:1], "rocksdb", 2, 1000, "rocksdb"),
+    ChangelogCase("flink_1_20", OF_MUCH, TWICE, "canonical", 3, 43, "hashmap"),
+    ChangelogCase("flink_2", OF_MUCH, TWICE, "rocksdb", 7, 129, "rocksdb"),
+    ChangelogCase("flink_1_20", OF_CHURN, WAVES, "rocksdb", 3, 128, "rocksdb", before=2, stays=True),
+    ChangelogCase("flink_2", OF_CHURN.with_(**ROCKSDB), WAVES, "canonical", 5, 1000, "hashmap", before=2),
+    ChangelogCase("flink_1_20", OF_CHURN.with_(parallelism=3), WAVES, "canonical", 4, 128, "hashmap", before=2),
+    ChangelogCase("flink_2", OF_CHURN.with_(parallelism=3), WAVES, "rocksdb", 2, 1000, "rocksdb", before=4),
 )
 
 
 @pytest.mark.parametrize("case", [(slow if n > 1 else gate)(case, id=str(case)) for n, case in enumerate(CASES)])
-def test_flink_goes_on_from_a_rescaled_changelog(request: pytest.FixtureRequest, tmp_path: Path, case: Logged) -> None:
+def test_flink_continues_from_a_rescaled_changelog(
+    request: pytest.FixtureRequest, tmp_path: Path, case: ChangelogCase
+) -> None:
     """Results and state of the restored job, and of its own snapshot, are as computed in Java."""
     flink: Flink = request.getfixturevalue(case.line)
     before = None

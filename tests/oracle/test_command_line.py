@@ -1,4 +1,4 @@
-"""`rescale run` as real processes, compared by Flink, then `rescale validate`."""
+"""Flink restores and compares the result of `rescale run` in real processes, and `rescale validate` accepts it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Chains of real checkpoints: each round continues the last result, and gives what a full run gives.
+"""Chains of real checkpoints: each round continues the last result, and its result equals that of a full run.
 
 The job adds to values, lists, maps and lists with a time to live, sets and deletes timers, and clears the state of some
-users. One round changes nothing but by compactions.
+users. In one round only compactions change files.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def test_continued_rounds_give_what_a_full_run_gives(
         plan = plan_continued(str(source), str(target), str(base), shape, [str(case.maximum)])
         assert [operator.is_continued for operator in plan.operators if operator.rekeying] == [True]
         changes = file_changes(open_snapshot(str(before)), open_snapshot(str(source)))
-        assert changes.total("read") == plan.bytes_compared, "diff --by-file says what a round reads"
+        assert changes.total("read") == plan.bytes_compared, "diff --by-file differs from what a round reads"
         certificate = execute_with(plan, Proof.CHANGES)
         assert states_of(certificate) == states_of(validate_published(str(source), str(target), Loop(2, None)))
         difference = diff(open_snapshot(str(source)), open_snapshot(str(target)))
@@ -127,7 +127,7 @@ def without_a_directory(continued: Rekeying) -> Rekeying:
 
 
 def with_files_taken_for_the_same(continued: Rekeying) -> Rekeying:
-    """Take a file for the same if its name is used again, so that its keys are not read."""
+    """Take the first own file of each side as unchanged, so that its keys are not read."""
 
     def fewer(side: Side | None) -> Side | None:
         return side and side._replace(own=side.own[1:])
@@ -172,7 +172,7 @@ def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFa
 
 
 def test_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) -> None:
-    """All its files are new, so all keys are looked up; few rows have changed."""
+    """All files of the savepoint are new, so all keys are looked up, although few rows have changed."""
     target = tmp_path / "target"
     certificate = execute_with(plan_continued(chain[4], str(target), chain[0], ["3"], ["1000"]), Proof.CHANGES)
     assert states_of(certificate) == states_of(validate_published(chain[4], str(target), Loop(2, None)))

@@ -37,7 +37,7 @@ QUICK = ("native incremental",)
     indirect=["flink"],
     ids=lambda value: value if isinstance(value, str) else f"{value[0]}-{value[1].parallelism}to{value[4]}",
 )
-def test_flink_goes_on_from_a_copy(flink: Flink, tmp_path: Path, case: Copy) -> None:
+def test_flink_continues_from_a_copy(flink: Flink, tmp_path: Path, case: Copy) -> None:
     _, plain, configuration, kind, restored = case
     job = plain.with_(**ROCKSDB, configuration=configuration)
     source = flink.snapshot(job, tmp_path / "source", kind)
@@ -46,7 +46,7 @@ def test_flink_goes_on_from_a_copy(flink: Flink, tmp_path: Path, case: Copy) -> 
     copy = tmp_path / "elsewhere" / "copy"
     shutil.copytree(tmp_path / "target", copy)
     shutil.rmtree(tmp_path / "target")
-    # The restored job has no changelog, whose storage in memory is for Flink's tests: the base state must be enough.
+    # The restored job has no changelog, because its in-memory storage is only for tests: the base state must be enough.
     options = {option: value for option, value in job.configuration.items() if option not in CHANGELOG}
     verdict = flink.restore(copy, job, job.with_(parallelism=restored, configuration=options), again=kind)
     assert verdict.ok, verdict
@@ -65,7 +65,7 @@ MOVED: tuple[Copy, ...] = (
     indirect=["flink"],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
-def test_flink_goes_on_from_a_source_that_was_moved(flink: Flink, tmp_path: Path, case: Copy) -> None:
+def test_flink_continues_from_the_result_of_a_moved_source(flink: Flink, tmp_path: Path, case: Copy) -> None:
     _, plain, configuration, kind, restored = case
     job = plain.with_(**ROCKSDB, configuration=configuration)
     source = flink.snapshot(job, tmp_path / "source", kind)

@@ -1,4 +1,4 @@
-"""Flink restores a result and takes a snapshot of its own, which `diff` finds equal."""
+"""Flink restores a result and takes another snapshot, which `diff` finds equal to source and result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A test that needs jars of Flink which cannot be fetched is skipped, and says why."""
+"""A test whose jars of Flink cannot be fetched is skipped, with the reason."""
 
 from __future__ import annotations
 

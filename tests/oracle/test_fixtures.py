@@ -1,4 +1,4 @@
-"""The committed snapshots hold what `expected.json` says: Flink restores them, at another parallelism, too."""
+"""Flink restores the committed snapshots with the state in `expected.json`, also at another parallelism."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUICK = ("1.20-canonical-rocksdb", "2-rocksdb-native", "2-heap-native")
 
 
 def documents() -> list[Any]:
-    """Return each fixture that can be restored where it lies, and whose content can be computed."""
+    """Return each fixture that can be restored from its folder, and whose content can be computed."""
     described = []
     for path in sorted(FIXTURES.glob("*/expected.json")):
         document = json.loads(path.read_text(encoding="utf-8"))

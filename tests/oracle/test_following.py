@@ -52,7 +52,7 @@ WAVES = kinds_of_the_job().count("wave")
 
 @contextmanager
 def following(job: Path, target: Path, case: Case) -> Iterator[subprocess.Popen[str]]:
-    """Run `rescale follow` beside the job, as users do."""
+    """Run `rescale follow` in a process, as users do, while the job runs."""
     shape = ["--parallelism", str(case.parallelism), "--max-parallelism", str(case.maximum)]
     arguments = ["follow", str(job), "--target", str(target), *shape, "--output", "json"]
     process = subprocess.Popen(

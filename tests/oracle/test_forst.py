@@ -1,6 +1,6 @@
-"""ForSt keeps states of the older API in files that cannot be told from RocksDB's, and they are rescaled alike.
+"""ForSt stores states of the older API in the same files as RocksDB, and they are rescaled in the same way.
 
-States of the newer, asynchronous API, which SQL can use, are of another kind and refused.
+States of the newer, asynchronous API, which SQL can use, are stored differently and are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ASYNCHRONOUS = graph("sql", 2).with_(backend="forst", configuration={"table.exec
 
 @pytest.mark.gate
 @pytest.mark.slow
-def test_flink_goes_on_from_rescaled_state_of_forst(flink_2: Flink, tmp_path: Path) -> None:
+def test_flink_continues_from_rescaled_state_of_forst(flink_2: Flink, tmp_path: Path) -> None:
     source = flink_2.snapshot(JOB, tmp_path / "source", "native")
     assert {kind for o in open_snapshot(str(source)).operators for kind in o.kinds} == {"RocksDB directories"}
     copy, cut, rehashed, canonical = (tmp_path / name for name in ("copy", "cut", "rehashed", "canonical"))

@@ -1,4 +1,4 @@
-"""The user gives the hash of keys as a formula or a function; each record's key group shows whether it is right."""
+"""The user gives the hash of keys as a formula or a function, which is checked with the key group of each record."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_impossible_formula_is_refused_by_the_plan(addresses: str, tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def module(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the name of a module with the user's functions, installed where Spark runs."""
+    """Return the name of a module with hash functions, after adding it to the running Spark."""
     path = tmp_path_factory.mktemp("modules") / "hashes_of_ours.py"
     path.write_text(FUNCTIONS)
     shared_spark().context.addPyFile(str(path))

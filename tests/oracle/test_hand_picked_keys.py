@@ -1,6 +1,4 @@
-"""A job whose keys were picked by hand, one for each subtask, is recognised, and the new places of its keys
-computed.
-"""
+"""Keys that were picked by hand, one for each subtask, are recognised, and their new subtasks computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the harness: Flink's own rescaling passes, and planted differences are found."""
+"""Tests of the harness: a rescale by Flink itself has no difference, and planted differences are found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def found_everything(verdict: Verdict) -> bool:
 @pytest.mark.parametrize(
     ("kind", "backend"), [("canonical", "hashmap"), ("native", "rocksdb"), ("checkpoint", "hashmap")]
 )
-def test_rescaling_by_flink_passes(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
+def test_rescale_by_flink_itself_has_no_difference(flink: Flink, tmp_path: Path, backend: str, kind: str) -> None:
     job = RAW.with_(backend=backend)
     path = flink.snapshot(job, tmp_path, kind)
     for parallelism in (4, 3, 6):
@@ -39,7 +39,7 @@ def test_rescaling_by_flink_passes(flink: Flink, tmp_path: Path, backend: str, k
 
 
 @pytest.mark.parametrize("keys", [0, slow(1)])
-def test_few_keys_are_no_difference(flink: Flink, tmp_path: Path, keys: int) -> None:
+def test_rescale_by_flink_of_a_job_with_few_keys_has_no_difference(flink: Flink, tmp_path: Path, keys: int) -> None:
     job = EVERYTHING.with_(parameters={"seed": 3, "keys": keys}, max_parallelism=None)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3))
     assert verdict.ok, verdict
@@ -47,7 +47,7 @@ def test_few_keys_are_no_difference(flink: Flink, tmp_path: Path, keys: int) -> 
 
 
 @pytest.mark.parametrize("scenario", ["clicks", *map(slow, ("windows", "sql", "splits", "async", "cep", "finished"))])
-def test_other_graphs_pass_after_rescaling_by_flink(flink: Flink, tmp_path: Path, scenario: str) -> None:
+def test_rescale_by_flink_of_other_graphs_has_no_difference(flink: Flink, tmp_path: Path, scenario: str) -> None:
     job = Job(scenario, 4, {"seed": 5}, max_parallelism=128)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=3, backend="rocksdb"))
     assert verdict.ok, verdict
@@ -55,7 +55,7 @@ def test_other_graphs_pass_after_rescaling_by_flink(flink: Flink, tmp_path: Path
 
 
 @pytest.mark.slow
-def test_jobs_keyed_by_any_type_pass_after_rescaling_by_flink(flink: Flink, tmp_path: Path) -> None:
+def test_rescale_by_flink_of_jobs_keyed_by_any_type_has_no_difference(flink: Flink, tmp_path: Path) -> None:
     job = keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS)
     verdict = flink.restore(flink.snapshot(job, tmp_path), job, job.with_(parallelism=1))
     assert verdict.ok, verdict
@@ -93,7 +93,7 @@ def test_elements_in_the_wrong_subtask_are_found(flink_1_20: Flink, tmp_path: Pa
     assert any("lists/numbers in subtask" in line for line in verdict.differences), verdict
 
 
-def test_verdict_without_comparisons_is_no_success() -> None:
+def test_verdict_without_comparisons_is_not_ok() -> None:
     assert not Verdict((), 0, {}).ok
     assert not Verdict((), 0, {"keyed": 0}).ok
 
@@ -118,7 +118,7 @@ def test_flink_is_usable_after_a_command_that_timed_out(flink_1_20: Flink, tmp_p
 
 
 @pytest.mark.slow
-def test_answer_that_was_not_awaited_is_not_given_to_the_next_command() -> None:
+def test_jvm_is_killed_when_its_answer_is_not_awaited() -> None:
     need("javac", "real Flink is driven by Java that is compiled for it (a JDK 17)")
     with Flink(LINES["2"]) as flink:
         with patch("selectors.DefaultSelector.select", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):

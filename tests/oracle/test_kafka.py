@@ -1,10 +1,10 @@
 """Jobs that read from a real Kafka are rescaled from 2 to 3 and back, and read every record exactly once.
 
-The first start of a job reads the first phase of records from the topics, each later start what was written meanwhile.
-Our reading of a snapshot is compared with what Kafka and Flink did: the next offset of each partition is the number of
-its records, and a job's first readers are those that the enumerator chose. A partition appears before the last start:
-it is read from its earliest record, by the subtask that its name gives, though the job is told to begin with the
-latest.
+The first start of a job reads the first phase of records from the topics. Each later start reads the records that were
+written meanwhile. The offsets and readers that Rescale finds in a snapshot are compared with those of Kafka and Flink:
+the next offset of each partition is its number of records, and the first readers are those that the enumerator chose.
+Before the last start a partition is added. It is read from its earliest record, by the subtask that follows from its
+name, although the job is configured to begin with the latest record.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_every_record_is_read_once_after_each_rescale(
     ("line", "scenario", "seed", "new_seed"),
     [slow("kafka_1_20", "kafka.OldConsumer", 7, 7), slow("kafka_2", "kafka.NewSource", 8, 9)],
 )
-def test_records_are_read_from_the_declared_offsets_on(
+def test_kafka_records_are_read_from_the_declared_offsets(
     request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, scenario: str, seed: int, new_seed: int
 ) -> None:
     """Some records are read again and some are skipped, one partition is read from its beginning, and a dropped one as
@@ -125,7 +125,7 @@ def test_records_are_read_from_the_declared_offsets_on(
 def test_consumer_of_flink_1_becomes_a_source_that_reads_every_record_once(
     request: pytest.FixtureRequest, kafka_1_20: Flink, broker: str, tmp_path: Path, line: str, seed: int
 ) -> None:
-    """It gets another uid and another shape, on the same Flink or the next; a new partition is found."""
+    """The source gets another uid and another shape, on the same Flink or the next. It discovers a new partition."""
     flink: Flink = request.getfixturevalue(line)
     job = Job("kafka.NewSource", 3, {"seed": seed, "phase": 2}, max_parallelism=128, configuration={"kafka": broker})
     before = Job("kafka.OldConsumer", 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})

@@ -1,4 +1,4 @@
-"""Flink serializes and hashes random keys; programs of its serializer snapshots find the same in the bytes."""
+"""Flink serializes and hashes random keys. Rescale finds the same ends and hashes in the bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORMULAS = {
     "POJO of POJOs": "objects-hash(where,guest)(name,age)(area,number,town)",
     "POJO in a tuple": "objects-hash(area,number,town)",
 }
-"""Formulas that fit keys with a `hashCode` of the user's own."""
+"""Formulas that fit keys with a user-defined `hashCode`."""
 
 NOT_GUESSED = {"POJO of an enum": "contain an enum", "POJO beyond guessing": "no formula fits"}
 NOT_FOLLOWED = {"POJO of subclasses": "an object of a subclass of its POJO, which cannot be delimited"}
@@ -43,7 +43,7 @@ NOT_HASHED = {
     *("Enum", "StringValue", "Map"),
     *("VoidNamespace", "TimeWindow", "GlobalWindow", "CountWindow", "SQL's TimeWindow"),
 }
-"""Types whose hash is the user's own, or different in each JVM, or which are no keys."""
+"""Types with a user-defined hash, or one that differs between JVMs, and types that cannot be keys."""
 
 BEHIND = b"\xff\x00\xff"
 """Bytes after the key in a composite key."""

@@ -1,4 +1,4 @@
-"""Flink restores RocksDB directories at another parallelism as Rescale predicts: its log shows it."""
+"""Flink's log shows that it restores RocksDB directories at another parallelism as Rescale predicts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_flink_downloads_opens_cuts_and_copies_directories_as_predicted(
 
 @pytest.mark.slow
 def test_flink_2_ingests_directories_as_predicted_if_configured(flink_2: Flink, tmp_path: Path) -> None:
-    """It ingests all directories of a fresh savepoint, and after an earlier rescale those without foreign rows."""
+    """Flink ingests all directories of a fresh savepoint, and after an earlier rescale those without foreign rows."""
     fresh = flink_2.snapshot(CHURN, tmp_path / "fresh", "native")
     six = CHURN.with_(parallelism=6)
     (clipped,) = flink_2.snapshots(six, tmp_path / "clipped", "native", restored=fresh)

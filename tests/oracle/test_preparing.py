@@ -1,4 +1,4 @@
-"""Files copied ahead of a job's checkpoints, a run from its last one, and real Flink that goes on from the result."""
+"""Files of a job's checkpoints are copied ahead, a run uses its last checkpoint, and real Flink restores the result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.pipeline import execute, plan_rescale
 from support.slow import gate, slow
 
 IN_FILES = {"state.storage.fs.memory-threshold": "0", "execution.checkpointing.data-inline-threshold": "0"}
-"""No state lies in `_metadata`, however small."""
+"""Options with which even small state is not stored in `_metadata`."""
 
 CASES = (
     pytest.param("2", everything(2), INCREMENTAL, 3, id="2 to 3"),
@@ -32,7 +32,7 @@ CASES = (
 
 
 @pytest.mark.parametrize(("line", "plain", "configuration", "restored"), CASES)
-def test_flink_goes_on_from_a_prepared_result(
+def test_flink_continues_from_a_result_with_prepared_files(
     retaining: Callable[[str], Flink],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -41,7 +41,7 @@ def test_flink_goes_on_from_a_prepared_result(
     configuration: dict[str, str],
     restored: int,
 ) -> None:
-    """Files are copied of a first checkpoint, and the result is made of a second one, which shares some of them."""
+    """Files are copied from a first checkpoint. The run uses a second one, which shares some of them."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     flink = retaining(line)
     job = plain.with_(**ROCKSDB, configuration={**configuration, **IN_FILES})
@@ -54,7 +54,7 @@ def test_flink_goes_on_from_a_prepared_result(
     there = {path.name: path.stat().st_mtime_ns for path in target.iterdir()}
     execute(plan_rescale(str(second), str(target), [str(restored)]))
     after = {path.name: path.stat().st_mtime_ns for path in target.iterdir() if is_prepared_file(path.name)}
-    assert after.items() & there.items(), "nothing that was copied ahead was of use"
+    assert after.items() & there.items(), "no file that was copied ahead was used"
     verdict = flink.restore(target, job, job.with_(parallelism=restored), again="checkpoint")
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0

@@ -1,4 +1,4 @@
-"""Predictions for another release of Flink come true: state of Flink 1 is restored on the newest 2.x."""
+"""State of Flink 1 is restored on the newest Flink 2, or refused, as Rescale predicts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOST = (
     *("UUID", "HashMap", "pair", "option of Scala", "enum of Scala", "sink"),
 )
 OPEN = {"class of a text": True, "class of a double": False}
-"""Types for which the bytes do not tell, and whether they are really restored."""
+"""Types for which the bytes give no prediction, and whether they are really restored."""
 
 LEAVE_THE_REST = {
     "execution.savepoint.ignore-unclaimed-state": "true",
@@ -109,7 +109,7 @@ def test_classes_missing_in_a_release_are_as_predicted(
 
 
 @pytest.mark.slow
-def test_flink_1_does_not_restore_a_snapshot_of_flink_2_as_predicted(flink_1_20: Flink) -> None:
+def test_flink_1_refuses_a_snapshot_of_flink_2_as_predicted(flink_1_20: Flink) -> None:
     document = json.loads((FIXTURES / "2-clicks" / "expected.json").read_text(encoding="utf-8"))
     job, path = Job(**document["job"]), FIXTURES / "2-clicks" / "snapshot"
     seen = prospects(open_snapshot(str(path)), ReleaseLine(1, 20))

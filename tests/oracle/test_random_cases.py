@@ -1,6 +1,6 @@
 """Jobs, snapshots and shapes drawn by a seed, rescaled in a random order of tasks.
 
-A case that fails here first belongs into the tables of cases, which hold the cases that were thought of.
+A failing case found here should be added to the tables of cases, which were written by hand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OPTIONS: Sequence[Mapping[str, str]] = (
     {"state.backend.rocksdb.memory.partitioned-index-filters": "true"},
 )
 MOST = 2000
-"""Largest max parallelism here. The tables have some larger ones, which take Flink a long time."""
+"""Largest max parallelism here. The tables have some larger ones, for which Flink needs a long time."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def draw(seed: int) -> Drawn:
     job = _job(random)
     kind = random.choice(KINDS)
     if kind == "native" and "HEAP" in job.configuration.values():
-        kind = "checkpoint"  # because a native savepoint leaves the timers out
+        kind = "checkpoint"  # because Flink leaves timers on the heap out of native savepoints
     again, own = random.choice(KINDS), kind != "canonical"
     if own and job.backend == "rocksdb" and random.random() < 0.3:
         return Drawn(job, kind, job, again)
@@ -110,7 +110,7 @@ def _maximum(random: Random, least: int) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_flink_goes_on_from_a_random_rescaled_snapshot(flink_2: Flink, tmp_path: Path, seed: int) -> None:
+def test_flink_continues_from_a_random_rescaled_snapshot(flink_2: Flink, tmp_path: Path, seed: int) -> None:
     drawn = draw(seed)
     source = flink_2.snapshot(drawn.job, tmp_path / "source", drawn.kind)
     target = tmp_path / "target"

@@ -30,7 +30,7 @@ OF_IDLE = ["numbers", "results-of-numbers"]
         slow(graph("finished", 3), ["short"], 5, id="a whole source to 5"),
     ],
 )
-def test_flink_runs_what_was_restarted_and_reads_no_split_twice(
+def test_restarted_operators_run_in_flink_and_read_every_split_once(
     flink: Flink, tmp_path: Path, job: Job, restarts: list[str], after: int
 ) -> None:
     source, target = str(flink.snapshot(job, tmp_path / "source")), str(tmp_path / "target")
@@ -48,7 +48,7 @@ def test_flink_runs_what_was_restarted_and_reads_no_split_twice(
 
 
 @pytest.mark.slow
-def test_flink_refuses_a_finished_operator_behind_a_restarted_one(flink: Flink, tmp_path: Path) -> None:
+def test_flink_refuses_a_finished_operator_after_a_restarted_one(flink: Flink, tmp_path: Path) -> None:
     source, target = str(flink.snapshot(IDLE, tmp_path / "source")), str(tmp_path / "target")
     plan = plan_rescale(source, target, ["3"], restarts=["numbers"])
     assert "restart that one, too" in " ".join(plan.warnings)

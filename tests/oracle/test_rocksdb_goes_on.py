@@ -1,7 +1,7 @@
-"""A job that was started from RocksDB directories of Rescale lives on as any other.
+"""A job that was started from RocksDB directories of Rescale continues as any other job.
 
-It changes its state, takes incremental checkpoints, and is rescaled from the third of them by Flink and by Rescale; or
-it owns the result and deletes it.
+It changes its state and takes incremental checkpoints, and Flink and Rescale can both rescale it from the third one. In
+claim mode it owns the result and deletes it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Case:
     quick: bool = False
 
     def result(self, flink: Flink, home: Path) -> tuple[Path, Job]:
-        """Return the target, and the job as it is started from there."""
+        """Return the target, and the job in the shape in which it is started from the target."""
         job = CHURN.with_(backend=self.backend, configuration=INCREMENTAL if self.backend == "rocksdb" else {})
         source, target = flink.snapshot(job, home / "source", self.kind), home / "target"
         plan = plan_rescale(
@@ -93,7 +93,7 @@ def test_job_that_owns_the_result_deletes_it(flink: Flink, tmp_path: Path, case:
     assert verdict.subsumed_after is not None
     assert verdict.subsumed_after > 0
     assert not target.exists()
-    assert discard(str(target)).removed, "no documents of the publication were left"
+    assert discard(str(target)).removed, "there were no documents to remove"
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def older_flink() -> Iterator[Flink]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parallelism"), [("native", 5), ("checkpoint", 2)])
-def test_older_flink_goes_on_from_kept_directories(
+def test_older_flink_continues_from_kept_directories(
     older_flink: Flink, tmp_path: Path, kind: str, parallelism: int
 ) -> None:
     target, job = Case("old", kind, parallelism).result(older_flink, tmp_path)

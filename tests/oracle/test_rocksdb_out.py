@@ -1,6 +1,6 @@
-"""RocksDB directories in another shape: real Flink opens them unchanged, and goes on with incremental checkpoints.
+"""RocksDB directories in another shape: real Flink opens them unchanged, and continues with incremental checkpoints.
 
-Its log shows how: it opens one handle of the subtask's own range, and clips, merges or ingests nothing.
+Its log shows that each subtask opens one handle with its own range, and that nothing is clipped, merged or ingested.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ REBUILT = ("Completed restoring backend with range", "Transferring remote state"
 class Case:
     """The last snapshot of `kinds` that `job` takes gets another shape in the format `wanted`.
 
-    If `before` is set, `job` goes on from a native snapshot of itself at that parallelism, so that Flink has rescaled
-    it. `files` are copied or referred to. Quick cases stand for the others where there is little time; a `gate` case
-    has what no quick one has.
+    If `before` is set, `job` itself is restored from a native savepoint at that parallelism, so that Flink has rescaled
+    it. `files` says whether files are copied or referred to. Quick cases run as quick tests. A `gate` case shows
+    something that no quick case shows.
     """
 
     what: str
@@ -144,10 +144,10 @@ def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [100, 1000])
-def test_flink_goes_on_from_state_that_was_sorted_in_parts(
+def test_flink_continues_from_state_that_was_sorted_in_parts(
     flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
-    """Slots that do not fit into memory: runs of their records are sorted, and merged a window at a time."""
+    """The state does not fit into memory: its records are sorted in runs, which are merged window by window."""
     for place, name, size in ((windows, "CELL_MEMORY", 3 * window), (windows, "WINDOW", window)):
         monkeypatch.setattr(place, name, size)
     monkeypatch.setattr(key_order, "WINDOW", window)
@@ -165,11 +165,11 @@ def test_flink_goes_on_from_state_that_was_sorted_in_parts(
 
 @pytest.mark.parametrize("kept", [HEAP_TIMERS, slow(INCREMENTAL)], ids=["on the heap", "in RocksDB"])
 @pytest.mark.parametrize("maximum", [100, slow(200)])
-def test_flink_goes_on_from_doubled_timers_of_an_old_release(
+def test_flink_continues_from_doubled_timers_of_an_old_release(
     flink: Flink, tmp_path: Path, maximum: int, kept: dict[str, str]
 ) -> None:
-    """Before 1.16 they were keyed and raw keyed state. A job that keeps timers on the heap does not restore RocksDB's
-    own.
+    """Before Flink 1.16 timers were stored as keyed and as raw keyed state. A job with timers on the heap does not
+    restore those of RocksDB.
     """
     name, target = "1.15.4-full-heap-timers", tmp_path / "target"
     execute(

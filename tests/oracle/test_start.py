@@ -1,4 +1,4 @@
-"""Flink accepts the command that starts a job from a result, even with mixed shapes."""
+"""Flink accepts the printed command that starts a job from a result, also if operators have different shapes."""
 
 from __future__ import annotations
 

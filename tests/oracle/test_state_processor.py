@@ -1,4 +1,4 @@
-"""Savepoints by Flink's State Processor API are rescaled, and it reads and continues those of Rescale."""
+"""Savepoints of Flink's State Processor API are rescaled, and the API reads and extends the results of Rescale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that has changed since the snapshot was taken: real Flink finds all state of operators with other uids."""
+"""A job that has changed since the snapshot was taken: real Flink restores the state of renamed operators."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ JOB = Job("everything", parallelism=3, parameters={"seed": 19}, max_parallelism=
 
 
 def test_flink_restores_renamed_operators_without_the_dropped_one(flink: Flink, tmp_path: Path) -> None:
-    """The job lacks one operator with state, and Flink refuses a snapshot with state that no operator of the job
-    has.
-    """
+    """The job lacks one operator. Flink would refuse a snapshot with the state of that operator."""
     before = JOB.with_(parameters={**JOB.parameters, "raw_keyed": 1})
     source, target = str(flink.snapshot(before, tmp_path / "source")), str(tmp_path / "target")
     renames = [f"{old}={new}" for old, new in UIDS.items()]
@@ -63,7 +61,7 @@ def test_dropped_state_is_missing_and_all_other_state_is_restored(
 
 
 def test_job_that_lost_its_uids_is_matched_and_restored(flink: Flink, tmp_path: Path) -> None:
-    """It is matched by names and states in a snapshot of the changed job; a plan of the job gives fewer matches."""
+    """Operators are matched by names and states in a snapshot of the new job. A plan of the job gives fewer matches."""
     job = Job("windows", parallelism=2, parameters={"seed": 5}, max_parallelism=128)
     changed = job.with_(uids=dict.fromkeys(("tumbling", "session", "count", "evicting"), ""))
     source = open_snapshot(str(flink.snapshot(job, tmp_path / "source")))

@@ -1,4 +1,4 @@
-"""Virtual keys belong to the subtasks that Flink gives them."""
+"""Flink assigns virtual keys to the subtasks for which Rescale computes them."""
 
 from __future__ import annotations
 

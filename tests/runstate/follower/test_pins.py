@@ -1,4 +1,4 @@
-"""Pins: a checkpoint is read from them after Flink has deleted its own files, and each pins only what is new."""
+"""Pins: a checkpoint is read from its pins after Flink has deleted its own files, and only new files are pinned."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def listed(place: str) -> dict[str, int]:
 
 
 def content_of(pinned: PinnedCheckpoint) -> list[tuple[str, bytes]]:
-    """Label and bytes of every database file of the snapshot that the pins hold."""
+    """Return label and bytes of every RocksDB file of the pinned snapshot, after checking that all files are pins."""
     snapshot = open_snapshot(pinned.directory, moves=pinned.moves)
     snapshot.check_complete()
     assert all(contains(parent(pinned.directory), uri) for uri, _ in snapshot.files)
@@ -61,7 +61,7 @@ def content_of(pinned: PinnedCheckpoint) -> list[tuple[str, bytes]]:
     ]
 
 
-def test_a_pinned_checkpoint_outlives_its_files(job: Checkpoints, home: str) -> None:
+def test_pinned_checkpoint_is_read_after_its_own_files_are_deleted(job: Checkpoints, home: str) -> None:
     before = open_snapshot(job.newest)
     pinned = pins_of(job, home).pin(job.number)
     job.delete()
@@ -70,8 +70,8 @@ def test_a_pinned_checkpoint_outlives_its_files(job: Checkpoints, home: str) -> 
     assert pins_of(job, home).newest() == pinned
 
 
-def test_a_pin_that_was_cut_short_is_found(job: Checkpoints, home: str) -> None:
-    """Its handle has another size, in front of whatever reads the file."""
+def test_truncated_pin_is_refused_with_its_path(job: Checkpoints, home: str) -> None:
+    """The file is shorter than its handle says, which shows before the file is read."""
     pinned = pins_of(job, home).pin(job.number)
     job.delete()
     store = somebodys_store(home)
@@ -88,7 +88,7 @@ def test_a_pin_that_was_cut_short_is_found(job: Checkpoints, home: str) -> None:
     assert content_of(pinned)
 
 
-def test_only_what_is_new_is_pinned(job: Checkpoints, home: str) -> None:
+def test_second_pinned_checkpoint_pins_only_new_files(job: Checkpoints, home: str) -> None:
     pins = pins_of(job, home)
     pins.pin(job.number)
     first = listed(pins.place)
@@ -99,7 +99,7 @@ def test_only_what_is_new_is_pinned(job: Checkpoints, home: str) -> None:
 
 
 def with_a_compacted_table(snapshot: Snapshot) -> Snapshot:
-    """As if a compaction had written the first file of each directory."""
+    """Return the snapshot with the first file of each directory marked as written by a compaction."""
 
     def changed(database: Database) -> Database:
         first, *others = database.tables
@@ -114,7 +114,7 @@ def with_a_compacted_table(snapshot: Snapshot) -> Snapshot:
     )
 
 
-def test_of_checkpoints_in_between_only_what_was_flushed_is_pinned(
+def test_only_flushed_files_of_checkpoints_in_between_are_pinned(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rescale.runstate.follower.pins.with_tables", with_a_compacted_table)
@@ -136,8 +136,8 @@ def test_of_checkpoints_in_between_only_what_was_flushed_is_pinned(
     assert not listed(pins.place)
 
 
-def test_files_that_vanish_are_no_pinned_checkpoint(job: Checkpoints, home: str) -> None:
-    """Pins of its files serve the next checkpoint, whose shared files are gone too."""
+def test_checkpoint_with_a_missing_file_is_not_pinned(job: Checkpoints, home: str) -> None:
+    """The pins made until then are used for the next checkpoint, whose shared files are missing, too."""
     pins = pins_of(job, home)
     shared = job.shared()
     job.hide(shared[-1])
@@ -152,8 +152,8 @@ def test_files_that_vanish_are_no_pinned_checkpoint(job: Checkpoints, home: str)
     assert content_of(pins.pin(job.number))
 
 
-def test_files_from_outside_the_jobs_directory(job: Checkpoints, home: str) -> None:
-    """As after a restore from a savepoint, some of whose files a checkpoint still uses."""
+def test_files_outside_the_directory_of_the_job_are_pinned(job: Checkpoints, home: str) -> None:
+    """After a restore from a savepoint, a checkpoint may still use some files of the savepoint."""
     elsewhere = join(home, "savepoint")
     job.move_shared_to(elsewhere)
     pins = Pins(join(home, "target"), job.directory, (elsewhere,))
@@ -164,7 +164,7 @@ def test_files_from_outside_the_jobs_directory(job: Checkpoints, home: str) -> N
     assert pins.newest() == pinned
 
 
-def test_pins_that_are_not_needed_go(job: Checkpoints, home: str) -> None:
+def test_pins_of_other_checkpoints_are_removed(job: Checkpoints, home: str) -> None:
     pins = pins_of(job, home)
     first = pins.pin(job.number)
     job.copy_newest(job.number + 1)
@@ -175,7 +175,7 @@ def test_pins_that_are_not_needed_go(job: Checkpoints, home: str) -> None:
     assert pins.newest() == first
 
 
-def test_discard_removes_pins_rounds_and_the_followers_document(job: Checkpoints, home: str) -> None:
+def test_discard_removes_pins_rounds_and_the_document_of_the_follower(job: Checkpoints, home: str) -> None:
     pins = pins_of(job, home)
     pins.pin(job.number)
     store = open_store(pins.target)
@@ -187,7 +187,7 @@ def test_discard_removes_pins_rounds_and_the_followers_document(job: Checkpoints
     assert not Path(f"{pins.target}.rescale").exists(), "no empty directory stays"
 
 
-def test_a_pin_shares_the_bytes_of_a_local_file(tmp_path: Path) -> None:
+def test_pin_of_a_local_file_is_a_hard_link(tmp_path: Path) -> None:
     job = checkpoints_in(FIXTURE, str(tmp_path / "job"), tmp_path / "scratch")
     pins_of(job, str(tmp_path)).pin(job.number)
     for uri in job.shared():
