@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.flink.givers import Givers
+from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.keyed.heap.heap_entries import tells_entries
 from rescale.plan.work_class import WorkClass, work_class
 from rescale.planning.request.operator_shapes import Shape
@@ -48,8 +48,8 @@ def _joins_different_states(operator: Operator, shape: Shape) -> bool:
     streams = operator.heap_streams
     if len({stream.header for stream in streams}) < 2 or not all(tells_entries(stream.parsed) for stream in streams):
         return False
-    givers = Givers(streams)
-    return not all(_have_same_states(givers.of(shape.key_groups_of(i))) for i in range(shape.parallelism))
+    givers = KeyGroupIndex(streams)
+    return not all(_have_same_states(givers.overlapping(shape.key_groups_of(i))) for i in range(shape.parallelism))
 
 
 def _have_same_states(streams: Sequence[KeyedStream]) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from rescale.flink.givers import Givers
+from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.plan.new_streams import META_STREAM, CompactedDirectory, CopiedFile, NewDatabase
 from rescale.plan.pieces import Literals, Piece, piece_of
@@ -92,10 +92,10 @@ class DatabasePlanner:
     def _assemble(self) -> None:
         databases = self._operator.databases
         owners_of(self._operator, databases)
-        near = Givers(databases)
+        near = KeyGroupIndex(databases)
         for subtask in range(self._shape.parallelism):
             wanted = self._shape.key_groups_of(subtask)
-            givers = near.of(wanted)
+            givers = near.overlapping(wanted)
             if givers:
                 self._add_subtask(subtask, wanted, givers)
         self._notes += assembly_warnings(self._operator.label, self._databases, self._compacted, self._level_0_files)

@@ -21,7 +21,7 @@ from rescale.execution.compare.validation.directories import WholeFiles
 from rescale.execution.compare.validation.record_compare import RecordCheck
 from rescale.execution.sources.record_sources import sources_of
 from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
-from rescale.flink.givers import Givers
+from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
 from rescale.planning.little_work import is_little
@@ -129,9 +129,9 @@ def _remaining_checks(
     """Yield the checks of the remaining directories' records, and of the same key groups in the source."""
     for database in remaining:
         yield from _checks_of(i, old, new, key_hash, database, in_result=True)
-    near = Givers(sorted(remaining, key=lambda taker: taker.key_groups))
+    near = KeyGroupIndex(sorted(remaining, key=lambda taker: taker.key_groups))
     for giver in old.databases:
-        for key_groups in _shared(giver, near.of(giver.key_groups)):
+        for key_groups in _shared(giver, near.overlapping(giver.key_groups)):
             yield from _checks_of(i, old, new, key_hash, replace(giver, key_groups=key_groups), in_result=False)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
-from rescale.flink.givers import Givers
+from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
 from rescale.flink.keyed.heap.heap import empty_group
 from rescale.flink.keyed.key_group_table import Framing
@@ -172,11 +172,11 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     results = new.keyed if slot is Slot.KEYED else new.raw_keyed
     owners = {g: (s, extent) for s in sources for g, extent in s.present_groups}
     pairs: dict[int, GroupPair] = {}
-    givers, headers = Givers(sources), KeyedHeaders(old.label)
+    givers, headers = KeyGroupIndex(sources), KeyedHeaders(old.label)
     for stream in results:
         own = new.key_groups_of(stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
-        tables = headers.compare(different(givers.of(own)), stream) if slot is Slot.KEYED else {}
+        tables = headers.compare(different(givers.overlapping(own)), stream) if slot is Slot.KEYED else {}
         for key_group, extent in stream.present_groups:
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is in the result twice", operator=old.label)
@@ -211,8 +211,8 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
 
 def _lists_other_states(old: Operator, new: Operator) -> bool:
     """Whether a heap stream of the result cannot be made of whole key groups of the source."""
-    givers = Givers([stream for stream in old.heap_streams if not stream.has_no_entry])
-    pairs = ((giver, stream) for stream in new.heap_streams for giver in givers.of(stream.key_groups))
+    givers = KeyGroupIndex([stream for stream in old.heap_streams if not stream.has_no_entry])
+    pairs = ((giver, stream) for stream in new.heap_streams for giver in givers.overlapping(stream.key_groups))
     return any(giver.state_names != stream.state_names for giver, stream in pairs)
 
 
@@ -227,11 +227,11 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         if timer_stream.parsed is not None
         for state in timer_stream.parsed.states
     }
-    near, headers = Givers(givers), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
+    near, headers = KeyGroupIndex(givers), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
     subtasks = list(range(new.parallelism)) if givers or timers else []
     same_groups = old.max_parallelism == new.max_parallelism
     if old.databases and new.databases and same_groups:
-        subtasks = [subtask for subtask in subtasks if near.of(new.key_groups_of(subtask))]
+        subtasks = [subtask for subtask in subtasks if near.overlapping(new.key_groups_of(subtask))]
     check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in takers], old.label)
     if not same_groups:
         raw_keyed = (*old.own_raw_keyed, *new.own_raw_keyed)
@@ -242,7 +242,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         kept = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
         check_equal(f"framing of subtask {stream.subtask}", kept, stream.framing, old.label)
-        headers.compare(different(near.of(own)) if new.databases and same_groups else all_givers, stream)
+        headers.compare(different(near.overlapping(own)) if new.databases and same_groups else all_givers, stream)
 
 
 class FilePair(NamedTuple):

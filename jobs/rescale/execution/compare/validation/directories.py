@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.execution.compare.validation.coverage import FilePair, is_compared_by_record, pair_database_files
-from rescale.flink.givers import Givers
+from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.rocksdb.assembly.assembled_database import SourceDatabase
 from rescale.rocksdb.assembly.assembly_proof import Origin, ResultDatabase, check_assembled
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
@@ -102,9 +102,9 @@ class _Comparer:
         try:
             if not is_compared_by_record(old, new):
                 return {directory.subtask: directory for directory in self._unchanged(old, new)}
-            near = Givers(old.databases)
+            near = KeyGroupIndex(old.databases)
             directories = side_by_side(
-                lambda database: self._assembled(old, near.of(database.key_groups), database), new.databases
+                lambda database: self._assembled(old, near.overlapping(database.key_groups), database), new.databases
             )
         except RescaleError as error:
             raise error.located(operator=old.label) from None

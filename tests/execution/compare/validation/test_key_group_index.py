@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rescale.execution.compare.validation.coverage import check_elements, check_rekeyed, pair_key_groups
 from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
-from rescale.flink.givers import Givers
+from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
@@ -32,7 +32,7 @@ class Ranged(NamedTuple):
 
 
 def compared_with_each(streams: Sequence[Ranged], own: KeyGroupRange) -> list[Ranged]:
-    """Return the streams that share key groups with a range: the slow twin of `Givers.of`."""
+    """Return the streams that share key groups with a range: the slow twin of `KeyGroupIndex.overlapping`."""
     return [stream for stream in streams if len(stream.key_groups.intersection(own))]
 
 
@@ -43,19 +43,19 @@ ranges = st.builds(lambda first, size: KeyGroupRange(first, first + size - 1), s
 def test_givers_are_all_streams_that_share_key_groups(theirs: list[KeyGroupRange], ours: list[KeyGroupRange]) -> None:
     """Ranges may overlap, be empty, and come in any order."""
     streams = [Ranged(i, key_groups) for i, key_groups in enumerate(theirs)]
-    givers = Givers(streams)
+    givers = KeyGroupIndex(streams)
     for own in ours:
-        assert givers.of(own) == compared_with_each(streams, own)
+        assert givers.overlapping(own) == compared_with_each(streams, own)
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 50))
 def test_givers_of_ranges_as_flink_cuts_them_are_found(maximum: int, before: int, after: int) -> None:
     before, after = min(before, maximum), min(after, maximum)
     streams = [Ranged(i, key_group_range(maximum, before, i)) for i in range(before)]
-    givers = Givers(streams)
+    givers = KeyGroupIndex(streams)
     for i in range(after):
         own = key_group_range(maximum, after, i)
-        assert givers.of(own) == compared_with_each(streams, own)
+        assert givers.overlapping(own) == compared_with_each(streams, own)
 
 
 def header_of(*names: str) -> KeyedHeader:

@@ -20,7 +20,7 @@ class HasKeyGroups(Protocol):
 S = TypeVar("S", bound=HasKeyGroups)
 
 
-class Givers(Generic[S]):
+class KeyGroupIndex(Generic[S]):
     """Streams in any order, whose key groups may overlap; a lookup visits only streams near the range."""
 
     def __init__(self, streams: Sequence[S]) -> None:
@@ -30,7 +30,7 @@ class Givers(Generic[S]):
         # Largest key group of all streams up to each position; it ascends, so it can be bisected.
         self._reached = list(accumulate((streams[i].key_groups.last for i in self._order), max))
 
-    def of(self, own: KeyGroupRange) -> list[S]:
+    def overlapping(self, own: KeyGroupRange) -> list[S]:
         """Return the streams that hold a key group of the range `own`, in their original order."""
         near = self._order[bisect_left(self._reached, own.first) : bisect_right(self._firsts, own.last)]
         return [self._streams[i] for i in sorted(near) if len(self._streams[i].key_groups.intersection(own))]
