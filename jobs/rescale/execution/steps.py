@@ -48,7 +48,7 @@ from rescale.snapshot.moves import Move
 from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join, name
-from rescale.storage.second_look import EITHER, looked_at_again
+from rescale.storage.rereads import EITHER, read_again_on_failure
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
@@ -94,7 +94,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
         return compared(source, result, plan.key_hashes, proof, by_changes)
 
     by_changes = continued_operators(plan) if proof is Proof.CHANGES else ()
-    pair = looked_at_again(opened, EITHER)
+    pair = read_again_on_failure(opened, EITHER)
     proofs = validate_result(pair, tasks)
     if by_changes:
         proven = prove_changes(plan, pair.source, pair.result, by_changes, tasks)
@@ -160,7 +160,7 @@ def validate_published(
             raise
         return whole, surgery, certified is not None
 
-    pair, surgery, bound = looked_at_again(opened, EITHER)
+    pair, surgery, bound = read_again_on_failure(opened, EITHER)
     proofs = validate_result(pair, tasks)
     return certificate_of(pair.source, pair.result, proofs, None, bound=bound, surgery=surgery)
 

@@ -11,7 +11,7 @@ from rescale.plan.plan import Plan, plan_from_json, plan_to_json
 from rescale.runstate.places import places_of
 from rescale.storage.files.document_folders import BESIDE
 from rescale.storage.locations import join, name, parent
-from rescale.storage.second_look import DOCUMENTS, looked_at_again
+from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, SnapshotError
 
@@ -89,7 +89,7 @@ def load_plan(uri: str) -> Plan:
 
     Raises `StoreError`, which is worth a retry, if a second read does not confirm that.
     """
-    return looked_at_again(lambda: _read_plan(uri), DOCUMENTS)
+    return read_again_on_failure(lambda: _read_plan(uri), DOCUMENTS)
 
 
 def _read_plan(uri: str) -> Plan:

@@ -14,7 +14,7 @@ from rescale.runstate.leftovers import clear_leftovers
 from rescale.runstate.places import places_of
 from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
-from rescale.storage.second_look import DOCUMENTS, RESULT, looked_at_again, misread
+from rescale.storage.rereads import DOCUMENTS, RESULT, misread, read_again_on_failure
 from rescale.storage.store import open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import IntegrityError, RequestError, StoreError
@@ -43,7 +43,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     """
     already = permit(plan, Transition.PUBLISH) is State.PUBLISHED
     claim = _read_twice(plan)
-    certificate, candidate = looked_at_again(lambda: _certified(plan), DOCUMENTS)
+    certificate, candidate = read_again_on_failure(lambda: _certified(plan), DOCUMENTS)
     if not already:
         clear_leftovers(places_of(plan))
         remove_unused_files(plan)
@@ -127,7 +127,7 @@ def _read_twice(plan: Plan) -> Claim | None:
 
 
 def _claim_on(plan: Plan) -> Claim | None:
-    return looked_at_again(lambda: claim_on(plan.target), DOCUMENTS)
+    return read_again_on_failure(lambda: claim_on(plan.target), DOCUMENTS)
 
 
 def _give_way(plan: Plan, claim: Claim | None) -> None:

@@ -102,7 +102,7 @@ from rescale.runstate.decisions import approval_of
 from rescale.runstate.documents import DOCUMENT_LIMIT
 from rescale.runstate.places import Places, claim_place, discarding_place, places_of
 from rescale.runstate.territory import check_territory, take_documents
-from rescale.storage.second_look import DOCUMENTS, looked_at_again
+from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import Store, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
 from rescale.text.errors import RequestError, StoreError
@@ -244,7 +244,7 @@ def permit(plan: Plan, transition: Transition) -> State:
     Raises `StoreError`, which is worth a retry, if a second read does not confirm that.
     """
     check_territory(plan)
-    state = looked_at_again(lambda: _permitted(plan, transition), DOCUMENTS)
+    state = read_again_on_failure(lambda: _permitted(plan, transition), DOCUMENTS)
     if transition is not Transition.CLAIM:
         take_documents(plan.target)
     return state

@@ -30,7 +30,7 @@ from rescale.snapshot.reading.given_names import unused_names
 from rescale.snapshot.reading.handle_streams import has_changes, streams_of
 from rescale.snapshot.reading.stream_reader import StreamReader
 from rescale.storage.locations import parent
-from rescale.storage.second_look import SOURCE, looked_at_again
+from rescale.storage.rereads import SOURCE, read_again_on_failure
 from rescale.storage.store import Pin, open_store, stats_of
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
@@ -179,7 +179,7 @@ def _operators(
 def _read_with_patience(pending: _Pending) -> Operator:
     """Read an operator that is given up a second time before declaring it unreadable: one read may have failed."""
     looks = chain((pending,), iter(pending.again, None))
-    return looked_at_again(lambda: next(looks).operator(), SOURCE)
+    return read_again_on_failure(lambda: next(looks).operator(), SOURCE)
 
 
 @contextmanager

@@ -55,7 +55,7 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
-from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
+from rescale.storage.rereads import RESULT, SOURCE, read_again_on_failure
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError
 
@@ -118,7 +118,7 @@ class ChangeComparer:
 
     def __call__(self, check: ChangeCheck) -> ChangeTally:
         try:
-            return looked_at_again(lambda: self._tally(check), RESULT if check.in_result else SOURCE)
+            return read_again_on_failure(lambda: self._tally(check), RESULT if check.in_result else SOURCE)
         except SnapshotError as error:
             if not check.in_result:
                 raise error.located(operator=check.label) from None

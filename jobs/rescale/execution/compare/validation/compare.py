@@ -19,7 +19,7 @@ from rescale.rocksdb.sst.block_checksums import BlockChecksums
 from rescale.snapshot.databases.table_sizes import open_extent
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.second_look import RESULT, SOURCE, changed_sides, looked_at_again, misread
+from rescale.storage.rereads import RESULT, SOURCE, changed_sides, misread, read_again_on_failure
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
 
 
@@ -82,11 +82,11 @@ class Comparer:
         try:
             match check:
                 case GroupCheck():
-                    return looked_at_again(lambda: self._groups(check))
+                    return read_again_on_failure(lambda: self._groups(check))
                 case FileCheck():
-                    return looked_at_again(lambda: self._file(check))
+                    return read_again_on_failure(lambda: self._file(check))
                 case ElementCheck():
-                    return looked_at_again(lambda: self._elements(check), RESULT if check.in_result else SOURCE)
+                    return read_again_on_failure(lambda: self._elements(check), RESULT if check.in_result else SOURCE)
         except RescaleError as error:
             raise error.located(operator=check.label) from None
 

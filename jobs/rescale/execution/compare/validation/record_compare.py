@@ -22,7 +22,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.snapshot.places import DatabasePlace, StreamPlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.second_look import RESULT, SOURCE, looked_at_again
+from rescale.storage.rereads import RESULT, SOURCE, read_again_on_failure
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 
 
@@ -64,7 +64,7 @@ class RecordComparer:
     def __call__(self, check: RecordCheck) -> RecordTally:
         side = RESULT if check.in_result else SOURCE
         try:
-            return looked_at_again(lambda: self._tally(check), side)
+            return read_again_on_failure(lambda: self._tally(check), side)
         except SnapshotError as error:
             if not check.in_result:
                 raise error.located(operator=check.label) from None

@@ -33,7 +33,7 @@ from rescale.runstate.certificate import CertifiedChecksums, CertifiedDirectorie
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_candidate
 from rescale.storage.locations import is_s3, parent
-from rescale.storage.second_look import changed_sides, misread
+from rescale.storage.rereads import changed_sides, misread
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError

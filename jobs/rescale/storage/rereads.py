@@ -21,7 +21,7 @@ DOCUMENTS = "documents beside the target"
 """Name of a side for the documents of a run: its next step knows nothing else."""
 
 
-def looked_at_again(work: Callable[[], R], side: str | None = None) -> R:
+def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:
     """Return the result of `work`, which reads `side`, or both sides; run it again if it raises a final error.
 
     Raises that error if both runs raise the same, and `StoreError` if they do not, because something was misread.
