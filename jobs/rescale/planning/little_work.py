@@ -22,6 +22,6 @@ LITTLE_UNITS = 256
 """Units of work that one process does in that time. A unit may be a file, which in S3 takes a tenth of a second."""
 
 
-def is_little(units: Sequence[tuple[int, object]]) -> bool:
+def fits_in_process(units: Sequence[tuple[int, object]]) -> bool:
     """Tell whether workers, or Spark, are not worth their start for `units`: (size in bytes, unit) each."""
     return len(units) <= LITTLE_UNITS and sum(size for size, _ in units) <= LITTLE_BYTES

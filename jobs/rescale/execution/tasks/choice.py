@@ -19,7 +19,7 @@ from rescale.execution.tasks.processes import process_tasks
 from rescale.execution.tasks.protocol import MakeSender, Shuffled, Tasks, Weighed
 from rescale.flink.compiling import tell_once
 from rescale.options.spark_master import local_master
-from rescale.planning.little_work import is_little
+from rescale.planning.little_work import fits_in_process
 
 _AT_ONCE = 4
 """Units that run at once in a loop: small ones mostly wait for the store. Each holds at most a part in memory."""
@@ -80,7 +80,7 @@ class TasksOnDemand:
 
     def _for(self, units: Weighed[object], *, threads_will_do: bool = False) -> Tasks:
         in_threads = threads_will_do and self.known_cores is not None
-        if not units or (self._others is None and (in_threads or (self.little_here and is_little(units)))):
+        if not units or (self._others is None and (in_threads or (self.little_here and fits_in_process(units)))):
             cores = self.known_cores or 1
             return Loop(cores, at_once=cores if in_threads else _AT_ONCE)
         return self._started()

@@ -24,7 +24,7 @@ from rescale.plan.new_streams import CopiedFile, PlannedStream
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.plan.prepared_files import prepared_piece
-from rescale.planning.little_work import is_little
+from rescale.planning.little_work import fits_in_process
 from rescale.planning.task_sizes import MOST_UNITS
 from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.locations import is_s3, name
@@ -104,7 +104,7 @@ def _threads_will_do(plan: Plan, units: Weighed[StreamUnit]) -> bool:
     def is_copied(unit: StreamUnit) -> bool:
         return stream_writer(plan, *_stream(plan, _Place(unit.operator, unit.stream))).may_be_cut
 
-    return is_little([(size, unit) for size, unit in units if not is_copied(unit)])
+    return fits_in_process([(size, unit) for size, unit in units if not is_copied(unit)])
 
 
 def _taking_turns(listed: Sequence[Sequence[StreamUnit]]) -> Iterator[StreamUnit]:

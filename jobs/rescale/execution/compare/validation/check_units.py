@@ -24,7 +24,7 @@ from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.slot import KEYED_SLOTS, OPERATOR_SLOTS, Slot
-from rescale.planning.little_work import is_little
+from rescale.planning.little_work import fits_in_process
 from rescale.snapshot.keyed_state import Database, KeyedHolder
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
 
@@ -41,7 +41,7 @@ class Checks:
     @property
     def threads_will_do(self) -> bool:
         """Whether nearly all work is to compare and hash plain bytes, which releases Python's lock."""
-        return is_little([(size, check) for size, check in self.units if not _is_bytewise(check)])
+        return fits_in_process([(size, check) for size, check in self.units if not _is_bytewise(check)])
 
 
 def list_checks(
