@@ -14,7 +14,7 @@ from rescale.insight.cluster import Cluster, cluster_of, cluster_of_environment
 from rescale.insight.cluster_estimate import STARTS_LIMIT, Need, estimate
 from rescale.insight.stages import (
     read_tasks,
-    worth,
+    used_part,
     write_tasks,
 )
 from rescale.insight.workload import workload_of
@@ -29,7 +29,7 @@ FORTY = Cluster(executors=40, cores=8, bandwidth=1_200_000_000)
 @pytest.mark.parametrize(("size", "cluster"), [(TB, FORTY), (10 * TB, THOUSAND), (100 * TB, THOUSAND)])
 def test_estimated_number_of_tasks_is_near_that_of_the_steps(size: int, cluster: Cluster) -> None:
     plan = large_plan(size, 32000)
-    cluster = worth(cluster, plan.bytes_moved)
+    cluster = used_part(cluster, plan.bytes_moved)
     rekeyings = {i: operator.rekeying for i, operator in enumerate(plan.operators) if operator.rekeying is not None}
     read = slices_of([(unit.size, unit) for unit in read_units(rekeyings)], cluster.slots)
     ranges = plan_write_ranges(plan, rekeyings, CanonicalWriter(plan).range_size, cluster.slots)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rescale.insight.cluster import Cluster
 from rescale.insight.durations import PROCESS_SECONDS
-from rescale.insight.stages import EstimatedRequests, EstimatedStage, part_size, stages, worth
+from rescale.insight.stages import EstimatedRequests, EstimatedStage, part_size, stages, used_part
 from rescale.insight.workload import Workload, workload_of
 from rescale.plan.plan import Plan
 from rescale.planning.task_sizes import MOST_UNITS
@@ -99,7 +99,7 @@ def cluster_report(plan: Plan, cluster: Cluster) -> ClusterReport:
 
 def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     """Return the estimate of a run with this work; it uses no more executors than the work can keep busy."""
-    cluster = worth(cluster, work.bytes)
+    cluster = used_part(cluster, work.bytes)
     run = stages(work, cluster)
     working, starting = sum(stage.seconds for stage in run), STEPS * (PROCESS_SECONDS + START_SECONDS)
     longest = max(run, key=lambda stage: stage.seconds, default=None)

@@ -88,11 +88,11 @@ class _Work:
 
 def stages(work: Workload, cluster: Cluster) -> tuple[EstimatedStage, ...]:
     """Return the stages of a run that have bytes to move, in order."""
-    used = worth(cluster, work.bytes)
+    used = used_part(cluster, work.bytes)
     return tuple(_timed(stage, used) for stage in _works(work, used) if stage.bytes)
 
 
-def worth(cluster: Cluster, size: int) -> Cluster:
+def used_part(cluster: Cluster, size: int) -> Cluster:
     """Return the part of the cluster that a run of `size` bytes asks for (`executors_for`)."""
     slots = min(cluster.slots, max(1, -(-size // SLICE_BYTES)))
     executors = -(-slots // cluster.cores)
