@@ -19,8 +19,8 @@ from rescale.execution.progress import Progress
 from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.rekeying_run import rekey_streams
 from rescale.execution.rekeying.totals import Receipt, packed
-from rescale.execution.tasks.carried_work import CarriedWork
 from rescale.execution.tasks.protocol import Weighed
+from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers import files
 from rescale.execution.writers.canonical import canonical_writer
@@ -83,7 +83,7 @@ class SaidTasks:
         slices = slices_of(units, self.cores)
         assert len(slices) <= 2 * MOST_SLICES
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
-        self.sent["work"] = len(CarriedWork.of(work).packed)
+        self.sent["work"] = len(SharedFunction.of(work).packed)
         return [self.heard(UnitResult(u.operator, u.stream, u.part, self.receipts(u.parts))) for _, u in units]
 
     def shuffle(self, make_sender: Any, units: Weighed[Any], partitions: int, progress: Progress) -> SaidShuffle:  # noqa: ARG002
@@ -91,7 +91,7 @@ class SaidTasks:
         assert len(slices) <= 2 * MOST_SLICES
         assert partitions <= 2 * MOST_PARTITIONS
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
-        self.sent["map task"] = len(CarriedWork.of(make_sender).packed)
+        self.sent["map task"] = len(SharedFunction.of(make_sender).packed)
         return SaidShuffle(self)
 
 
@@ -109,7 +109,7 @@ class SaidShuffle:
         return self.tasks.heard(work(map(read_unit, range(len(self.tasks.plan.operators)))))
 
     def write(self, sizes: Mapping[int, int], work: ReduceTask[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
-        self.tasks.sent["reduce task"] = len(CarriedWork.of(work).packed)
+        self.tasks.sent["reduce task"] = len(SharedFunction.of(work).packed)
         return [self._written(load) for partition in sizes for load in pickle.loads(work.works[partition])]
 
     def _written(self, work: Any) -> WrittenParts:

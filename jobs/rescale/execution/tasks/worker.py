@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from rescale.execution.meter import METER, Counted
-from rescale.execution.tasks.carried_work import CarriedWork
+from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.text.errors import RescaleError, unexpected
 
 _SECONDS_BETWEEN_REPORTS = 0.2
@@ -29,7 +29,7 @@ Body = Callable[[Any, Callable[[int], None]], Any]
 class Task(NamedTuple):
     """A task, pickled, with the work of its stage, or None if this worker has it already."""
 
-    work: CarriedWork[Body] | None
+    work: SharedFunction[Body] | None
     packed: bytes
 
 
@@ -51,7 +51,7 @@ class Ended(NamedTuple):
 def serve(connection: Connection) -> None:
     """Work through tasks until the other side of the connection is closed."""
     threading.Thread(target=_end_with_the_driver, args=(connection.fileno(),), daemon=True).start()
-    work: CarriedWork[Body] | None = None
+    work: SharedFunction[Body] | None = None
     with suppress(EOFError, OSError):
         while True:
             task: Task = connection.recv()
@@ -60,7 +60,7 @@ def serve(connection: Connection) -> None:
             connection.send(_ended(work, task.packed, connection))
 
 
-def _ended(work: CarriedWork[Body], packed: bytes, connection: Connection) -> Ended:
+def _ended(work: SharedFunction[Body], packed: bytes, connection: Connection) -> Ended:
     before, reports = METER.read(), _Reports(connection)
     try:
         result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))

@@ -19,7 +19,7 @@ from typing import Any
 
 from rescale.execution.meter import METER, Counted
 from rescale.execution.progress import Progress
-from rescale.execution.tasks.carried_work import CarriedWork
+from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import ADVICE, AGAIN_AND_AGAIN, ATTEMPTS
 from rescale.execution.tasks.worker import Body, Ended, Report, Task
 from rescale.execution.tasks.worker_server import WorkerServer
@@ -35,7 +35,7 @@ class _Worker:
 
     pid: int
     connection: Connection
-    work: CarriedWork[Body] | None = None
+    work: SharedFunction[Body] | None = None
     task: int | None = None
     done: int = 0
 
@@ -66,7 +66,7 @@ class WorkerPool:
         Raises the first final error of a task, and any error of a task that failed, or lost its worker, `ATTEMPTS`
         times.
         """
-        stage = _Stage(CarriedWork.of(body), tasks, progress, is_last)
+        stage = _Stage(SharedFunction.of(body), tasks, progress, is_last)
         try:
             while stage.due or stage.under_way:
                 self._hand_out(stage)
@@ -168,7 +168,7 @@ class _Stage:
     """Tasks with the same work, their attempts and their results."""
 
     def __init__(
-        self, work: CarriedWork[Body], tasks: Sequence[Any], progress: Progress, is_last: Callable[[Any], bool]
+        self, work: SharedFunction[Body], tasks: Sequence[Any], progress: Progress, is_last: Callable[[Any], bool]
     ) -> None:
         self.work = work
         self.tasks = tasks

@@ -14,8 +14,8 @@ from pyspark.serializers import NoOpSerializer, pack_long
 
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
-from rescale.execution.tasks.carried_work import CarriedWork
 from rescale.execution.tasks.protocol import MakeSender, Weighed
+from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import slices_of
 from rescale.execution.tasks.spark.dispatch import failures_as_ours, reported
 from rescale.execution.tasks.spark.task_meter import counted_into, new_sum
@@ -39,7 +39,7 @@ class SparkShuffle:
         self._progress = progress
         self._done = done = spark.accumulator(0)
         slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, spark.defaultParallelism)]
-        carried, sent = CarriedWork.of(make_sender), new_sum(spark)
+        carried, sent = SharedFunction.of(make_sender), new_sum(spark)
 
         def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
             with counted_into(sent):
@@ -62,7 +62,7 @@ class SparkShuffle:
     ) -> list[R]:
         """Yield the result of `work(partition, rows)` for each partition with a size in bytes, in no order."""
         done, written = self._spark.accumulator(0), new_sum(self._spark)
-        carried = CarriedWork.of(work)
+        carried = SharedFunction.of(work)
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
             with counted_into(written):

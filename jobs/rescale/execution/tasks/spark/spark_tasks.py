@@ -11,8 +11,8 @@ from pyspark import Accumulator, SparkContext
 
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
-from rescale.execution.tasks.carried_work import CarriedWork
 from rescale.execution.tasks.protocol import MakeSender, Shuffled, Weighed
+from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import Outcome, results_of, slices_of, work_through
 from rescale.execution.tasks.spark.dispatch import failures_as_ours, reported
 from rescale.execution.tasks.spark.session import spark_context
@@ -55,7 +55,7 @@ class SparkTasks:
         slices = slices_of(units, self.cores)
         done: Accumulator[int] = self.context.accumulator(0)
         counted = new_sum(self.context)
-        carried = CarriedWork.of(work)
+        carried = SharedFunction.of(work)
 
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
             with counted_into(counted):

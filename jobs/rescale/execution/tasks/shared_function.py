@@ -19,7 +19,7 @@ W = TypeVar("W")
 
 
 @dataclass(frozen=True)
-class CarriedWork(Generic[W]):
+class SharedFunction(Generic[W]):
     """Immutable part of the work, which all tasks of a worker share."""
 
     packed: bytes
@@ -27,7 +27,7 @@ class CarriedWork(Generic[W]):
     """Directories that tasks must not change, as in the process that sends the work."""
 
     @classmethod
-    def of(cls, work: W) -> CarriedWork[W]:
+    def of(cls, work: W) -> SharedFunction[W]:
         return cls(cloudpickle.dumps(work), owned.protected_folders())
 
     def unpacked(self) -> W:
