@@ -10,7 +10,7 @@ from typing import Any
 
 from rescale.execution.compare.validation import validation
 from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck
-from rescale.execution.compare.validation.stored_sums import proven_by_sums
+from rescale.execution.compare.validation.store_checksums import proven_by_sums
 from rescale.execution.compare.validation.validation import SnapshotPair, compared
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.plan.proof import Proof

@@ -11,7 +11,7 @@ import pytest
 from rescale.execution.compare.validation.check_units import Check, Checks
 from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck, Tally
 from rescale.execution.compare.validation.coverage import FilePair, GroupPair
-from rescale.execution.compare.validation.stored_sums import StoredSums, proven_by_sums
+from rescale.execution.compare.validation.store_checksums import StoreChecksums, proven_by_sums
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
@@ -53,7 +53,7 @@ class Stored:
         pins = [open_store(uri).stat(uri) for uri in uris]
         return replace(snapshot(), directory=str(folder), files=tuple(zip(uris, pins, strict=True)))
 
-    def proven(self, source: Sequence[bytes], result: Sequence[bytes], *checks: Check) -> StoredSums:
+    def proven(self, source: Sequence[bytes], result: Sequence[bytes], *checks: Check) -> StoreChecksums:
         """Prove the checks. File 0 is `_metadata`, whose bytes the snapshot holds."""
         listed = Checks([(7, check) for check in checks], [])
         return proven_by_sums(
@@ -166,9 +166,9 @@ def test_inline_state_is_left_to_be_read(stored: Stored) -> None:
 
 def test_key_group_behind_a_long_header_is_left_to_be_read(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = check(pair(0, (1, 3, 3), (1, 0, 3)))
-    monkeypatch.setattr("rescale.execution.compare.validation.stored_sums._LONGEST_HEADER", 3)
+    monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER", 3)
     assert stored.proven([b"SSSabc"], [b"abc"], copied).checks.units == []
-    monkeypatch.setattr("rescale.execution.compare.validation.stored_sums._LONGEST_HEADER", 2)
+    monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER", 2)
     assert stored.proven([b"SSSabc"], [b"abc"], copied).checks.units == [(7, copied)]
 
 

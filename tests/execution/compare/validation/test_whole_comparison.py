@@ -14,7 +14,7 @@ from rescale.execution.compare.validation.check_units import Checks
 from rescale.execution.compare.validation.compare import Tally
 from rescale.execution.compare.validation.coverage import FilePair
 from rescale.execution.compare.validation.directories import WholeFiles
-from rescale.execution.compare.validation.stored_sums import StoredSums
+from rescale.execution.compare.validation.store_checksums import StoreChecksums
 from rescale.execution.compare.validation.validation import _checksum_proof, _directory_proof, compared, validate_result
 from rescale.execution.tasks.in_process import Loop
 from rescale.flink.key_groups import KeyGroupRange
@@ -240,7 +240,7 @@ def test_threads_suffice_for_bytes_of_local_files(
 def test_checksum_proofs_are_made_by_operator() -> None:
     tallies = [Tally(i, Slot.KEYED, True, 0, "", None, 1, 5 + i, 0) for i in (1, 1, 2)]
     names = [f"sum {i}" for i in range(9)]
-    sums = StoredSums(Checks([], []), tallies, {1: set(names), 2: {"CRC32C"}, 3: set()})
+    sums = StoreChecksums(Checks([], []), tallies, {1: set(names), 2: {"CRC32C"}, 3: set()})
     assert _checksum_proof(sums, 1) == CertifiedChecksums(tuple(names), 12)
     assert _checksum_proof(sums, 2) == CertifiedChecksums(("CRC32C",), 7)
     assert [_checksum_proof(sums, 3), _checksum_proof(sums, 4), _checksum_proof(None, 1)] == [None] * 3

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rescale.execution.compare.validation.compare import Comparer, FileCheck
 from rescale.execution.compare.validation.coverage import FilePair
 from rescale.execution.compare.validation.headers import MADE_ANEW
-from rescale.execution.compare.validation.stored_sums import summed_files
+from rescale.execution.compare.validation.store_checksums import summed_files
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks
 from rescale.rocksdb.database_layout import LEVELS

@@ -22,7 +22,7 @@ from rescale.execution.compare.validation.directories import WholeFiles, whole_f
 from rescale.execution.compare.validation.inline_names import check_inline_names
 from rescale.execution.compare.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.compare.validation.record_proof import record_proof
-from rescale.execution.compare.validation.stored_sums import StoredSums, proven_by_sums
+from rescale.execution.compare.validation.store_checksums import StoreChecksums, proven_by_sums
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.byte_digests import MODULUS
 from rescale.execution.tasks.protocol import Tasks
@@ -52,7 +52,7 @@ class SnapshotPair:
     key_hashes: Mapping[str, str]
     by_files: Sequence[Mapping[int, WholeFiles]]
     checks: Checks
-    sums: StoredSums | None = None
+    sums: StoreChecksums | None = None
 
     @property
     def operators(self) -> list[tuple[Operator, Operator]]:
@@ -200,7 +200,7 @@ def _table_proof(tallies: Iterable[Tally]) -> CertifiedTables | None:
     return CertifiedTables(checked.count(True), checked.count(False)) if checked else None
 
 
-def _checksum_proof(sums: StoredSums | None, operator: int) -> CertifiedChecksums | None:
+def _checksum_proof(sums: StoreChecksums | None, operator: int) -> CertifiedChecksums | None:
     algorithms = sums.algorithms.get(operator) if sums is not None else None
     if sums is None or not algorithms:
         return None

@@ -26,7 +26,7 @@ from rescale.storage.store import open_store
 _LONGEST_HEADER = 1 << 20
 
 
-class StoredSums(NamedTuple):
+class StoreChecksums(NamedTuple):
     """Tallies of the state that checksums proved, their algorithms by operator, and the checks that are left."""
 
     checks: Checks
@@ -34,7 +34,7 @@ class StoredSums(NamedTuple):
     algorithms: dict[int, set[str]]
 
 
-def proven_by_sums(source: Snapshot, result: Snapshot, checks: Checks) -> StoredSums:
+def proven_by_sums(source: Snapshot, result: Snapshot, checks: Checks) -> StoreChecksums:
     """Prove as many checks as possible by the store's checksums; reads only headers."""
     looker = _Looker(_Side(source.contents, source.contents), _Side(result.contents, result.contents.unpinned()))
     groups: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
@@ -62,7 +62,7 @@ def proven_by_sums(source: Snapshot, result: Snapshot, checks: Checks) -> Stored
             algorithms[check.operator].add(checksum.algorithm)
             proven.add(check)
     left = [(weight, check) for weight, check in checks.units if check not in proven]
-    return StoredSums(replace(checks, units=left), tallies, algorithms)
+    return StoreChecksums(replace(checks, units=left), tallies, algorithms)
 
 
 def summed_files(
