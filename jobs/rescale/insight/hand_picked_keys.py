@@ -19,7 +19,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.value_words import in_words
-from rescale.insight.lone_keys import LoneKey, lone_keys
+from rescale.insight.single_keys import SingleKey, single_keys
 from rescale.plan.work_class import WorkClass, work_class
 from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot.model import Operator, Snapshot
@@ -69,13 +69,13 @@ class HandPickedKeys:
 def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> HandPickedKeys | None:
     """Return the hand-picked keys of an operator that gets `shape`; None if it has none or they cannot be read."""
     parallelism, max_parallelism = operator.parallelism, operator.max_parallelism
-    picked = lone_keys(snapshot, operator)
+    picked = single_keys(snapshot, operator)
     header = operator.keyed_headers[0] if picked else None
     enough = parallelism > 1 and len(picked) >= _LEAST_SUBTASKS * parallelism
-    if header is None or not enough or len({lone.key for lone in picked}) < len(picked):
+    if header is None or not enough or len({single.key for single in picked}) < len(picked):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))
-    texts = [in_words(compile_program(header.key_serializer).tree, ByteReader(lone.key)) for lone in picked]
+    texts = [in_words(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked]
     smallest = len(picked) == parallelism and texts == _table(key_type, max_parallelism, parallelism)
     chance = math.perm(parallelism, len(picked)) / parallelism ** len(picked)
     if chance > _MOST_CHANCE and not smallest:
@@ -89,8 +89,8 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
         shape.parallelism,
         shape.max_parallelism,
         tuple(
-            PickedKey(text, lone.key_group, lone.subtask, goal)
-            for text, lone, goal in zip(texts, picked, new, strict=True)
+            PickedKey(text, single.key_group, single.subtask, goal)
+            for text, single, goal in zip(texts, picked, new, strict=True)
         ),
         chance,
         smallest,
@@ -106,12 +106,12 @@ _KEY_TYPES = {"Int": "int", "Long": "long", "String": "string"}
 
 
 def _new_key_groups(
-    header: KeyedHeader, keys: Sequence[LoneKey], max_parallelism: int, shape: Shape
+    header: KeyedHeader, keys: Sequence[SingleKey], max_parallelism: int, shape: Shape
 ) -> list[int | None]:
     """Return the new key group of each key; None if it is unknown."""
     work = work_class(max_parallelism, shape.max_parallelism)
     if work is not WorkClass.REHASH:
-        return [lone.key_group % shape.max_parallelism for lone in keys]
+        return [single.key_group % shape.max_parallelism for single in keys]
     import numpy as np  # slow to import, and few snapshots need it
 
     from rescale.flink.keys.java_hash import walk_keys
@@ -119,9 +119,11 @@ def _new_key_groups(
 
     if (known := known_hash(header.key_serializer)) is None:
         return [None] * len(keys)
-    limits = np.cumsum([len(lone.key) for lone in keys], dtype=np.int64)
+    limits = np.cumsum([len(single.key) for single in keys], dtype=np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), limits[:-1]])
-    codes = walk_keys(known.program, np.frombuffer(b"".join(lone.key for lone in keys), np.uint8), starts, limits).codes
+    codes = walk_keys(
+        known.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), starts, limits
+    ).codes
     assert codes is not None  # the program of a known hash computes it
     return [key_group_of_hash(int(code), shape.max_parallelism) for code in codes]
 

@@ -29,7 +29,7 @@ MOST_SUBTASKS = 256
 _OF_A_GROUP = 64 * 1024
 
 
-class LoneKey(NamedTuple):
+class SingleKey(NamedTuple):
     """The only key of a subtask, as its serializer wrote it."""
 
     subtask: int
@@ -37,7 +37,7 @@ class LoneKey(NamedTuple):
     key: bytes
 
 
-def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
+def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
     """Return the only key of each subtask, in order of subtasks.
 
     Returns nothing if a subtask has several keys or holds state that cannot be read. Databases must be measured.
@@ -49,15 +49,15 @@ def lone_keys(snapshot: Snapshot, operator: Operator) -> list[LoneKey]:
     filled = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
     if any(len(groups) > 1 for _, groups in filled):
         return []
-    lone = []
+    single = []
     try:
         for subtask, keys in _keys(snapshot, operator, filled):
             if len(keys) > 1:
                 return []
-            lone += [LoneKey(subtask, *key) for key in keys]
+            single += [SingleKey(subtask, *key) for key in keys]
     except (SnapshotError, UnsupportedError):
         return []  # a run that needs the state raises the error
-    return sorted(lone)
+    return sorted(single)
 
 
 _Key = tuple[int, bytes]
