@@ -18,7 +18,7 @@ from rescale.flink.keys.smallest_keys import virtual_keys
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.value_words import in_words
+from rescale.flink.serializers.value_format import format_value
 from rescale.insight.single_keys import SingleKey, single_keys
 from rescale.plan.work_class import WorkClass, work_class
 from rescale.planning.request.operator_shapes import Shape
@@ -75,7 +75,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     if header is None or not enough or len({single.key for single in picked}) < len(picked):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))
-    texts = [in_words(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked]
+    texts = [format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked]
     smallest = len(picked) == parallelism and texts == _table(key_type, max_parallelism, parallelism)
     chance = math.perm(parallelism, len(picked)) / parallelism ** len(picked)
     if chance > _MOST_CHANCE and not smallest:

@@ -16,7 +16,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.heap.heap import only_key
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.value_words import in_words
+from rescale.flink.serializers.value_format import format_value
 from rescale.flink.state_meta_info import StateKind
 from rescale.snapshot.keyed_state import Database, KeyedStream
 from rescale.snapshot.locate import Extent
@@ -113,5 +113,5 @@ def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
 
 def _leading_key(header: KeyedHeader, composite: bytes) -> bytes:
     reader = ByteReader(composite)
-    in_words(compile_program(header.key_serializer).tree, reader)
+    format_value(compile_program(header.key_serializer).tree, reader)
     return composite[: reader.position]

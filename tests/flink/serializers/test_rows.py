@@ -17,7 +17,7 @@ from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name
 from rescale.flink.serializers.registry import FLINK
 from rescale.flink.serializers.snapshot import UnknownSerializer
-from rescale.flink.serializers.value_words import in_words
+from rescale.flink.serializers.value_format import format_value
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.java_programs import printed_by
 from support.readme import DOCS
@@ -61,7 +61,7 @@ def test_a_value_is_measured_and_hashed(class_name: str) -> None:
             compile_program(parsed(newest))
         return
     program, value = compile_program(parsed(newest)), bytes.fromhex(vector.value)
-    in_words(program.tree, reader := ByteReader(value))
+    format_value(program.tree, reader := ByteReader(value))
     assert reader.remaining == 0
     walked = walk_keys(program, np.frombuffer(value * 2, np.uint8), *np.array([[0, len(value)], [2 * len(value)] * 2]))
     assert walked.ends.tolist() == [len(value), 2 * len(value)]

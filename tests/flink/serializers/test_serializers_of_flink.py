@@ -18,7 +18,7 @@ from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name
 from rescale.flink.serializers.registry import FLINK
-from rescale.flink.serializers.value_words import in_words
+from rescale.flink.serializers.value_format import format_value
 from support.java_programs import printed_by
 from support.slow import slow
 
@@ -128,7 +128,7 @@ def test_values_of_flink_are_measured_to_their_last_byte(version: str) -> None:
     assert len(lines) > 20
     for snapshot, value in lines:
         program = compile_program(read_snapshot(ByteReader(snapshot)))
-        in_words(program.tree, reader := ByteReader(value))
+        format_value(program.tree, reader := ByteReader(value))
         assert reader.remaining == 0, program.name
         ends, wrong = walk_row(program, np.frombuffer(value * 2, np.uint8), 0, 2)
         assert (ends.tolist(), wrong) == ([len(value), 2 * len(value)], None), program.name

@@ -14,7 +14,7 @@ from rescale.flink.keys.java_hash import walk_row
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name, write_snapshot
 from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
-from rescale.flink.serializers.value_words import in_words
+from rescale.flink.serializers.value_format import format_value
 from rescale.text.errors import SnapshotError
 
 _VALUES = b"\0\0\0\1\0\0\0\5hello\0\0\0\0\0\0\0\7\6world" * 3
@@ -58,7 +58,7 @@ def _look(data: bytes) -> None:
     for end in ends.tolist():
         value_reader = ByteReader(values, "value", begin)
         try:
-            in_words(program.tree, value_reader)
+            format_value(program.tree, value_reader)
         except SnapshotError:
             return
         assert value_reader.position == end

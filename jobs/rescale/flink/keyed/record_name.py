@@ -13,7 +13,7 @@ from rescale.flink.serializers.program import compile_key_program, compile_progr
 from rescale.flink.serializers.rows.streaming import VOID_NAMESPACE
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import TypeTree
-from rescale.flink.serializers.value_words import bytes_in_words, in_words
+from rescale.flink.serializers.value_format import format_bytes, format_value
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
 from rescale.text.errors import RescaleError, UnsupportedError
 
@@ -28,11 +28,11 @@ def name_record(header: KeyedHeader | None, state: str, key: bytes) -> dict[str,
     """
     info = next((info for info in header.states if info.name == state), None) if header is not None else None
     if header is None or info is None:
-        return {"key_bytes": bytes_in_words(key)}
+        return {"key_bytes": format_bytes(key)}
     try:
         return _parts(header.key_serializer, info, ByteReader(key))
     except RescaleError:
-        return {"key_bytes": bytes_in_words(key)}
+        return {"key_bytes": format_bytes(key)}
 
 
 def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: ByteReader) -> dict[str, str]:
@@ -44,11 +44,11 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
     key, namespace = compile_key_program(key_serializer), compile_program(namespace_snapshot)
     has_lengths = not is_timer and key.fixed_length is None and namespace.fixed_length is None
     begin = reader.position
-    parts = {"key": in_words(key.tree, reader), **parts}
+    parts = {"key": format_value(key.tree, reader), **parts}
     if has_lengths:
         _take_length(reader, reader.position - begin)
     begin = reader.position
-    namespace_text = in_words(namespace.tree, reader)
+    namespace_text = format_value(namespace.tree, reader)
     if namespace_snapshot.class_name != VOID_NAMESPACE.snapshot:
         parts["namespace"] = namespace_text
     if has_lengths:
@@ -70,7 +70,7 @@ def _take_length(reader: ByteReader, length: int) -> None:
 
 def _user_key(info: StateMetaInfo, reader: ByteReader) -> str:
     tree = _tree_of_user_key(info)
-    return in_words(tree, reader) if tree is not None else bytes_in_words(reader.raw(reader.remaining))
+    return format_value(tree, reader) if tree is not None else format_bytes(reader.raw(reader.remaining))
 
 
 def _tree_of_user_key(info: StateMetaInfo) -> TypeTree | None:

@@ -11,7 +11,7 @@ from rescale.execution.compare.diff.items import EVERYWHERE, GIVEN_ONE, Digested
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.value_words import in_words
+from rescale.flink.serializers.value_format import format_value
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream
@@ -134,7 +134,7 @@ def test_order_of_entries_of_broadcast_state_is_ignored(name: str, result_of: Ca
             for _ in range(reader.i32()):
                 begin = reader.position
                 for tree in trees:
-                    in_words(tree, reader)
+                    format_value(tree, reader)
                 entries.append(copy[begin : reader.position])
             turned = copy[:4] + b"".join(reversed(entries))
             changed += turned != copy

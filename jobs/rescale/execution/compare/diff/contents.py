@@ -14,7 +14,7 @@ from rescale.flink.encoding.snappy import FramedDecompressor
 from rescale.flink.operator_state import OperatorStateHeader
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.type_tree import TypeTree
-from rescale.flink.serializers.value_words import bytes_in_words, in_words
+from rescale.flink.serializers.value_format import format_bytes, format_value
 from rescale.flink.state_meta_info import SerializerKey
 from rescale.snapshot.model import ElementStream
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -38,7 +38,7 @@ class Contents:
         self._trees = [_trees((stream.parsed for stream in side), state) for side in streams]
         self._deflated = [{stream.subtask for stream in side if is_deflated(stream)} for side in streams]
 
-    def in_words(self, side: Side, item: DigestedItem) -> str:
+    def format_value(self, side: Side, item: DigestedItem) -> str:
         """Return the element's values as text, or the beginning of its bytes if its type is unknown."""
         beginning = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
         if item.subtask in self._deflated[side]:
@@ -47,11 +47,11 @@ class Contents:
         if trees is not None and len(trees) == 1 and len(beginning) <= _LARGEST_IN_WORDS:
             with suppress(SnapshotError):
                 reader = ByteReader(beginning)
-                values = in_words(trees[0], reader)
+                values = format_value(trees[0], reader)
                 if not reader.remaining:
                     return values
         size = counted(item.extent.length, "byte")
-        return f"{size} {bytes_in_words(beginning[:_BYTES_SHOWN])}{'…' if len(beginning) > _BYTES_SHOWN else ''}"
+        return f"{size} {format_bytes(beginning[:_BYTES_SHOWN])}{'…' if len(beginning) > _BYTES_SHOWN else ''}"
 
     def copy(self, side: Side, item: DigestedItem) -> CopyUnit | None:
         """Return the copy of a broadcast state as a unit to compare by entry; None if its entries cannot be read."""

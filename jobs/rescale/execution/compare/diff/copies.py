@@ -15,7 +15,7 @@ from rescale.execution.sources.byte_digests import MODULUS, digest
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.serializers.type_tree import TypeTree
-from rescale.flink.serializers.value_words import in_words
+from rescale.flink.serializers.value_format import format_value
 from rescale.snapshot.locate import Extent
 from rescale.text.errors import SnapshotError
 
@@ -56,7 +56,7 @@ def digest_entries(data: bytes, entry: tuple[TypeTree, ...]) -> int:
     for _ in range(count):
         begin = reader.position
         for tree in entry:
-            in_words(tree, reader)
+            format_value(tree, reader)
         total += digest([data[begin : reader.position]])
     if reader.remaining:
         raise reader.error("bytes follow the last entry of a broadcast state", found=reader.remaining)

@@ -31,7 +31,7 @@ from rescale.flink.arrays import Flags, Words
 from rescale.flink.keyed.blocks.record_digest import key_digests, record_digests
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.record_name import name_record
-from rescale.flink.serializers.value_words import bytes_in_words
+from rescale.flink.serializers.value_format import format_bytes
 from rescale.text.errors import RescaleError
 from rescale.text.units import counted
 
@@ -246,4 +246,4 @@ def _in_words(records: Sequence[FoundRecord], begin: int) -> str | None:
     times = f"{len(records)} records, the first of " if len(records) > 1 else ""
     place = f" from byte {begin} on" if begin else ""
     more = "…" if size > begin + len(value) else ""
-    return f"{times}{counted(size, 'byte')}{place}{f' {bytes_in_words(value)}{more}' if value else ''}"
+    return f"{times}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{more}' if value else ''}"

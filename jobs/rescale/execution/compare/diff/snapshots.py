@@ -123,7 +123,7 @@ class _Comparison:
                 compared = self._copies(items, self._contents(part, pair), pair)
             else:
                 state, kind, counted = part.state, f"{raw}{part.mode.name}", "elements"
-                compared = compare_bags(items, part.mode, self._contents(part, pair).in_words)
+                compared = compare_bags(items, part.mode, self._contents(part, pair).format_value)
             if part.slot is Slot.OPERATOR:
                 compared = _with_types(compared, *(of_side.get(part.state) for of_side in types))
             yield StateDiff(state, kind, counted, *compared)
@@ -139,7 +139,7 @@ class _Comparison:
             items = DigestedItems(
                 *([item._replace(digest=by_entry.get(item.digest, item.digest)) for item in s] for s in items)
             )
-        return compare_copies(items, (a, b), contents.in_words)
+        return compare_copies(items, (a, b), contents.format_value)
 
     def _contents(self, part: StatePart, pair: OperatorPair) -> Contents:
         a, b = (operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides)

@@ -13,7 +13,7 @@ from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.snappy import plain_stream
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.value_words import in_words
+from rescale.flink.serializers.value_format import format_value
 from rescale.flink.state_meta_info import SerializerKey
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -54,8 +54,8 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
         namespace = header.states[state_id].serializer(SerializerKey.NAMESPACE)
         if count > 1 or namespace is None:
             break
-        in_words(compile_program(namespace).tree, reader)
+        format_value(compile_program(namespace).tree, reader)
         begin = reader.position
-        in_words(compile_program(header.key_serializer).tree, reader)
+        format_value(compile_program(header.key_serializer).tree, reader)
         return block[begin : reader.position]
     raise UnsupportedError("a key group in heap framing may have several keys", advice=CANONICAL)

@@ -44,7 +44,7 @@ _WIDEST_NUMBER = 256
 _INTEGERS = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.LONG_VALUE)
 
 
-def in_words(tree: TypeTree, reader: ByteReader) -> str:
+def format_value(tree: TypeTree, reader: ByteReader) -> str:
     """Describe the value at the reader's cursor, and move the cursor behind it.
 
     Raises `SnapshotError` if the bytes are not a value of this type.
@@ -57,27 +57,27 @@ def in_words(tree: TypeTree, reader: ByteReader) -> str:
         case Number(scaled):
             return _number(reader, scaled=scaled)
         case Blob():
-            return bytes_in_words(reader.blob())
+            return format_bytes(reader.blob())
         case Sequence(fields) | Product(fields):
-            return f"({', '.join(in_words(field, reader) for field in fields)})"
+            return f"({', '.join(format_value(field, reader) for field in fields)})"
         case Masked(fields, has_kind):
             return _row(fields, reader, has_kind=has_kind)
         case Repeat(items):
             return f"[{', '.join(_item(items, reader) for _ in range(reader.count(1)))}]"
         case Union(left, right, right_tag):
-            return in_words(right if _is_right(reader, right_tag) else left, reader)
+            return format_value(right if _is_right(reader, right_tag) else left, reader)
         case Nullable(inner, padding):
             if not reader.boolean():
-                return in_words(inner, reader)
+                return format_value(inner, reader)
             reader.raw(padding)
             return NULL
         case Flagged(names=names, fields=fields):
             return _object(names, fields, reader)
         case Deep(inner):
-            return in_words(inner, reader)
+            return format_value(inner, reader)
 
 
-def bytes_in_words(data: bytes) -> str:
+def format_bytes(data: bytes) -> str:
     """Return bytes in hexadecimal."""
     return f"0x{data.hex()}"
 
@@ -91,7 +91,7 @@ def _fixed(data: bytes, rule: FixedHash) -> str:
         return _quoted(data)
     if rule in (FixedHash.FLOAT, FixedHash.DOUBLE):
         return repr(struct.unpack(">f" if rule is FixedHash.FLOAT else ">d", data)[0])
-    return bytes_in_words(data)
+    return format_bytes(data)
 
 
 def _text(reader: ByteReader, *, has_null: bool) -> str:
@@ -119,7 +119,7 @@ def _number(reader: ByteReader, *, scaled: bool) -> str:
     else:
         magnitude = reader.raw(size - len(_SHORTCUTS))
         wide = len(magnitude) > _WIDEST_NUMBER
-        digits = bytes_in_words(magnitude) if wide else str(int.from_bytes(magnitude, "big", signed=True))
+        digits = format_bytes(magnitude) if wide else str(int.from_bytes(magnitude, "big", signed=True))
     if not scaled or digits == NULL:
         return digits
     scale = reader.i32()
@@ -127,7 +127,7 @@ def _number(reader: ByteReader, *, scaled: bool) -> str:
 
 
 def _item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
-    return ": ".join(in_words(item, reader) for item in items)
+    return ": ".join(format_value(item, reader) for item in items)
 
 
 def _is_right(reader: ByteReader, right_tag: int) -> bool:
@@ -143,7 +143,7 @@ def _row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) ->
     values = []
     for bit, field in enumerate(fields, first):
         is_null = mask[bit // 8] & 0x80 >> bit % 8
-        values.append(NULL if is_null else in_words(field, reader))
+        values.append(NULL if is_null else format_value(field, reader))
     return f"Row({', '.join(values)})"
 
 
@@ -153,5 +153,5 @@ def _object(names: tuple[str, ...], fields: tuple[TypeTree, ...], reader: ByteRe
         return NULL
     if flags != _PLAIN_FLAG:
         raise reader.error("an object of a subclass", at=at, expected=_PLAIN_FLAG, found=flags)
-    values = (f"{name}: {in_words(Nullable(field), reader)}" for name, field in zip(names, fields, strict=True))
+    values = (f"{name}: {format_value(Nullable(field), reader)}" for name, field in zip(names, fields, strict=True))
     return f"{{{', '.join(values)}}}"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.value_words import in_words
+from rescale.flink.serializers.value_format import format_value
 from rescale.text.errors import SnapshotError
 from support.java_composites import Either, List, Nullable, Pojo, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, ByteArray, JavaType
@@ -35,7 +35,7 @@ TYPES: dict[str, JavaType] = {
 def words_of(java_type: JavaType, data: bytes) -> tuple[str, int]:
     """The value in words, and how many bytes it took."""
     reader = ByteReader(data)
-    return in_words(compile_program(parsed(java_type.snapshot)).tree, reader), reader.position
+    return format_value(compile_program(parsed(java_type.snapshot)).tree, reader), reader.position
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -107,11 +107,11 @@ def test_tagged_union_of_two_streams_is_shown() -> None:
     program = compile_program(parsed(co_grouped(INT.snapshot, TEXT.snapshot)))
     tree = program.tree
     assert not program.hashable
-    assert in_words(tree, ByteReader(b"\1" + INT.write(7))) == "7"
-    assert in_words(tree, ByteReader(b"\2" + TEXT.write(units("a")))) == '"a"'
+    assert format_value(tree, ByteReader(b"\1" + INT.write(7))) == "7"
+    assert format_value(tree, ByteReader(b"\2" + TEXT.write(units("a")))) == '"a"'
     for tag in (b"\0", b"\3"):
         with pytest.raises(SnapshotError, match="an impossible flag") as caught:
-            in_words(tree, ByteReader(tag + INT.write(7)))
+            format_value(tree, ByteReader(tag + INT.write(7)))
         assert caught.value.expected == "1 or 2"
 
 
