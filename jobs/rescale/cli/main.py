@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli.output import Output, into_the_void, unwritten
+from rescale.cli.output import Output, redirect_to_devnull, unwritten
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
 from rescale.text.errors import RequestError, StoreError, unexpected
@@ -132,8 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _execute(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has ended
-        into_the_void(sys.stdout)
-        into_the_void(sys.stderr)
+        redirect_to_devnull(sys.stdout)
+        redirect_to_devnull(sys.stderr)
         return StoreError.exit_code
     except OSError as error:
         full = unwritten(error)

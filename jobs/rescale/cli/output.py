@@ -61,7 +61,7 @@ class Output:
         except BrokenPipeError:
             raise
         except OSError:  # the disk is full, for instance: the exit code still tells the class of the error
-            into_the_void(sys.stderr)
+            redirect_to_devnull(sys.stderr)
 
     def interrupted(self, how: KeyboardInterrupt, *, resumes: bool) -> int:
         """Report Ctrl-C or SIGTERM, and return the exit code; `resumes`: the same command resumes the work."""
@@ -78,11 +78,11 @@ class Output:
 
 def unwritten(error: OSError) -> StoreError:
     """Return the error for an answer that cannot be written, and discard all further output."""
-    into_the_void(sys.stdout)
+    redirect_to_devnull(sys.stdout)
     return StoreError("the answer cannot be written", found=error, advice="make room where it goes, and ask again")
 
 
-def into_the_void(stream: TextIO) -> None:
+def redirect_to_devnull(stream: TextIO) -> None:
     """Point the stream at the null device: later writes are discarded, and none fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
