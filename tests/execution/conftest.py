@@ -1,4 +1,4 @@
-"""Results that a test may spoil: copies of finished ones, which each folder defines as its fixture `finished`."""
+"""Results that a test may damage: copies of finished results, which each folder makes in its fixture `finished`."""
 
 from __future__ import annotations
 

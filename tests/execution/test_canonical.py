@@ -1,6 +1,4 @@
-"""RocksDB directories become canonical savepoints in any shape, equal to the savepoint that Flink took at the same
-moment.
-"""
+"""RocksDB directories become canonical savepoints in any shape, equal to Flink's own savepoint at the same moment."""
 
 from __future__ import annotations
 
@@ -122,7 +120,7 @@ def test_state_in_order_is_written_with_the_same_bytes_as_shuffled_state(
 
 @pytest.mark.usefixtures("files_only")
 @pytest.mark.parametrize("name", WITH_TWIN[:1])
-def test_a_changed_result_is_found(name: str, tmp_path: Path) -> None:
+def test_changed_canonical_result_is_found(name: str, tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), format="canonical")
     execute_without_spark(plan)
     file = max((tmp_path / "target").glob("*-keyed-*"), key=lambda path: path.stat().st_size)
@@ -162,8 +160,8 @@ def test_damaged_heap_timer_is_found(
 
 
 @pytest.mark.parametrize("wanted", ["canonical", "rocksdb"])
-def test_doubled_timers_must_be_equal(wanted: str, tmp_path: Path) -> None:
-    """A full checkpoint of RocksDB before Flink 1.16 has them as keyed and as raw keyed state."""
+def test_different_timers_in_keyed_and_raw_keyed_state_are_refused(wanted: str, tmp_path: Path) -> None:
+    """A full checkpoint of RocksDB before Flink 1.16 has its timers twice: as keyed and as raw keyed state."""
     source = shutil.copytree(snapshots.directory("1.15.4-full-heap-timers"), tmp_path / "source")
     snapshot = open_snapshot(str(source))
     (operator,) = (operator for operator in snapshot.operators if operator.doubled_timers)

@@ -1,4 +1,4 @@
-"""Failures as the driver of Spark raises them, and its own work side by side."""
+"""Failures of Spark become errors of Rescale, and calls run at the same time in threads of the driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import InternalError, RescaleError, SnapshotError, StoreError
 
 
-def test_what_waits_does_so_side_by_side_and_is_given_in_order() -> None:
+def test_side_by_side_calls_run_at_once_and_return_in_order() -> None:
     met = Barrier(2, timeout=300)
 
     def work(item: int) -> int:
@@ -33,14 +33,14 @@ BEHIND = "\n SQLSTATE: 38000\n\tat org.apache.spark.api.python.BasePythonRunner.
 
 
 @pytest.mark.parametrize("cause", ["IndexError: tuple index out of range", "AssertionError"])
-def test_what_python_raised_in_a_task_is_a_fault_of_ours(cause: str) -> None:
+def test_python_exception_in_a_task_of_spark_is_an_internal_error(cause: str) -> None:
     error = given_up(f"{JVM}Job aborted\n{PYTHON}{FRAMES}{cause}{BEHIND}")
     assert isinstance(error, InternalError)
     assert error.found == cause
     assert (error.traceback or "").splitlines()[-1] == cause
 
 
-def test_what_another_try_need_not_meet_is_none() -> None:
+def test_lost_executor_or_memory_error_in_a_task_of_spark_is_a_store_error() -> None:
     lost = given_up(f"{JVM}Job aborted: ExecutorLostFailure (executor 1 exited)\n\tat org.apache.spark.Scheduler\n")
     short = given_up(f"{JVM}Job aborted\n{PYTHON}{FRAMES}MemoryError: no more\n  of it{BEHIND}")
     assert (type(lost), type(short)) == (StoreError, StoreError)
@@ -57,7 +57,7 @@ def test_what_another_try_need_not_meet_is_none() -> None:
     ],
     ids=lambda error: error.what,
 )
-def test_an_error_of_ours_that_a_task_ended_with_is_the_one_that_is_told(raised: RescaleError) -> None:
+def test_rescale_error_of_a_task_of_spark_is_restored_from_its_message(raised: RescaleError) -> None:
     cause = f"rescale.text.errors.{type(raised).__name__}: {raised}"
     error = given_up(f"{JVM}Job aborted\n{PYTHON}{FRAMES}{cause}{BEHIND}")
     if not raised.final and not raised.advice:
@@ -66,14 +66,14 @@ def test_an_error_of_ours_that_a_task_ended_with_is_the_one_that_is_told(raised:
     assert error.to_json() == raised.to_json()
 
 
-def test_a_spark_that_has_stopped_had_no_task_that_failed() -> None:
-    """As it does behind a context that a master takes away."""
+def test_call_to_a_stopped_spark_is_a_store_error() -> None:
+    """Spark stops by itself when the master removes the application."""
     cause = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
     error = given_up(f"An error occurred while calling o96.defaultParallelism.\n: {cause}\nIt was created at:\n")
     assert (type(error), error.what, error.found) == (StoreError, "Spark has stopped", cause)
 
 
 @pytest.mark.parametrize("lost", [Py4JError("An error occurred while calling o1.x"), ConnectionRefusedError()])
-def test_a_jvm_that_is_gone_is_worth_another_try(lost: Exception) -> None:
+def test_lost_connection_to_the_jvm_is_a_store_error(lost: Exception) -> None:
     with pytest.raises(StoreError, match="Spark is gone"), failures_as_ours():
         raise lost

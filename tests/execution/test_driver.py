@@ -1,6 +1,6 @@
-"""The driver's share of a rescale of a hundred terabytes: units, receipts and payloads of tasks. Nobody moves a byte.
+"""The data that the driver handles in a rescale of a hundred terabytes: units, receipts and payloads of tasks.
 
-The steps run as they are, with tasks that say what real ones would say, and a store that completes what it is told to.
+The real steps run, with simulated tasks that return the results of real ones, and a simulated store. No state is moved.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from support.large_plans import large_plan
 
 TB = 10**12
 CORES = 8000
-LIMIT = 100_000_000
-"""Bytes of whatever reaches the driver, or leaves it."""
+DRIVER_LIMIT = 100_000_000
+"""Largest number of bytes that the driver may receive, or send at once."""
 
 
-class AmazonsParts:
-    """The store's side of files in parts; `completed` are how many parts they had."""
+class AmazonParts:
+    """A store that completes files in parts. `completed` holds the number of parts of each file."""
 
     part_limits = PartLimits(5 << 20, 10_000)
 
@@ -60,8 +60,8 @@ class AmazonsParts:
 
 
 @dataclass
-class SaidTasks:
-    """Say what tasks would; `sent` and `received` are the bytes that go out to them and come back, by what they are."""
+class SimulatedTasks:
+    """Return results as real tasks would. `sent` holds the bytes sent to tasks, by kind; `received` those returned."""
 
     plan: Plan
     cores: int = CORES
@@ -69,11 +69,11 @@ class SaidTasks:
     received: int = 0
 
     def receipts(self, number: int) -> bytes:
-        """Return packed receipts of so many parts, each an MD5 in hexadecimal digits, as of Amazon's S3."""
+        """Return the packed receipts of this number of parts, each an MD5 in hexadecimal digits as from Amazon S3."""
         digests = os.urandom(16 * number)
         return files.packed([f'"{digests[i : i + 16].hex()}"' for i in range(0, len(digests), 16)])
 
-    def heard(self, result: Any) -> Any:
+    def count_received(self, result: Any) -> Any:
         self.received += len(pickle.dumps(result))
         return result
 
@@ -84,29 +84,29 @@ class SaidTasks:
         assert len(slices) <= 2 * MOST_SLICES
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
         self.sent["work"] = len(SharedFunction.of(work).packed)
-        return [self.heard(UnitResult(u.operator, u.stream, u.part, self.receipts(u.parts))) for _, u in units]
+        return [self.count_received(UnitResult(u.operator, u.stream, u.part, self.receipts(u.parts))) for _, u in units]
 
-    def shuffle(self, make_sender: Any, units: Weighed[Any], partitions: int, progress: Progress) -> SaidShuffle:  # noqa: ARG002
+    def shuffle(self, make_sender: Any, units: Weighed[Any], partitions: int, progress: Progress) -> SimulatedShuffle:  # noqa: ARG002
         slices = slices_of(units, self.cores)
         assert len(slices) <= 2 * MOST_SLICES
         assert partitions <= 2 * MOST_PARTITIONS
         self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
         self.sent["map task"] = len(SharedFunction.of(make_sender).packed)
-        return SaidShuffle(self)
+        return SimulatedShuffle(self)
 
 
 @dataclass
-class SaidShuffle:
-    tasks: SaidTasks
+class SimulatedShuffle:
+    tasks: SimulatedTasks
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], Any]) -> Any:  # noqa: ARG002
-        """As if one task had read all of each operator."""
+        """Return what `work` makes of the receipts of one task for each operator."""
 
         def read_unit(i: int) -> bytes:
             sizes = np.array(self.tasks.plan.operators[i].expected_key_groups, np.int64)
             return packed(Receipt(i, np.arange(len(sizes)), sizes))
 
-        return self.tasks.heard(work(map(read_unit, range(len(self.tasks.plan.operators)))))
+        return self.tasks.count_received(work(map(read_unit, range(len(self.tasks.plan.operators)))))
 
     def write(self, sizes: Mapping[int, int], work: ReduceTask[Any, Any], progress: Progress) -> list[Any]:  # noqa: ARG002
         self.tasks.sent["reduce task"] = len(SharedFunction.of(work).packed)
@@ -117,13 +117,13 @@ class SaidShuffle:
         parts_written = WrittenParts(
             work.range.operator, work.stream, work.range.first, work.part, self.tasks.receipts(parts)
         )
-        written: WrittenParts = self.tasks.heard(parts_written)
+        written: WrittenParts = self.tasks.count_received(parts_written)
         return written
 
 
 @pytest.fixture
-def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonsParts:
-    store, numbers = AmazonsParts(), count()
+def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonParts:
+    store, numbers = AmazonParts(), count()
 
     def begun(*_: object) -> str:
         return f"{next(numbers):0150}"  # as long as an upload id
@@ -138,25 +138,25 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> AmazonsParts:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_write_ranges(amazon: AmazonsParts) -> None:
+def test_driver_handles_few_bytes_when_a_hundred_terabytes_are_written_in_ranges(amazon: AmazonParts) -> None:
     plan = large_plan(100 * TB, 32000, operators=4)
-    tasks = SaidTasks(plan)
+    tasks = SimulatedTasks(plan)
     handles = rekey_streams(plan, (Slot.KEYED,), tasks, {})
     print(len(plan_to_json(plan)), tasks.sent, tasks.received, sum(amazon.completed))
     assert len(handles) == len(amazon.completed) == sum(operator.new_parallelism for operator in plan.operators)
     assert sum(amazon.completed) >= 100 * TB // (33 << 20), "parts of about 32 MiB, the last one somewhat longer"
-    assert len(plan_to_json(plan)) < LIMIT / 4
-    assert all(size < LIMIT for size in tasks.sent.values())
-    assert tasks.received < LIMIT
+    assert len(plan_to_json(plan)) < DRIVER_LIMIT / 4
+    assert all(size < DRIVER_LIMIT for size in tasks.sent.values())
+    assert tasks.received < DRIVER_LIMIT
 
 
 @pytest.mark.slow
-def test_a_copy_of_a_hundred_terabytes(amazon: AmazonsParts) -> None:
+def test_driver_handles_few_bytes_when_a_hundred_terabytes_are_copied(amazon: AmazonParts) -> None:
     plan = large_plan(100 * TB, None, operators=1)
-    tasks = SaidTasks(plan)
+    tasks = SimulatedTasks(plan)
     handles = write_planned_streams(plan, (Slot.KEYED,), tasks, "copy", {})
     print(len(plan_to_json(plan)), tasks.sent, tasks.received, sum(amazon.completed))
     assert len(handles) == len(amazon.completed) == plan.operators[0].new_parallelism
     assert sum(amazon.completed) >= 100 * TB // (128 << 20)
-    assert all(size < LIMIT for size in tasks.sent.values())
-    assert tasks.received < LIMIT
+    assert all(size < DRIVER_LIMIT for size in tasks.sent.values())
+    assert tasks.received < DRIVER_LIMIT

@@ -32,8 +32,8 @@ library.Library.call = lambda self, name, *rest: crash() if name == "iter_seek" 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [{"format": "canonical"}, {"max_parallelism": ["40"]}], ids=["in order", "sorted"])
-def test_a_forged_file_in_a_task_of_a_worker(shape: dict[str, object], tmp_path: Path) -> None:
-    """A database that crashes RocksDB, but not the worker that reads it."""
+def test_forged_sst_file_in_a_worker_is_refused_with_its_path(shape: dict[str, object], tmp_path: Path) -> None:
+    """RocksDB would crash on this file, but the worker that reads it does not."""
     source = relocated("2-rocksdb-native", tmp_path / "source")
     (path, *_) = edit_files(source, "000020.sst", lambda data: with_index(data, BlockHandle(0, (1 << 63) - 1)))
     plan = plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]

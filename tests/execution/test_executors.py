@@ -1,4 +1,4 @@
-"""How many executors a step asks for."""
+"""The number of executors that a step requests, and their memory overhead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rescale.planning.task_sizes import SLICE_BYTES
         (8000, (1, 1), (1, 1)),
     ],
 )
-def test_as_many_cores_as_there_are_slices_within_what_is_allowed(
+def test_step_gets_one_core_for_each_slice_up_to_the_allowed_executors(
     slices: float, most: tuple[int, int], expected: tuple[int, int]
 ) -> None:
     executors = executors_for(int(slices * SLICE_BYTES), Executors(*most))
@@ -31,5 +31,5 @@ def test_as_many_cores_as_there_are_slices_within_what_is_allowed(
     assert executors.slots <= Executors(*most).slots
 
 
-def test_every_core_has_memory_for_its_python_worker() -> None:
+def test_memory_overhead_of_an_executor_grows_with_its_cores() -> None:
     assert [Executors(9, cores).overhead_mib for cores in (1, 2, 4)] == [1024, 1664, 2944]

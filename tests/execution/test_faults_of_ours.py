@@ -102,7 +102,7 @@ def test_fault_of_the_driver_is_in_the_result_document_of_its_process(tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_fault_before_the_shuffle_is_final(tmp_path: Path) -> None:
+def test_unexpected_exception_before_the_shuffle_is_an_internal_error(tmp_path: Path) -> None:
     plan = reading_nowhere(planned(tmp_path / "target", max_parallelism=["1000"]))
     claim(plan)
     error = the_fault(lambda: reshuffle_keyed_state(plan, shared_processes()))

@@ -1,8 +1,8 @@
-"""The driver of a step dies, or the JVM beneath it does, as the largest process where memory ends.
+"""The driver of a step is killed, or its JVM, as the system kills the largest process when memory runs out.
 
-The step's process ends with an error that is worth another try, or with none; what it started ends with it; and the
-same step again does the rest. So do the tasks of Airflow, each of which starts one step, and the command line, which
-starts one process for all.
+The process of the step ends with a `StoreError`, or without any result; the processes that it started end, too; and a
+repetition of the step completes the work. A task of Airflow starts one such process for its step, and the command line
+starts one for all steps.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
         (Step.VALIDATE, Kind.KILL_DRIVER, "certificate.json"),
     ],
 )
-def test_a_step_that_loses_its_driver_is_worth_another_try(
+def test_step_that_loses_its_driver_or_jvm_is_a_store_error_and_can_be_repeated(
     step: Step, kind: Kind, where: str, plan: Plan, tmp_path: Path
 ) -> None:
     for earlier in BEFORE[step]:
@@ -74,8 +74,8 @@ def test_a_step_that_loses_its_driver_is_worth_another_try(
         environment = {**os.environ, **fault.environment(hook), **watch.environment}
         with pytest.raises(StoreError) as caught:
             run_step(step, places_of(plan).result(step), arguments, environment=environment)
-        assert any(where in line for line in fault.calls()), "it was there to be lost"
-        wait_for(lambda: not watch.processes(), "what it had started to end", 300)
+        assert any(where in line for line in fault.calls()), "the fault did not occur"
+        wait_for(lambda: not watch.processes(), "the started processes to end", 300)
     alone = kind is Kind.KILL_DRIVER
     assert caught.value.what == (
         f"the process of the step '{step}' ended without a result" if alone else "Spark is gone"

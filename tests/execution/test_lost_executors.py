@@ -1,4 +1,4 @@
-"""Executors and workers that die under their tasks, one in each stage of a run: others do the work again."""
+"""Executors and workers are killed during their tasks, one in each stage of a run: others repeat the work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("master", "kind"), [("local-cluster[2,1,1024]", Kind.KILL_EXECUTOR), ("local[2]", Kind.KILL_WORKER)]
 )
-def test_a_run_that_loses_one_in_each_stage_publishes(master: str, kind: Kind, tmp_path: Path) -> None:
+def test_run_that_loses_an_executor_or_worker_in_each_stage_publishes(master: str, kind: Kind, tmp_path: Path) -> None:
     if kind is Kind.KILL_EXECUTOR:
         need("java", "Spark runs on a JVM")
     source, target = snapshots.directory("2-clicks"), str(tmp_path / "target")

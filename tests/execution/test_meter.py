@@ -1,4 +1,4 @@
-"""Measures of a step, in this process and in workers."""
+"""Figures of a step, measured in the driver and in its workers."""
 
 from __future__ import annotations
 
@@ -32,12 +32,14 @@ from support.s3 import S3Server
 from support.slow import slow
 from support.snapshots import directory
 
-MUCH = 200_000_000
-"""Bytes: far more than comes and goes beside them."""
+LARGE = 200_000_000
+"""Bytes: far more than the memory of a process otherwise varies."""
 
 
 @pytest.mark.parametrize("tasks", [Loop, shared_processes, slow(shared_spark)])
-def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callable[[], Tasks], tmp_path: Path) -> None:
+def test_stages_and_records_of_a_step_are_counted_in_all_kinds_of_tasks(
+    tasks: Callable[[], Tasks], tmp_path: Path
+) -> None:
     plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), max_parallelism=["1000"])
     claim(plan)
     result = tmp_path / "result.json"
@@ -57,48 +59,50 @@ def test_stages_and_records_of_a_step_are_counted_wherever_it_runs(tasks: Callab
     assert workers == 0 if tasks is Loop else workers > 1_000_000
     run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     again = json.loads(result.read_text())["metrics"]
-    assert (again["stages"], again["records"]) == ([], 0), "what an earlier try did is not done again"
+    assert (again["stages"], again["records"]) == ([], 0), "the work of an earlier attempt is not repeated"
 
 
 @pytest.fixture
-def can_forget() -> None:
-    """Needs a system that lets a process forget how much memory it once had."""
+def resettable_peak_memory() -> None:
+    """Skip the test on systems where a process cannot reset its peak memory."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError as error:
         skip_in_any_case(f"a process cannot forget how much memory it once had: {error}")
 
 
-@pytest.mark.usefixtures("can_forget")
-def test_a_step_has_no_memory_of_an_earlier_one(tmp_path: Path) -> None:
-    """But what holds both has that of both."""
+@pytest.mark.usefixtures("resettable_peak_memory")
+def test_worst_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path) -> None:
+    """A measurement around both steps includes the memory of both."""
     result, seen = str(tmp_path / "result.json"), METER.read()
 
     def worst(body: Callable[[], dict[str, Any]]) -> int:
         run_part(Step.RESHUFFLE, result, body)
         return int(json.loads(Path(result).read_text())["metrics"]["worst_memory_bytes"]["driver"])
 
-    much, little = worst(lambda: {"much": len(b"1" * MUCH)}), worst(dict)
-    assert little < much - MUCH // 2
+    much, little = worst(lambda: {"much": len(b"1" * LARGE)}), worst(dict)
+    assert little < much - LARGE // 2
     assert METER.own_since(seen).worst_memory >= much
 
 
-@pytest.mark.usefixtures("can_forget")
-def test_a_task_has_no_memory_of_an_earlier_one_of_its_worker() -> None:
+@pytest.mark.usefixtures("resettable_peak_memory")
+def test_worst_memory_of_a_task_excludes_that_of_an_earlier_task_of_its_worker() -> None:
     counted: list[Counted] = []
     total: Any = SimpleNamespace(add=counted.append)
-    for size in (MUCH, 0):
+    for size in (LARGE, 0):
         with counted_into(total):
             assert len(b"1" * size) == size
-    assert counted[1].worst_memory < counted[0].worst_memory - MUCH // 2
+    assert counted[1].worst_memory < counted[0].worst_memory - LARGE // 2
 
 
-@pytest.mark.usefixtures("can_forget")
+@pytest.mark.usefixtures("resettable_peak_memory")
 @pytest.mark.parametrize("make_tasks", [shared_processes, slow(shared_spark)])
-def test_nor_has_a_step_in_workers(make_tasks: Callable[[], Tasks], tmp_path: Path) -> None:
-    """They are those of the step before."""
+def test_worst_memory_of_workers_in_a_step_excludes_that_of_an_earlier_step(
+    make_tasks: Callable[[], Tasks], tmp_path: Path
+) -> None:
+    """Both steps have the same worker processes."""
     tasks, figures = make_tasks(), []
-    for size in (MUCH, 1):
+    for size in (LARGE, 1):
         result = tmp_path / f"{size}.json"
         units = [(1, size)] * tasks.cores
 
@@ -111,10 +115,10 @@ def test_nor_has_a_step_in_workers(make_tasks: Callable[[], Tasks], tmp_path: Pa
 
         run_part(Step.RESHUFFLE, str(result), body)
         figures.append(json.loads(result.read_text())["metrics"]["worst_memory_bytes"]["workers"])
-    assert figures[1] < figures[0] - MUCH // 2
+    assert figures[1] < figures[0] - LARGE // 2
 
 
-def test_requests_are_counted_by_kind_and_tries(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_counted_by_kind_and_retries_apart(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in s3.environment.items():
         monkeypatch.setenv(name, value)
     bucket = f"counted-{uuid.uuid4().hex[:8]}"

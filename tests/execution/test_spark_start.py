@@ -1,4 +1,4 @@
-"""Spark may fail to start for what passes: a cluster whose API server is slow to answer."""
+"""Spark that does not start, for example because the API server of the cluster answers slowly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rescale.text.errors import StoreError
 from support import snapshots
 from support.needs import need
 
-TOLD = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+ERROR_OF_KUBERNETES = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
 : org.apache.spark.SparkException: External scheduler cannot be instantiated
 \tat org.apache.spark.SparkContext.<init>(SparkContext.scala:603)
 Caused by: io.fabric8.kubernetes.client.KubernetesClientException: no connection
@@ -30,13 +30,13 @@ Caused by: java.util.concurrent.TimeoutException: the timeout of 10000 ms has be
 
 @pytest.fixture(autouse=True)
 def java() -> None:
-    """Spark's start looks for it first."""
+    """Spark does not start without Java."""
     need("java", "Spark runs on a JVM")
 
 
-def test_what_the_jvm_could_not_do_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_start_of_spark_is_a_store_error_with_the_root_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: object) -> None:
-        raise Py4JError(TOLD)
+        raise Py4JError(ERROR_OF_KUBERNETES)
 
     monkeypatch.setattr(session, "SparkContext", refuse)
     with pytest.raises(StoreError, match="Spark does not start") as caught, session.spark_context("x", "local[1]"):
@@ -45,8 +45,8 @@ def test_what_the_jvm_could_not_do_is_worth_another_try(monkeypatch: pytest.Monk
     assert not caught.value.final
 
 
-class _Given:
-    """A context that Spark has given."""
+class _Context:
+    """A Spark context that records whether it was stopped."""
 
     def __init__(self, application: str) -> None:
         self.master = "spark://127.0.0.1:9"
@@ -60,19 +60,19 @@ class _Given:
         assert not self.stopped, level
 
 
-def test_a_master_that_does_not_answer_is_said_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark gives a context all the same, and ends behind it."""
-    given = _Given("spark-application-1764066000000")
-    monkeypatch.setattr(session, "SparkContext", lambda **_: given)
+def test_context_of_a_master_that_does_not_answer_is_stopped_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark returns a context all the same, and then stops by itself."""
+    context = _Context("spark-application-1764066000000")
+    monkeypatch.setattr(session, "SparkContext", lambda **_: context)
     monkeypatch.setattr(session, "_with_executors", lambda conf, _: conf)
-    with pytest.raises(StoreError) as caught, session.spark_context("x", given.master):
+    with pytest.raises(StoreError) as caught, session.spark_context("x", context.master):
         pass
     assert caught.value.what == "Spark's master spark://127.0.0.1:9 does not answer"
     assert "host and port" in (caught.value.advice or "")
-    assert given.stopped
+    assert context.stopped
 
 
-def test_so_is_one_of_which_the_jvm_tells_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_master_that_does_not_answer_while_the_jvm_starts_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(**_: object) -> None:
         raise Py4JError("\nCaused by: java.lang.IllegalStateException: Spark context stopped while waiting for backend")
 
@@ -87,8 +87,8 @@ def test_so_is_one_of_which_the_jvm_tells_while_it_starts(monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-def test_a_command_says_that_the_master_does_not_answer(tmp_path: Path) -> None:
-    """Spark asks for a minute."""
+def test_command_line_reports_a_master_that_does_not_answer(tmp_path: Path) -> None:
+    """Spark tries to reach the master for a minute."""
     arguments = [
         "run",
         snapshots.directory("2-clicks"),
@@ -106,8 +106,8 @@ def test_a_command_says_that_the_master_does_not_answer(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["while the JVM starts", "while it works"])
-def test_what_a_killed_spark_leaves_is_known_for_ours_and_goes(when: str, tmp_path: Path) -> None:
-    """PySpark has a directory `tmp…` until the JVM has told its port, and the JVM has some as long as it runs."""
+def test_scratch_folders_of_a_killed_spark_are_marked_and_removed_by_discard(when: str, tmp_path: Path) -> None:
+    """PySpark has a directory `tmp…` until it knows the port of the JVM, and the JVM has directories while it runs."""
     program = (
         "from rescale.execution.tasks.spark.session import spark_context\n"
         "with spark_context('x', 'local[1]') as spark:\n"

@@ -1,4 +1,4 @@
-"""A cluster that gives no executors: what is waited for is said after a while, and seldom again."""
+"""A cluster that starts no executors: a message says so after a while, and again at longer intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pyspark import SparkConf
 from rescale.execution.tasks.spark.waiting import waited_for, watch
 
 
-def test_it_is_said_after_a_while_and_seldom_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_executors_are_reported_after_a_while_and_at_longer_intervals(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     answers = chain(repeat(0, 12), repeat(1))
     watch(lambda: next(answers), "a node", threading.Event(), first=0.025, again=0.04, poll=0.01)
     assert [line for line in capsys.readouterr().err.splitlines() if "a node" in line] == [
@@ -22,7 +24,7 @@ def test_it_is_said_after_a_while_and_seldom_again(capsys: pytest.CaptureFixture
     ]
 
 
-def test_nothing_is_said_of_one_that_comes_or_of_a_step_that_ends(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wait_for_executors_is_silent_if_one_starts_or_the_step_ends(capsys: pytest.CaptureFixture[str]) -> None:
     watch(lambda: 1, "a node", threading.Event())
     over = threading.Event()
     over.set()
@@ -30,7 +32,7 @@ def test_nothing_is_said_of_one_that_comes_or_of_a_step_that_ends(capsys: pytest
     assert capsys.readouterr().err == ""
 
 
-def test_nothing_is_said_of_a_spark_that_has_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wait_for_executors_is_silent_after_spark_has_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     """A stopped Spark is reported by its caller; a thread's traceback in between would look like a fault."""
 
     def stopped() -> int:
@@ -40,7 +42,7 @@ def test_nothing_is_said_of_a_spark_that_has_stopped(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == ""
 
 
-def test_on_kubernetes_it_is_a_pod_that_asks_for_so_much() -> None:
+def test_report_of_missing_executors_names_the_resources_of_the_kubernetes_pod() -> None:
     conf = SparkConf(loadDefaults=False).setMaster("k8s://https://api").set("spark.executor.memoryOverhead", "1024m")
     conf.set("spark.executor.cores", "2").set("spark.kubernetes.namespace", "flink")
     said = waited_for(conf, "spark-1")

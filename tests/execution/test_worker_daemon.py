@@ -1,4 +1,4 @@
-"""A worker of Spark whose socket is closed while it waits for a task, as at the end of a session."""
+"""A worker of Spark whose socket is closed while it waits for a task, which happens at the end of a session."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ print(worker(ours, True))
 
 
 @pytest.mark.parametrize(
-    ("module", "said", "traceback"),
+    ("module", "output", "traceback"),
     [("pyspark.daemon", "", True), ("rescale.execution.tasks.spark.worker_daemon", "1", False)],
 )
-def test_only_pyspark_shows_a_traceback(module: str, said: str, traceback: bool) -> None:
+def test_worker_whose_socket_is_closed_ends_without_the_traceback_of_pyspark(
+    module: str, output: str, traceback: bool
+) -> None:
     environment = {**os.environ, "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1"}  # as the JVM sets it
     command = [sys.executable, "-c", WAITING.format(module=module)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == said
+    assert done.stdout.strip() == output
     assert ("BrokenPipeError" in done.stderr) == traceback, done.stderr

@@ -247,7 +247,7 @@ def test_untouched_result_passes(name: str, maximum: str, result_of: ResultOf) -
 
 
 @pytest.mark.parametrize(("fault", "case"), pairs_in_turn(RECORD_FAULTS, CASES))
-def test_a_fault_in_records_is_found(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
+def test_fault_in_records_is_found(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
     result = result_of(*case)
     stream = Stream.of(result)
     groups = stream.groups()
@@ -311,7 +311,7 @@ HANDLE_FAULTS: dict[str, Callable[[KeyGroupsHandle], KeyGroupsHandle | None]] = 
 
 
 @pytest.mark.parametrize(("fault", "case"), pairs_in_turn(HANDLE_FAULTS, CASES[1:4], quick=1))
-def test_a_fault_in_a_handle_is_found(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
+def test_fault_in_a_handle_is_found(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
     result = result_of(*case)
 
     def changed(handle: object) -> object:
@@ -340,7 +340,7 @@ def test_max_parallelism_of_the_source_in_metadata_is_found(name: str, maximum: 
 
 
 @pytest.mark.parametrize(("case", "where"), pairs_in_turn(CASES, [0.0, 0.1, 0.5, 0.9, 1.0]))
-def test_a_flipped_bit_of_a_header_is_found(case: tuple[str, str], where: float, result_of: ResultOf) -> None:
+def test_flipped_bit_of_a_header_is_found(case: tuple[str, str], where: float, result_of: ResultOf) -> None:
     result = result_of(*case)
     place = Stream.of(result).place
     place.flip(int(where * (len(stream_of(place).header) - 1)))

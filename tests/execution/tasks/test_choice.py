@@ -1,4 +1,4 @@
-"""Where a step's work is done: little of it in its process, and more by a Spark that starts once, when it is needed."""
+"""Little work is done in the process of the step, and more by Spark, which starts once and only when it is needed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MANY = [(0, 5)] * (LITTLE_UNITS + 1)
 LITTLE = [(LITTLE_BYTES, 5)]
 
 
-class Started:
-    """Counts how often Spark would start, and gives a loop that has 40 cores instead."""
+class CountedStarts:
+    """Counts how often Spark would be started, and returns an in-process loop with 40 cores instead."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -41,16 +41,16 @@ def send(tasks: TasksOnDemand, units: Weighed[int]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("little_here", [True, False])
-def test_nothing_to_do_starts_no_spark(little_here: bool) -> None:
-    started = Started()
+def test_no_units_start_no_spark(little_here: bool) -> None:
+    started = CountedStarts()
     tasks = TasksOnDemand(started, little_here, None)
     assert run(tasks, []) == send(tasks, []) == []
     assert started.times == 0
 
 
 @pytest.mark.parametrize(("little_here", "times"), [(True, 0), (False, 1)])
-def test_little_to_do_starts_none_where_the_driver_may_do_it(little_here: bool, times: int) -> None:
-    started = Started()
+def test_little_work_starts_no_spark_if_the_driver_may_do_it(little_here: bool, times: int) -> None:
+    started = CountedStarts()
     tasks = TasksOnDemand(started, little_here, 2)
     assert tasks.cores == 2
     assert run(tasks, LITTLE) == run(tasks, LITTLE) == [6]
@@ -59,8 +59,8 @@ def test_little_to_do_starts_none_where_the_driver_may_do_it(little_here: bool, 
 
 
 @pytest.mark.parametrize("units", [MUCH, MANY], ids=["bytes", "units"])
-def test_more_starts_one_for_all_that_comes(units: Weighed[int]) -> None:
-    started = Started()
+def test_much_work_starts_one_spark_for_all_later_work(units: Weighed[int]) -> None:
+    started = CountedStarts()
     tasks = TasksOnDemand(started, True, 2)
     assert set(run(tasks, LITTLE)) == set(run(tasks, units)) == set(run(tasks, units)) == {6}
     assert set(send(tasks, units)) == {b"5"}
@@ -70,8 +70,8 @@ def test_more_starts_one_for_all_that_comes(units: Weighed[int]) -> None:
 
 
 @pytest.mark.parametrize(("cores", "times"), [(2, 0), (None, 1)], ids=["on this machine", "on a cluster"])
-def test_what_threads_do_as_well_needs_none_on_this_machine(cores: int | None, times: int) -> None:
-    started = Started()
+def test_work_that_threads_can_do_starts_no_spark_with_a_local_master(cores: int | None, times: int) -> None:
+    started = CountedStarts()
     tasks = TasksOnDemand(started, True, cores)
     assert set(tasks.run(lambda unit: unit + 1, MUCH, Progress("test", 1, ByteAction.READ), threads_will_do=True)) == {
         6
@@ -83,7 +83,7 @@ def test_what_threads_do_as_well_needs_none_on_this_machine(cores: int | None, t
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[3,4]", 3)])
-def test_a_local_master_says_its_cores_and_needs_no_spark_for_little(
+def test_little_work_with_a_local_master_needs_no_java(
     master: str, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")
@@ -95,7 +95,9 @@ def test_a_local_master_says_its_cores_and_needs_no_spark_for_little(
 
 @pytest.mark.parametrize(("of_the_driver", "here"), [(True, True), (False, False)])
 @pytest.mark.parametrize("master", [None, "k8s://https://cluster", "local-cluster[2,1,1024]"])
-def test_on_a_cluster_executors_do_what_is_not_the_drivers(master: str | None, of_the_driver: bool, here: bool) -> None:
+def test_little_work_on_a_cluster_runs_in_the_driver_only_if_it_is_of_the_driver(
+    master: str | None, of_the_driver: bool, here: bool
+) -> None:
     with step_tasks("test", master, of_the_driver=of_the_driver) as tasks:
         assert tasks.little_here is here
         assert tasks.known_cores is None

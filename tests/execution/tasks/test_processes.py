@@ -1,4 +1,4 @@
-"""Tasks in processes of this machine: which of them may die, and what is left of them."""
+"""Tasks in processes of this machine: lost workers are replaced, and no process or scratch folder stays."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tasks(scratch: Path) -> Iterator[ProcessTasks]:
-    """Two workers of the test's own, which leave nothing."""
+    """Two new workers. Check that they leave no scratch folder."""
     with process_tasks(2) as two:
         yield two
     assert list(scratch.iterdir()) == []
@@ -52,7 +52,7 @@ def progress(total: int = 20) -> Progress:
 
 
 def die_once(left: Path) -> Callable[[int], int]:
-    """Work whose worker is killed in unit 7, with a scratch file; the next one finds that."""
+    """Return work that kills its worker in unit 7, once, after it made a scratch file. `left` marks that it did."""
 
     def work(unit: int) -> int:
         if unit == 7 and not left.exists():
@@ -65,7 +65,7 @@ def die_once(left: Path) -> Callable[[int], int]:
 
 
 @pytest.mark.parametrize("with_the_server", [False, True])
-def test_the_task_of_a_lost_worker_is_done_again(with_the_server: bool, tasks: ProcessTasks, tmp_path: Path) -> None:
+def test_task_of_a_lost_worker_is_repeated(with_the_server: bool, tasks: ProcessTasks, tmp_path: Path) -> None:
     left, before = tmp_path / "left", METER.read()
     units = [(SLICE_BYTES, i) for i in range(20)]
     if with_the_server:
@@ -75,10 +75,10 @@ def test_the_task_of_a_lost_worker_is_done_again(with_the_server: bool, tasks: P
     assert sorted(tasks.run(die_once(left), units, progress())) == list(range(20))
     assert left.exists()
     assert METER.workers_since(before).lost_tasks == 1
-    assert not Path(f"/proc/{left.read_text()}").exists() or with_the_server, "nobody's child is a zombie"
+    assert not Path(f"/proc/{left.read_text()}").exists() or with_the_server, "the worker is a zombie"
 
 
-def test_a_task_that_always_loses_its_worker_is_given_up(tasks: ProcessTasks, tmp_path: Path) -> None:
+def test_task_that_always_loses_its_worker_is_a_store_error(tasks: ProcessTasks, tmp_path: Path) -> None:
     deaths = tmp_path / "deaths"
 
     def work(unit: int) -> int:
@@ -93,20 +93,20 @@ def test_a_task_that_always_loses_its_worker_is_given_up(tasks: ProcessTasks, tm
     assert caught.value.found == "its worker process ended: killed by SIGKILL"
     assert "resume" in str(caught.value.advice)
     assert deaths.stat().st_size == ATTEMPTS
-    assert tasks.run(lambda unit: unit, [(1, 5)], progress()) == [5], "others take their places"
+    assert tasks.run(lambda unit: unit, [(1, 5)], progress()) == [5], "new workers replace the lost ones"
 
 
-def test_behind_a_final_error_no_other_task_begins(tasks: ProcessTasks, tmp_path: Path) -> None:
+def test_no_other_task_begins_after_a_final_error(tasks: ProcessTasks, tmp_path: Path) -> None:
     def work(unit: int) -> None:
         (tmp_path / str(unit)).touch()
         raise SnapshotError(f"damaged: {unit}")
 
     with pytest.raises(SnapshotError, match="damaged: 0"):
         tasks.run(work, [(SLICE_BYTES, i) for i in range(20)], progress())
-    assert len(list(tmp_path.iterdir())) <= 1 + tasks.cores, "scratch lies there, too"
+    assert len(list(tmp_path.iterdir())) <= 1 + tasks.cores, "one entry is the scratch folder"
 
 
-def test_what_cannot_be_sent_back_is_a_fault_of_ours(tasks: ProcessTasks) -> None:
+def test_result_that_cannot_be_pickled_is_an_internal_error(tasks: ProcessTasks) -> None:
     def work(_: int) -> object:
         return open(os.devnull)
 
@@ -114,8 +114,8 @@ def test_what_cannot_be_sent_back_is_a_fault_of_ours(tasks: ProcessTasks) -> Non
         tasks.run(work, [(1, 1)], progress())
 
 
-def test_an_interrupted_stage_leaves_no_worker_in_the_middle(tasks: ProcessTasks, tmp_path: Path) -> None:
-    """It writes nothing any more when the next stage runs."""
+def test_workers_of_an_interrupted_stage_stop_before_the_next_stage(tasks: ProcessTasks, tmp_path: Path) -> None:
+    """The file that the worker rewrites stays the same during the next stage."""
     alive = tmp_path / "alive"
 
     class Interrupting(Progress):
@@ -134,7 +134,7 @@ def test_an_interrupted_stage_leaves_no_worker_in_the_middle(tasks: ProcessTasks
     assert alive.read_text() == said
 
 
-def test_workers_protect_what_this_process_does(tasks: ProcessTasks, tmp_path: Path) -> None:
+def test_workers_protect_the_directories_that_the_driver_protects(tasks: ProcessTasks, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     owned.protect([str(source)])
@@ -143,7 +143,7 @@ def test_workers_protect_what_this_process_does(tasks: ProcessTasks, tmp_path: P
     assert list(source.iterdir()) == []
 
 
-def test_the_server_has_no_threads_when_it_forks(tasks: ProcessTasks) -> None:
+def test_fork_server_has_a_single_thread(tasks: ProcessTasks) -> None:
     tasks.run(lambda unit: unit, [(1, 1)], progress())
     assert tasks.pool._server is not None
     assert len(list(Path(f"/proc/{tasks.pool._server._process.pid}/task").iterdir())) == 1
@@ -165,8 +165,8 @@ def test_progress_is_reported_while_a_task_runs(tasks: ProcessTasks) -> None:
     assert METER.stages_after(0)[-1].bytes == 120
 
 
-def test_rows_need_no_memory(tasks: ProcessTasks) -> None:
-    """A task that sends 200 MB and one that reads them hold one row at a time."""
+def test_rows_are_sent_and_read_in_little_memory(tasks: ProcessTasks) -> None:
+    """A task that sends 200 MiB and one that reads them hold one row at a time."""
 
     def make_sender(done: Callable[[int], None]) -> Callable[[Iterable[Sequence[int]]], Iterator[tuple[int, bytes]]]:
         def send(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, bytes]]:
@@ -192,8 +192,8 @@ def test_rows_need_no_memory(tasks: ProcessTasks) -> None:
     assert METER.workers_since(before).worst_memory < idle + 50 * MIB
 
 
-def test_the_result_is_the_same_as_that_of_a_loop(tmp_path: Path) -> None:
-    """Whatever the order in which units are read and rows arrive."""
+def test_processes_write_the_same_bytes_as_the_in_process_loop(tmp_path: Path) -> None:
+    """Also if units are read, and rows arrive, in another order."""
     source, target = tmp_path / "source", tmp_path / "target"
     write_savepoint(source, 4 * MIB, value_size=1000)
     plan = plan_rescale(str(source), str(target), ["3"], max_parallelism=["1000"])
@@ -207,7 +207,7 @@ def test_the_result_is_the_same_as_that_of_a_loop(tmp_path: Path) -> None:
     assert results[0] == results[1]
 
 
-LONG = """
+LONG_RUN = """
 import sys, time
 from pathlib import Path
 from rescale.execution.progress import ByteAction, Progress
@@ -227,11 +227,11 @@ with process_tasks(2) as tasks:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("when", ["while they start", "while they work"])
 def test_workers_end_with_the_process_that_started_them(when: str, number: signal.Signals, scratch: Path) -> None:
-    """Only SIGKILL leaves their scratch directories, which the next process removes."""
+    """After SIGKILL, their scratch folders stay until the next process removes them."""
     with Watch() as watch:
         environment = {**os.environ, **watch.environment}
         driver = subprocess.Popen(
-            [sys.executable, "-c", LONG], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", LONG_RUN], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert driver.stdout is not None
         driver.stdout.readline()

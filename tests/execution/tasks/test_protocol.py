@@ -1,4 +1,4 @@
-"""Tasks in all forms: what they are asked for comes of it, wherever the work is done."""
+"""All kinds of tasks (in-process loop, processes, Spark) return the same results and errors."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def test_every_unit_is_worked_on_once(make_tasks: MakeTasks, capfd: pytest.Captu
     assert sorted(done) == [i * i for i in range(1000)]
     output = capfd.readouterr().err
     assert "squares: 1 kB read in" in output
-    assert "Reconfiguration failed" not in output, "Spark's log is set up by a file of ours"
+    assert "Reconfiguration failed" not in output, "the log of Spark is not configured by Rescale"
 
 
 @in_all_forms
-def test_nothing_to_do_is_nothing_to_tell(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_units_print_no_progress(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
     assert make_tasks().run(lambda unit: unit, units(0), Progress("nothing", 0, ByteAction.READ)) == []
     assert "nothing" not in capfd.readouterr().err
 
 
 @in_all_forms
-def test_a_final_error_of_a_task_arrives_as_itself(make_tasks: MakeTasks, tmp_path: Path) -> None:
+def test_final_error_of_a_task_arrives_unchanged_and_is_not_retried(make_tasks: MakeTasks, tmp_path: Path) -> None:
     tries = tmp_path / "tries"
     details = {"path": "/p", "offset": 5, "operator": "o", "state": "s", "expected": "1", "found": "2", "advice": "a"}
 
@@ -61,12 +61,12 @@ def test_a_final_error_of_a_task_arrives_as_itself(make_tasks: MakeTasks, tmp_pa
     with pytest.raises(SnapshotError) as caught:
         make_tasks().run(work, units(20), Progress("test", 20, ByteAction.READ))
     assert caught.value.to_json() == SnapshotError("damaged", **details).to_json()
-    assert tries.read_text() == "x", "the same input gives the same answer"
+    assert tries.read_text() == "x", "a final error was retried"
 
 
 @pytest.mark.parametrize("make_tasks", [shared_processes, shared_spark], ids=["processes", "spark"])
 @pytest.mark.parametrize(("failures", "is_done"), [slow(1, True), (3, True), (100, False)])
-def test_a_transient_error_of_a_task_is_tried_again(
+def test_transient_error_of_a_task_is_retried_until_it_is_given_up(
     failures: int, is_done: bool, make_tasks: MakeTasks, tmp_path: Path
 ) -> None:
     tries = tmp_path / "tries"
@@ -89,8 +89,8 @@ def test_a_transient_error_of_a_task_is_tried_again(
 
 
 @in_all_forms
-def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_path: Path) -> None:
-    """Every unit sends its rows once, though partitions are asked for one after the other."""
+def test_rows_arrive_in_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_path: Path) -> None:
+    """Every unit sends its rows once, although partitions are read one after the other."""
     sent = tmp_path / "sent"
 
     def make_sender(done: Callable[[int], None]) -> Callable[[Iterable[Sequence[int]]], Iterator[tuple[int, bytes]]]:
@@ -116,7 +116,7 @@ def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_pat
     assert sorted(map(int, sent.read_text().split())) == list(range(20))
 
 
-def test_a_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_process_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left.append(unraisable.exc_value))
     with warnings.catch_warnings():
@@ -130,7 +130,7 @@ def test_a_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None
     assert left == []
 
 
-def test_the_steps_know_nothing_of_spark() -> None:
+def test_steps_do_not_import_pyspark() -> None:
     asked = "import sys, rescale.execution.steps, rescale.execution.tasks.in_process; print('pyspark' in sys.modules)"
     answered = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert answered.stdout == "False\n"

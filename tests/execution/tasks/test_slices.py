@@ -1,4 +1,4 @@
-"""How units of work become those of tasks."""
+"""Units of work are grouped into slices, one for each task."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from support.slow import slow
 
 
 @given(st.lists(st.integers(0, 2 * SLICE_BYTES), min_size=1), st.integers(1, 20))
-def test_a_task_has_few_bytes_at_once_or_one_unit(weights: list[int], parallelism: int) -> None:
-    """The largest database bounds what a task fetches at once, however many of its units are under way."""
+def test_slice_has_limited_bytes_and_units_or_a_single_unit(weights: list[int], parallelism: int) -> None:
+    """A task fetches at most one slice or one large database at a time, even if its units run in parallel."""
     slices = slices_of(list(zip(weights, range(len(weights)), strict=True)), parallelism)
     assert [unit for some in slices for _, unit in some] == list(range(len(weights)))
     assert all(len(some) == 1 or sum(weight for weight, _ in some) <= SLICE_BYTES for some in slices)
@@ -21,7 +21,7 @@ def test_a_task_has_few_bytes_at_once_or_one_unit(weights: list[int], parallelis
 
 
 @pytest.mark.parametrize("cores", [slow(8), 8000])
-def test_a_hundred_terabytes_are_few_tasks_for_many_cores(cores: int) -> None:
+def test_number_of_slices_of_a_hundred_terabytes_is_limited(cores: int) -> None:
     for unit in (UNIT_SIZE, 3 << 30):
         units = [(unit, i) for i in range(10**14 // unit)]
         assert min(cores, len(units)) <= len(slices_of(units, cores)) <= 2 * MOST_SLICES

@@ -1,4 +1,4 @@
-"""Rows in files: each partition finds its own, and a file that does not come to its end is not there."""
+"""Spill files: each partition gets its own rows, and a file that is not written completely does not stay."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, PARTITIONS - 1), st.binary(max_size=40))))
-def test_every_partition_has_its_rows_as_they_came(rows: Rows, shared: Path) -> None:
+def test_every_partition_of_a_spill_file_has_its_rows_in_order(rows: Rows, shared: Path) -> None:
     file = spill(iter(rows), PARTITIONS, str(shared))
     partitions = [list(rows_in(file, partition)) for partition in range(PARTITIONS)]
     assert partitions == [[row for to, row in rows if to == partition] for partition in range(PARTITIONS)]
     assert (file.size, file.rows) == (sum(len(row) for _, row in rows), len(rows))
 
 
-def test_a_row_may_be_large(tmp_path: Path) -> None:
+def test_spill_file_holds_rows_of_megabytes(tmp_path: Path) -> None:
     rows = [(1, os.urandom(3_000_001)), (0, b"x"), (1, os.urandom(70_000))]
     file = spill(rows, 2, str(tmp_path))
     assert list(rows_in(file, 1)) == [rows[0][1], rows[2][1]]
 
 
-def test_what_is_told_of_many_rows_is_no_more_than_of_few(tmp_path: Path) -> None:
+def test_description_of_a_spill_file_with_many_rows_is_short(tmp_path: Path) -> None:
     file = spill(((i % 100, b"row") for i in range(10_000)), 100, str(tmp_path))
     assert len(repr(file)) < 300
     assert len(list(rows_in(file, 99))) == 100
 
 
-def test_what_fails_leaves_no_file(tmp_path: Path) -> None:
+def test_spill_that_fails_leaves_no_file(tmp_path: Path) -> None:
     def rows() -> Iterator[tuple[int, bytes]]:
         yield 0, b"row"
         raise SnapshotError("damaged")
@@ -56,7 +56,7 @@ def test_what_fails_leaves_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [3, 1000], ids=["before they are flushed", "as they are written"])
-def test_no_room_is_worth_another_try(rows: int, tmp_path: Path) -> None:
+def test_spill_onto_a_full_disk_is_a_store_error(rows: int, tmp_path: Path) -> None:
     with largest_file(1000), pytest.raises(StoreError, match="no room for rows in the scratch directory") as caught:
         spill(((0, bytes(1000)) for _ in range(rows)), 1, str(tmp_path))
     assert caught.value.path == str(tmp_path)
@@ -66,7 +66,7 @@ def test_no_room_is_worth_another_try(rows: int, tmp_path: Path) -> None:
 
 @contextmanager
 def largest_file(size: int) -> Iterator[None]:
-    """In the block the system lets no file of this process grow beyond `size` bytes."""
+    """Limit the files that this process writes in the block to `size` bytes each."""
     before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
     try:
@@ -75,13 +75,13 @@ def largest_file(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
 
 
-def test_no_folder_is_worth_another_try(tmp_path: Path) -> None:
+def test_spill_into_a_missing_folder_is_a_store_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no room for rows in the scratch directory"):
         spill([], 1, str(tmp_path / "absent"))
 
 
 @pytest.mark.parametrize("left", [None, 5])
-def test_rows_that_are_gone_are_worth_another_run(left: int | None, tmp_path: Path) -> None:
+def test_missing_or_truncated_spill_file_is_a_store_error(left: int | None, tmp_path: Path) -> None:
     file = spill([(0, b"a row of bytes")], 1, str(tmp_path))
     if left is None:
         Path(file.path).unlink()

@@ -178,7 +178,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("maximum", ["64", slow("1000")])
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_in_timers_is_found(fault: str, maximum: str, result_of: Callable[[str], Result]) -> None:
+def test_fault_in_timers_is_found(fault: str, maximum: str, result_of: Callable[[str], Result]) -> None:
     result = result_of(maximum)
     result.validate()
     FAULTS[fault](result, result.places(Slot.RAW_KEYED)[0])

@@ -129,7 +129,7 @@ def with_doubled_timers(*names: str) -> Operator:
     return made
 
 
-def test_doubled_timers_must_be_equal() -> None:
+def test_different_timers_in_keyed_and_raw_keyed_state_are_refused() -> None:
     """The result holds only one of the two copies."""
     of, raw = with_doubled_timers("timers"), {"doubled": True}
     keyed, result = tally(False, timers=ONE, a=OTHER), tally(True, timers=ONE, a=OTHER)
