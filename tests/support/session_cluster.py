@@ -145,7 +145,7 @@ class SessionCluster:
         return any(vertex["metrics"]["read-records"] for vertex in vertices) and self.job(job_id).runs
 
     def heard(self, job_id: str) -> int:
-        """How many timers of a job `Alarms` have fired since its start."""
+        """Return the number of timers of `Alarms` that have fired since the job's start."""
         vertices = _HTTP.get(f"{self.address}/jobs/{job_id}").json()["vertices"]
         return sum(vertex["metrics"]["read-records"] for vertex in vertices if "heard" in vertex["name"])
 

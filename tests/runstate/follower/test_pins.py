@@ -99,7 +99,7 @@ def test_only_what_is_new_is_pinned(job: Checkpoints, home: str) -> None:
 
 
 def with_a_compacted_table(snapshot: Snapshot) -> Snapshot:
-    """As if a compaction had written the first file of each directory."""
+    """Return the snapshot as if a compaction had written the first file of each directory."""
 
     def changed(database: Database) -> Database:
         first, *others = database.tables
@@ -153,7 +153,7 @@ def test_files_that_vanish_are_no_pinned_checkpoint(job: Checkpoints, home: str)
 
 
 def test_files_from_outside_the_jobs_directory(job: Checkpoints, home: str) -> None:
-    """As after a restore from a savepoint, some of whose files a checkpoint still uses."""
+    """A checkpoint still uses files of the savepoint from which the job was restored."""
     elsewhere = join(home, "savepoint")
     job.move_shared_to(elsewhere)
     pins = Pins(join(home, "target"), job.directory, (elsewhere,))

@@ -229,7 +229,7 @@ def _options(givers: Sequence[Database], new: Database) -> Iterator[FilePair]:
 
 
 def _extents(database: Database) -> dict[str, Extent]:
-    """Where the files of a database lie, by their names in it."""
+    """Return the extents of a database's files, by their names in it."""
     return {file.name: file.extent for file in database.files}
 
 
