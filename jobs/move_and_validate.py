@@ -21,7 +21,7 @@ from rescale.storage.locations import normalise
 
 
 def steps_of_a_run(proof: Proof) -> dict[Step, Callable[[Plan, Tasks], StepResult]]:
-    """In order. Each leaves its own result document beside the target, as its process does."""
+    """Return the steps in order; each leaves a result document beside the target, as its process does."""
     return {
         Step.RESHUFFLE: reshuffle_keyed_state,
         Step.REDISTRIBUTE: redistribute_operator_state,

@@ -1,4 +1,4 @@
-"""Compare what was written with the source, read back from storage, and certify it."""
+"""Read the result back from storage, compare it with the source, and certify it."""
 
 from __future__ import annotations
 

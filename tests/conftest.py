@@ -64,7 +64,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Folder:
 
 
 class Together(LoadScopeScheduling):
-    """Where several workers share the tests (`-n 2`), a file stays with one, and so does an Airflow, a Flink."""
+    """Gives all tests of a file, of an Airflow or of a Flink to one worker if several share the tests (`-n 2`)."""
 
     @cached_property
     def _one_airflow(self) -> bool:
@@ -141,7 +141,7 @@ def knows_no_directories() -> None:
 
 @pytest.fixture(autouse=True)
 def waits_for_the_disk() -> Iterator[None]:
-    """None, but in folders that override this."""
+    """Do nothing; folders may override this."""
     with no_waits():
         yield
 

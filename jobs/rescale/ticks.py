@@ -1,6 +1,6 @@
-"""How far a step is, from its process to the one that draws it: lines among the others, each a JSON text.
+"""Progress of a step, sent as lines of JSON from its process to the one that draws it.
 
-A record separator stands before each (RFC 7464), which no other line begins with.
+Each begins with a record separator (RFC 7464), which no other line does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long an approval waits if the clocks of workers disagree, which plan is approved, and how often it is asked."""
+"""Waiting time of an approval if clocks of workers disagree, the approved plan, and repeated questions."""
 
 from __future__ import annotations
 

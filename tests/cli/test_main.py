@@ -87,7 +87,7 @@ def test_every_error_has_its_exit_code_and_a_json_document(
 def test_empty_file_of_kafka_offsets_is_refused(
     capsys: Captured, tmp_path: Path, command: list[str], content: str
 ) -> None:
-    """Nobody names a file to change nothing: whatever should have filled it has failed."""
+    """An empty file means that the program that should have filled it failed."""
     file = tmp_path / "offsets"
     file.write_text(content)
     code, error = answer(capsys, *command, "--kafka-offsets", str(file))

@@ -1,4 +1,4 @@
-"""How operator state is dealt, against figures worked by hand from Flink's rule and seen in a real job."""
+"""Redistribution of operator state, compared with figures from Flink's rule and from a real job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where Spark runs, by the word for its master."""
+"""Kind of Spark's master, read from its URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a handle may list."""
+"""Files that a handle may list."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Steps:
         return places_of(plan).plan
 
     def copy_ahead(self) -> None:
-        """As `rescale run --prepare`, if the result takes files as they are."""
+        """Copy files ahead, as `rescale run --prepare`, if the result takes files as they are."""
         plan = prepare(self._request(), ahead=True).plan
         if prepared_sizes(plan):
             begin_preparing(plan)

@@ -1,4 +1,4 @@
-"""Where handles may point, and where not."""
+"""Allowed and refused places of handles."""
 
 from __future__ import annotations
 

@@ -186,12 +186,12 @@ class Run:
         assert status == 200, answer
 
     def clear(self, **which: Any) -> None:
-        """Has its tasks done again, all of them or `which`."""
+        """Run its tasks again: all of them, or `which`."""
         status, answer = self.airflow.api("POST", f"{self._path}/clear", {"dry_run": False, **which})
         assert status == 200, answer
 
     def clear_task(self, task_id: str) -> None:
-        """Has one task done again."""
+        """Run one task again."""
         which = {"dag_run_id": self.run_id, "task_ids": [task_id], "only_failed": False, "dry_run": False}
         status, answer = self.airflow.api("POST", f"/dags/{self.dag_id}/clearTaskInstances", which)
         assert status == 200, answer
@@ -226,7 +226,7 @@ class Run:
         return document
 
     def by(self, name: str) -> Run:
-        """The same run, to somebody else."""
+        """Return the same run as another user sees it."""
         return replace(self, airflow=self.airflow.as_user(name))
 
     def answer(self, option: str, task_id: str = "approve") -> None:

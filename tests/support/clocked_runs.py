@@ -48,7 +48,7 @@ def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
 
 
 def be_refused(case: Case, clock: Clock) -> None:
-    """By a store that looks at the time of requests, from some call on; once the clock is right the run goes on."""
+    """Let a store refuse requests for their time, from some call on; the run resumes once the clock is right."""
     clock.put(0)
     calls = _done(case, case.target(), case.faults())
     for at in (1, calls // 2):

@@ -113,7 +113,7 @@ def with_canonical() -> list[str]:
 def read_rows(
     files: Sequence[StoredFile], states: Sequence[str], key_groups: KeyGroupRange, max_parallelism: int, scratch: Path
 ) -> Rows:
-    """All rows of a database, read as a task reads them; every batch is looked at before the next one comes."""
+    """All rows of a database, read as a task reads them; every batch is checked before the next one is read."""
     rows: Rows = {}
     with fetched_database(files, scratch) as directory, guarded_database(directory, states) as database:
         for i, state in enumerate(states):

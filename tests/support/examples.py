@@ -1,4 +1,4 @@
-"""How many random examples Hypothesis tries: a part of them in the quick tests, all of them under `-m slow`."""
+"""Number of random examples that Hypothesis tries: fewer in the quick tests, all of them under `-m slow`."""
 
 from __future__ import annotations
 

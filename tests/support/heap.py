@@ -56,7 +56,7 @@ class HeapState(NamedTuple):
         return state(self.name, 0, {"KEYED_STATE_TYPE": self.state_type}, serializers)
 
     def write(self, value: Any) -> bytes:
-        """As it lies in an entry: a map is a list of pairs."""
+        """Write a value as heap entries have it: a map is a list of pairs."""
         if self.state_type == "LIST":
             return i32(len(value)) + b"".join(map(self.value.write, value))
         if self.user_key is not None:

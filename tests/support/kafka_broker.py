@@ -89,7 +89,7 @@ def records(seed: int, phase: int) -> list[str]:
 
 
 def totals(seed: int, phase: int) -> dict[str, int | str]:
-    """By partition, how many records there were before a phase."""
+    """Return the number of records before a phase, by partition."""
     return {
         f"{topic}-{partition}": _before(phase, partition) - _before(since, partition)
         for topic, partition, since in _partitions(seed, phase - 1)

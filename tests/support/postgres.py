@@ -30,7 +30,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """As SQLAlchemy takes it, with a password that is not asked for."""
+        """URL for SQLAlchemy, with a password that the server does not ask for."""
         return f"postgresql+psycopg2://postgres:{PASSWORD}@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:

@@ -27,7 +27,7 @@ def remove(plan: Plan) -> None:
 
 
 def take_back(places: Places) -> None:
-    """As if the run had been killed before it published."""
+    """Restore the state of a run that was killed before it published."""
     open_store(places.target).delete([places.metadata, places.publishing, places.published])
 
 

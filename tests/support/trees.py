@@ -17,7 +17,7 @@ class Item(NamedTuple):
 
 
 def tree(root: Path) -> dict[str, Item]:
-    """By path below `root`, itself included; links are not followed."""
+    """Return the entries below `root`, itself included, by path; links are not followed."""
     return {str(path.relative_to(root)): _item(path) for path in (root, *_below(root))}
 
 

@@ -75,7 +75,7 @@ def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, envi
 
 
 def run_steps(step: Step, _: str, arguments: Sequence[str], *__: object, **___: object) -> ResultDocument:
-    """In place of `process.run_step`."""
+    """Run steps in place of `process.run_step`."""
     if step is Step.PREPARE:
         return _document(prepare_files(load_plan(arguments[arguments.index("--plan") + 1]), Loop()))
     assert step is Step.RUN

@@ -1,6 +1,6 @@
-"""An HTTP proxy between boto3 and an S3 server: somebody decides of every request what becomes of it on the way.
+"""HTTP proxy between boto3 and an S3 server: a test decides what happens to each request on the way.
 
-Sockets and HTTP are real, so is all that boto3 makes of what happens to them.
+Sockets and HTTP are real, and so is what boto3 does in each case.
 """
 
 from __future__ import annotations

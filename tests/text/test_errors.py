@@ -61,7 +61,7 @@ def test_error_survives_json_pickle_and_copy(kind: type[RescaleError], details: 
 @pytest.mark.parametrize("kind", KINDS[:-1])
 @pytest.mark.parametrize("details", [{}, DETAILS, {"path": "/a: b", "found": "two\nlines"}])
 def test_an_error_is_read_from_its_text(kind: type[RescaleError], details: dict[str, object]) -> None:
-    """As Spark hands over an exception of a worker."""
+    """Spark hands over an exception of a worker as text."""
     error = kind("what is wrong: this", **details)
     read_back = RescaleError.from_text(kind.__name__, str(error))
     assert (type(read_back), str(read_back)) == (kind, str(error))

@@ -53,7 +53,7 @@ class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, t
 
     @property
     def place(self) -> str:
-        """Name of the resource, as forms have it."""
+        """Name of the resource, as in forms."""
         return f"{_SESSION_JOB if self.resource == 'FlinkSessionJob' else ''}{self.namespace}/{self.name}"
 
 

@@ -109,7 +109,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
 
 
 def rounds_left(base: Base) -> int:
-    """How many rounds of changes can still be laid above the directories of a base that were written row by row."""
+    """Return the number of rounds of changes that still fit above a base's directories written row by row."""
     by_rows = {
         operator.operator_id
         for operator in base.plan.operators
@@ -160,7 +160,7 @@ class _Files:
         self._numbers = {file.uri: number for number, file in enumerate(plan.files)}
 
     def numbers_of(self, snapshot: Snapshot) -> list[int]:
-        """By the number of a file in the snapshot, its number in the plan."""
+        """Return the number in the plan of each file of the snapshot."""
         return [self.number_of(uri, pin) for uri, pin in snapshot.files]
 
     def number_of(self, uri: str, pin: Pin) -> int:
@@ -335,7 +335,7 @@ class _Sides:
         tables: OwnTables,
         kept: Mapping[str, _Kept],
     ) -> PlannedSource | None:
-        """None if both have the same files and states."""
+        """Return the source of the changes; None if both have the same files and states."""
         if not any(tables) and _states(before) == _states(after):
             return None
         passed = tuple(PassedFile(state, name, self._extent(kept[name])) for state, name in sorted(tables.passed))

@@ -15,7 +15,7 @@ from rescale.rocksdb.manifest.version_edit import LiveFile
 
 
 class Overlap(Enum):
-    """Where the keys of a file lie: all of them outside of a range, all inside, or neither."""
+    """Position of a file's keys: all outside a range, all inside it, or neither."""
 
     OUTSIDE = "outside"
     INSIDE = "inside"

@@ -215,7 +215,7 @@ class Snapshot:
 
     @cached_property
     def origins(self) -> tuple[str, ...]:
-        """By the number of a file, the place where handles put it: another one than where a moved file is read."""
+        """URI of each file by its number, as handles name it; a moved file is read elsewhere."""
         handles = {moved_place(path, self.moves): path for path in self.moved_files}
         return tuple(handles.get(uri, uri) for uri, _ in self.files)
 

@@ -1,4 +1,4 @@
-"""How long a triggerer asks its question, and the payload of its event."""
+"""Duration of a triggerer's polling, and the payload of its event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ids of a jar's plan stop a run: those that leave state without its operator."""
+"""A run stops if ids in a jar's plan leave state without its operator."""
 
 from __future__ import annotations
 

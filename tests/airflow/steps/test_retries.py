@@ -1,4 +1,4 @@
-"""How Airflow treats Rescale's errors: which fail at once, which are retried, with what reason and pauses."""
+"""Treatment of Rescale's errors by Airflow: immediate failure or retries, with their reasons and pauses."""
 
 from __future__ import annotations
 

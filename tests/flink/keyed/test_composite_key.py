@@ -1,4 +1,4 @@
-"""Where keys end in the keys of records, and what they hash to: against keys built one after the other, and damage."""
+"""Ends of keys within records' keys, and their hashes: compared with keys built one by one, and with damage."""
 
 from __future__ import annotations
 

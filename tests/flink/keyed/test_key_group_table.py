@@ -1,4 +1,4 @@
-"""Where key groups begin and end, from their offsets."""
+"""Ranges of key groups, from their offsets."""
 
 from __future__ import annotations
 

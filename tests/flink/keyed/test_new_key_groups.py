@@ -1,4 +1,4 @@
-"""Which new key group a record gets; and that a key in a foreign one is named."""
+"""New key groups of records, and the refusal that names a key in a foreign key group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How keys hash: known, named, or found from keys that lie in their key groups."""
+"""Hashes of keys: known, named, or found from keys that lie in their key groups."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_too_few_key_groups_are_refused() -> None:
 
 
 def test_two_fitting_formulas_that_disagree_are_refused() -> None:
-    """They differ for one key with a null, whose two hashes happen to give the same key group of 128."""
+    """The formulas differ for one key with a null, whose two hashes give the same of 128 key groups."""
     formula, other = order(1, 59, "town id", null=43), order(1, 59, "town id")
     null = next(
         (number, None)

@@ -1,4 +1,4 @@
-"""Operators whose finished subtasks run again: which may, and what becomes of them."""
+"""Operators whose finished subtasks run again: the operators that may, and their state afterwards."""
 
 from __future__ import annotations
 

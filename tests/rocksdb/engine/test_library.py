@@ -1,4 +1,4 @@
-"""Where Spark's RocksDB is looked for, and what is said where it is not."""
+"""Search for Spark's RocksDB library, and the error if it is absent."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ numbers as long as they need to be of where blocks lie.
 
 
 def rows(pairs: Iterable[tuple[bytes, bytes]]) -> Rows:
-    """In one buffer, with the length of the value between key and value, as records have it."""
+    """Return rows in one buffer; the length of the value stands between key and value, as in records."""
     data, places = bytearray(), []
     for key, value in pairs:
         at = len(data)
@@ -55,7 +55,7 @@ def rows(pairs: Iterable[tuple[bytes, bytes]]) -> Rows:
 def write(
     batches: Sequence[Sequence[tuple[bytes, bytes]]], *, name: str = "place", table_bytes: int = 1 << 26
 ) -> list[WrittenTable[BytesIO]]:
-    """The rows as they come."""
+    """Write batches of rows in the order in which they come."""
     writer = TableWriter(
         lambda _: BytesIO(), name, created=CREATED, path="s3://bucket/file", state="state", table_bytes=table_bytes
     )

@@ -72,7 +72,7 @@ def test_all_blocks_are_checked_in_every_table_format(
 def test_key_groups_of_blocks_are_those_of_their_separators(
     form: str, prefix: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By both readers of indexes. Keys shorter than the prefix are padded with zeros."""
+    """Both readers of indexes agree. Keys shorter than the prefix are padded with zeros."""
     tables = [opened(data, "table") for data in tables_of(tmp_path, form)]
     expected = [
         [

@@ -31,7 +31,7 @@ def test_index_with_delta_encoded_handles_is_read() -> None:
 
 @pytest.mark.parametrize("size", [100, 101, (1 << 63) - 1])
 def test_index_entry_with_a_negative_or_zero_size_is_refused(size: int) -> None:
-    """As a plain size and as a difference to the size before: later reads and sums rely on these sizes."""
+    """The size may be plain or a difference to the size before; later reads and sums rely on it."""
     smaller = bytes([2, 1, *b"x"]) + varint(2 * size - 1)
     form = IndexFormat(user_keys=True, by_difference=True, first_keys=False)
     for block in (bytes([0, 3, *b"abc", 0, 0]), bytes([0, 3, *b"abc", 0, 100]) + smaller):

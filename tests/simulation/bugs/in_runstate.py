@@ -154,15 +154,15 @@ def _contains_whole_names_only(self: claim.PlannedNames, file: object) -> bool:
     return file in self.whole
 
 
-def _without_second_look(work: Any, side: Any = None) -> Any:
+def _without_reread(work: Any, side: Any = None) -> Any:
     return work()
 
 
 _looked_at_once = both(
-    method(documents, "read_again_on_failure", _without_second_look),
+    method(documents, "read_again_on_failure", _without_reread),
     both(
-        method(states, "read_again_on_failure", _without_second_look),
-        method(publication, "read_again_on_failure", _without_second_look),
+        method(states, "read_again_on_failure", _without_reread),
+        method(publication, "read_again_on_failure", _without_reread),
     ),
 )
 

@@ -46,12 +46,12 @@ def _operated(change: Callable[[Surgery], Surgery]) -> Plant:
     return method(resolution, "resolve_surgery", after(resolve_surgery, change))
 
 
-def _without_second_look(work: Callable[[], Any], _: str | None = None) -> Any:
+def _without_reread(work: Callable[[], Any], _: str | None = None) -> Any:
     return work()
 
 
 BUGS = [
-    Bug("surgery: what is misread once cannot be read", method(opening, "read_again_on_failure", _without_second_look)),
+    Bug("surgery: what is misread once cannot be read", method(opening, "read_again_on_failure", _without_reread)),
     Bug("delete: a refusal is taken for success", method(S3Store, "_delete", _delete_in_silence)),
     Bug("a body that ends early is filled up", method(PinnedObjects, "read", _pad_short_body)),
     Bug("plan: another one every second", method(planner, "_created", lambda _: next(_seconds)), native=True),

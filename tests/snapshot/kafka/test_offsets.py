@@ -91,7 +91,7 @@ def names(of: Snapshot) -> list[str]:
 
 
 def placed(topic: str, partitions: int, parallelism: int) -> list[list[bytes]]:
-    """As an enumerator first assigns them; the next record of each is ten times its number."""
+    """Return partitions as an enumerator first assigns them; the next record of each is ten times its number."""
     readers: list[list[bytes]] = [[] for _ in range(parallelism)]
     for partition in range(partitions):
         readers[owner(topic, partition, parallelism)].append(reader_element(topic, partition, 10 * partition))

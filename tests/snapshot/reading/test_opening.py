@@ -50,7 +50,7 @@ def in_changelog(operator: OperatorState, delta: tuple[ChangelogDelta, ...]) -> 
 
 
 def opened_in_changelog(folder: Path, delta: tuple[ChangelogDelta, ...]) -> tuple[int, int]:
-    """How many keyed streams there are that can be read, and others."""
+    """Return the numbers of readable keyed streams and of others."""
     shutil.copytree(snapshots.directory(HEAP), folder)
     metadata = read_metadata((folder / "_metadata").read_bytes(), "")
     operators = tuple(in_changelog(operator, delta) for operator in metadata.operators)
@@ -106,7 +106,7 @@ def test_base_of_a_changelog_is_limited_to_its_key_groups(first: int, number: in
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 4])
 def test_key_groups_of_a_cut_handle_end_where_the_next_key_group_begins(parallelism: int, tmp_path: Path) -> None:
-    """As in the base of a changelog restored at another parallelism and not yet materialised anew."""
+    """A changelog has such a base after a restore at another parallelism, before it is materialised again."""
 
     def cut(handle: KeyGroupsHandle, own: KeyGroupRange) -> KeyGroupsHandle:
         first = handle.first_key_group

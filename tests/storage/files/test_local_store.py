@@ -145,7 +145,7 @@ def test_large_file_in_a_mount_point_is_refused_before_it_is_written(tmp_path: P
 
 
 def test_bind_mount_on_the_same_device_counts_as_a_mount_point(tmp_path: Path) -> None:
-    """In a container, several directories of one volume may be mounted: all are on one device."""
+    """A container may mount several directories of one volume: all are on one device."""
     with mounted_at(tmp_path / "volume", tmp_path / "target") as target:
         assert target.stat().st_dev == tmp_path.stat().st_dev
         assert LocalStore().put_if_absent(str(target / "claim"), b"data")

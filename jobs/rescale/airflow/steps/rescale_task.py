@@ -1,4 +1,4 @@
-"""Base of all our tasks: they have the access that the form names, and end and retry by our errors."""
+"""Base of all tasks: they have the access that the form names, and fail or retry as our errors say."""
 
 from __future__ import annotations
 

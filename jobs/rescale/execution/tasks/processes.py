@@ -87,9 +87,9 @@ def _has_failed(outcomes: list[Outcome[Any]]) -> bool:
 
 @contextmanager
 def _ended_by_sigterm(ending: ExitStack) -> Iterator[None]:
-    """In the block, close `ending` before SIGTERM ends this process, which is how it ends otherwise, too.
+    """Close `ending` before SIGTERM ends this process, in the block.
 
-    Only where nobody else handles SIGTERM; only the main thread can.
+    Does nothing outside the main thread, or if SIGTERM is handled or ignored already.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

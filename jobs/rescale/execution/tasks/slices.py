@@ -1,4 +1,4 @@
-"""Slices of units, one for each task, and what becomes of the errors of a task.
+"""Slices of units, one for each task, and the handling of errors of a task.
 
 A task returns a final error: the same input gives the same answer. Any other error is raised, so that the task is tried
 again, as is one whose worker is lost.

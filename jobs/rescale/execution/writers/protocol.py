@@ -69,7 +69,7 @@ class Blocks(Protocol):
 
     @property
     def lasts(self) -> Longs:
-        """Where in each block its last record begins."""
+        """Offset in each block of its last record."""
 
     def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
         """Return bytes in memory, and where in them the blocks `first` to `last` (exclusive) begin.

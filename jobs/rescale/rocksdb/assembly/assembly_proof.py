@@ -124,7 +124,7 @@ class _Proof:
         with_epochs = [pair for pair in pairs if pair[1].epoch]
         epochs = {(after.epoch or 0) - (before.epoch or 0) for before, after in with_epochs}
         if len(ages) > 1 or len(epochs) > 1 or not numbers_in_order:
-            raise self._error("the files of one source have another order of age than in the source", state=state)
+            raise self._error("the files of one source are not in the source's order of age", state=state)
 
     def _check_apart(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:
         """Check level 0: of two sources, all files of one are newer than all of the other, by number and by epoch."""

@@ -58,7 +58,7 @@ class _Blocks:
 
     @property
     def ends(self) -> Longs:
-        """Where each block ends, with its trailer."""
+        """Offset of the end of each block, with its trailer."""
         return self.offsets + self.sizes + TRAILER_SIZE
 
 

@@ -17,7 +17,7 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.storage.files import owned
 
 _KEPT_BYTES = 64 * 1024 * 1024
-"""Largest shared memory, in bytes, with which a child is kept for the next conversation."""
+"""Most bytes of shared memory with which a child is reused for the next conversation."""
 
 
 class _Segment(NamedTuple):

@@ -53,7 +53,7 @@ _ABOUT_ANYTHING = ("InvalidRequest", "InvalidArgument", "BadRequest", "AccessDen
 """Codes of many faults, which only the message tells apart."""
 
 _NOT_OF_COPIES = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestTimeout", "KMS.ThrottlingException")
-"""Codes with status 400 that any request may get, or that pass."""
+"""Codes with status 400 that any request may get, or that are worth another try."""
 
 _WRITES = ("PutObject", "CreateMultipartUpload", "UploadPart", "CopyObject", "UploadPartCopy")
 _DENIED = (401, 403)

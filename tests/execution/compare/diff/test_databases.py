@@ -64,7 +64,7 @@ def test_directory_is_equal_to_its_copy_and_differs_from_one_of_another_moment(l
 
 @pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
 def test_changed_list_and_lost_row_are_named(few: int, tmp_path: Path) -> None:
-    """In the source, the elements of the list lie in several files, as they were added."""
+    """The source has the elements of the list in several files, as they were added."""
     result = rescaled(CHURN, tmp_path, parallelism=["2"], format="canonical")
 
     def changed(records: list[Record]) -> list[Record]:

@@ -1,4 +1,4 @@
-"""Which directories have their MANIFESTs read, and whether an operator may be proven by files at all."""
+"""Choice of directories whose MANIFESTs are read, and of operators that may be proven by files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which elements and which headers are compared with each other, on operators that no job wrote."""
+"""Pairs of elements and headers that are compared, on constructed operators."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_rewritten_streams_list_the_states_of_all_source_streams() -> None:
 
 
 def test_doubled_timers_are_in_the_result_once() -> None:
-    """They stand in the header or in raw keyed state, even if other states are left out."""
+    """The timers stand in the header or in raw keyed state, even if other states are left out."""
     key = replace(A, key_serializer=parsed(LONG))
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
     old = replace(as_streams(2, 8, both), raw_keyed=with_timers(2, 8, SERVICE).raw_keyed)

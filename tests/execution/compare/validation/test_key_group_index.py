@@ -32,7 +32,7 @@ class Ranged(NamedTuple):
 
 
 def compared_with_each(streams: Sequence[Ranged], own: KeyGroupRange) -> list[Ranged]:
-    """Return the streams that share key groups with a range: the slow twin of `KeyGroupIndex.of`."""
+    """Return the streams that share key groups with a range: the slow twin of `KeyGroupIndex.overlapping`."""
     return [stream for stream in streams if len(stream.key_groups.intersection(own))]
 
 

@@ -70,7 +70,7 @@ def check(of: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN, do
 
 
 def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: RecordComparer, tmp_path: Path) -> None:
-    """In the source they lie in other key groups."""
+    """The source has them in other key groups."""
     before, after = laid_out(tmp_path / "source", OLD), laid_out(tmp_path / "result", NEW)
     old, new = comparer(check(before, in_result=False)), comparer(check(after, in_result=True))
     assert (old.operator, old.in_result, old.of_timers, old.doubled) == (7, False, False, False)

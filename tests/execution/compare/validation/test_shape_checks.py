@@ -1,4 +1,4 @@
-"""Which key groups and directories are compared with each other, on operators that no job wrote."""
+"""Pairs of key groups and directories that are compared, on constructed operators."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_only_small_ranges_are_staged() -> None:
 
 
 def test_two_runs_of_a_plan_stage_in_different_places() -> None:
-    """They may have cut the stream differently."""
+    """The runs may have cut the stream differently."""
     places = []
     for token, sizes in (("one", [3, 20, 9, 9]), ("another", [4, 19, 9, 9])):
         planned = stream_parts(plan_with(10), 0, "stream", token, ranges(sizes), limits(10))

@@ -16,7 +16,7 @@ CHANGES = [(key_group, change) for key_group, changes in GROUPS.items() for chan
 
 
 def change_set(groups: dict[int, list[bytes]]) -> bytes:
-    """As `StateChangeFormat` writes it."""
+    """Return a change set as `StateChangeFormat` writes it."""
     out = [struct.pack(">i", len(groups))]
     for key_group, changes in groups.items():
         out.append(struct.pack(">ii", len(changes), key_group))

@@ -227,7 +227,7 @@ def merged(target: int, *sources: int) -> ParsedChange:
 
 
 def sums(*values: int) -> list[tuple[int, Record]]:
-    """By namespace."""
+    """Return a record for each value, which is also its namespace, with its key group."""
     group = key_group_of_hash(TEXT.code((ord("k"),)), MAXIMUM)
     return [(group, Record(SUM, text("k") + struct.pack(">q", value), text(f"{value}"))) for value in values]
 

@@ -34,7 +34,7 @@ def header_of(key: JavaType, *infos: bytes, compressed: bool = False) -> KeyedHe
 def test_heap_entries_are_read_as_canonical_records(
     data: st.DataObject, key: JavaType, namespace: JavaType, chunk: int, snappy: bool
 ) -> None:
-    """In any chunks, in batches too small for all records, with the states in any order."""
+    """Chunks may have any size, batches may be too small for all records, and states may have any order."""
     states = states_with(namespace)
     ambiguous = namespace is TEXT and key is not LONG
     groups, expected = {}, []

@@ -71,7 +71,7 @@ def read(reader: TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20) ->
 @given(st.lists(st.sets(st.sampled_from(list(NAMESPACES))), max_size=4), st.integers(1, 400), st.data())
 @settings(max_examples=examples(60))
 def test_raw_timers_are_read_as_records(named: list[set[str]], chunk: int, data: st.DataObject) -> None:
-    """In any chunks and in small batches; some key groups lack some of the timer services."""
+    """Chunks may have any size, batches are small, and some key groups lack some of the timer services."""
     blocks = [[data.draw(services(name)) for name in sorted(names)] for names in named]
     expected = [
         (group, Record(2 * number + is_event, timer(time, key, namespace), b""))

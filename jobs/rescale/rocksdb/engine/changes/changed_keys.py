@@ -199,7 +199,7 @@ def _oldest(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
 
 
 def _batches(table: SstTable) -> Iterator[_Entries]:
-    """Yield the entries of a file in order, those of some blocks at a time."""
+    """Yield the entries of a file in order, a few blocks at a time."""
     offsets, sizes = table.data_blocks()
     sequence = table.properties.global_sequence
     at = 0
