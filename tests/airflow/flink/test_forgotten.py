@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from airflow.sdk import Context
 
 from rescale.airflow.flink import stopping
 from rescale.airflow.flink.checkpoint_stop import restart_of
@@ -140,6 +141,28 @@ def test_going_back_to_a_deployment_does_not_ask_flink(monkeypatch: pytest.Monke
     monkeypatch.setattr(JobBefore, "is_replaced", True)
     before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT, directory=str(tmp_path))
     assert restart_of(before, 8) == f"{tmp_path}/chk-8"
+
+
+def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the job is being cancelled, nobody knows its last checkpoint."""
+
+    class Cancelled(GoBack):
+        def source(self, context: Context, before: JobBefore) -> str | None:  # noqa: ARG002
+            ended = cluster.jobs[before.job_id] == "CANCELED"
+            cluster.jobs[before.job_id] = "CANCELED"
+            return "s3://b/chk-8" if ended else None
+
+    cluster.jobs[BEFORE.job_id] = "CANCELLING"
+    before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT)
+    task = Cancelled(task_id="back", before=msgspec.to_builtins(before))
+    sources: list[str | None] = []
+    monkeypatch.setattr("rescale.airflow.flink.operators.go_back", lambda *given: sources.append(given[2]) or {})
+    monkeypatch.setattr(Cancelled, "_finish", lambda _, answer: answer)
+    context: Any = {"ti": type("Instance", (), {"dag_id": "rescale_job", "run_id": "manual"})}
+    task.execute(context)
+    assert sources == ["s3://b/chk-8"]
 
 
 def test_start_command_is_printed_before_flink_is_asked(

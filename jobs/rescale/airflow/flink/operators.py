@@ -159,6 +159,8 @@ class GoBack(WaitingOperator):
             while (question := end_pending_work(before, self._run(context))) is not None:
                 if question.ask() is None:
                     self._defer(question, "cleared")
+            if savepoint is None:
+                savepoint = self.source(context, before)  # known once the job has ended
             return self._result(go_back(before, self._run(context), savepoint))
 
     def source(self, context: Context, before: JobBefore) -> str | None:  # noqa: ARG002
