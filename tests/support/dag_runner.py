@@ -60,7 +60,7 @@ class DagRunner:
 
     @property
     def _environment(self) -> dict[str, str]:
-        mine = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+        mine = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
         return {
             **mine,
             "AIRFLOW_HOME": str(self.home),

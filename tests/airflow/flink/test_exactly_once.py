@@ -88,6 +88,13 @@ def end_of(topic: Topic, job_id: str) -> list[tuple[int, int]]:
     return topic.committed()
 
 
+UNCERTAIN = (
+    "the newest checkpoint in the job's directory is not the one that Flink completed",
+    "it is uncertain from which checkpoint the job goes on",
+)
+"""Beginnings of errors after which no job runs."""
+
+
 def assert_each_once(committed: list[tuple[int, int]]) -> None:
     """The numbers of a split are those from its first one on; a key has counted each of its numbers."""
     numbers = sorted(number for number, _ in committed)
@@ -110,9 +117,7 @@ def cut(story: LiveStory) -> str | None:
         except StoreError:
             continue
         except RescaleError as error:
-            if error.what.startswith(
-                "the newest checkpoint in the job's directory is not the one that Flink completed"
-            ):
+            if error.what.startswith(UNCERTAIN):
                 assert not story.cluster.alive()
                 return None
             break

@@ -40,7 +40,8 @@ def test_groups_of_one_dag_have_separate_tasks(dags: DagRunner, tmp_path: Path) 
         expected = dict.fromkeys((*done, "announce"), "success") | {"approve": "skipped", "rejected": "skipped"}
         assert states == expected, run.log
     first, second = str(tmp_path / "first"), str(tmp_path / "second")
-    assert run.outputs["after"] == [first, second, {"snapshot": second, "parallelism": 3, "max_parallelism": None}]
+    start = {"snapshot": second, "parallelism": 3, "max_parallelism": None, "refers": False}
+    assert run.outputs["after"] == [first, second, start]
     assert [(event["source"], event["uri"]) for event in run.events[-2:]] == [
         (directory("2-clicks"), first),
         (first, second),
