@@ -52,7 +52,7 @@ def test_question_shows_plan_costs_and_files(rejected: Asked) -> None:
     run, target = rejected
     question = run.question()
     plan = run.xcom("plan")["plan"]
-    subject = f"{directory('2-clicks')} → {target}: parallelism 3, max parallelism unchanged; format keep"
+    subject = f"{directory('2-clicks')} → {target}: parallelism 3, max parallelism unchanged; format unchanged"
     assert (question["subject"], question["defaults"]) == (subject, ["Reject"])
     assert question["body"].startswith("**Can be done, with")
     for part in ("Costs", "to write", "visits", "4 → 3", "relocate", str(target), plan):

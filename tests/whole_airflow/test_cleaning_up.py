@@ -18,7 +18,7 @@ def test_plan_only_run_writes_nothing(airflow: AirflowServer, tmp_path: Path) ->
     run = airflow.trigger_dag("rescale_plan", request(directory("2-clicks"), str(target), parallelism=" 3 "))
     assert run.end() == "success", run.states()
     log = run.log_text("plan")
-    assert "asked for: parallelism 3, max parallelism unchanged; format keep" in log
+    assert "asked for: parallelism 3, max parallelism unchanged; format unchanged" in log
     assert "relocate: the max parallelism stays" in log
     assert "target: put a probe if it is absent" in run.log_text("check")
     assert list(tmp_path.iterdir()) == []

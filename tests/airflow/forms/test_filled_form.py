@@ -113,7 +113,7 @@ def test_request_is_summarised_in_one_sentence() -> None:
     )
     assert request_sentence(request_of(params)) == (
         "asked for: parallelism 6, max parallelism unchanged, max parallelism 512 for visits, visits renamed to "
-        "visitors; format keep"
+        "visitors; format unchanged"
     )
 
 

@@ -13,7 +13,7 @@ from rescale.airflow.forms.form import title
 from rescale.options.option import Option, OptionKind
 from rescale.options.rows import OPTIONS, option
 from rescale.plan.proof import Proof
-from rescale.planning.request.result_files import Files
+from rescale.planning.request.result_files import Files, Format
 from rescale.text.errors import RequestError, in_option
 
 if TYPE_CHECKING:
@@ -200,7 +200,8 @@ def describe_request(request: Request) -> str:
     parts += [f"state {state} dropped" for state in surgery.state_drops]
     parts += [f"{operator} restarted" for operator in surgery.restarts]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
-    return f"{', '.join(parts)}; format {request.format.value}{files}"
+    wanted = "unchanged" if request.format is Format.KEEP else request.format.value
+    return f"{', '.join(parts)}; format {wanted}{files}"
 
 
 def check_key_functions(key_hashes: Iterable[str]) -> None:
