@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import time, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from airflow.providers.common.compat.sdk import ParamValidationError
@@ -26,10 +26,12 @@ from rescale.airflow.required_approval import drops_need_approval
 from rescale.airflow.settings import settings
 from rescale.airflow.windows.closing import Hours
 from rescale.airflow.windows.cron import CronTriggerTimetable, expression_of
-from rescale.airflow.windows.early_timetable import EarlyTimetable
 from rescale.airflow.windows.targets import Fault, pattern_fault, placeholder_fault
 from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RequestError
+
+if TYPE_CHECKING:
+    from rescale.airflow.windows.early_timetable import EarlyTimetable
 
 RESERVED = ("savepoint", "job", "plan", "discard")
 """Names of windows whose DAG would have the id of an existing DAG."""
@@ -70,6 +72,8 @@ class Window:
     def timetable(self) -> CronTriggerTimetable | EarlyTimetable:
         """Airflow's schedule of the runs."""
         if self.begins_before:
+            from rescale.airflow.windows.early_timetable import EarlyTimetable
+
             return EarlyTimetable(self.schedule, self.timezone, self.begins_before)
         return CronTriggerTimetable(self.schedule, timezone=self.timezone)
 
