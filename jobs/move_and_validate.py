@@ -21,7 +21,10 @@ from rescale.storage.locations import normalise
 
 
 def steps_of_a_run(proof: Proof) -> dict[Step, Callable[[Plan, Tasks], StepResult]]:
-    """Return the steps in order; each leaves a result document beside the target, as its process does."""
+    """Return the steps in order.
+
+    Each leaves a result document beside the target, as it does when it runs in a process of its own.
+    """
     return {
         Step.RESHUFFLE: reshuffle_keyed_state,
         Step.REDISTRIBUTE: redistribute_operator_state,

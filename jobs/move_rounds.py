@@ -24,7 +24,10 @@ from rescale.text.errors import RescaleError
 
 
 class _Rounds:
-    """The runs of this process; workers stay, and Spark, which has executors for the first of them."""
+    """Runs that are carried out in this process, one after another.
+
+    The workers, or Spark, start for the first run and are kept for later ones; Spark has executors for the first one.
+    """
 
     def __init__(self, master: str | None, ending: ExitStack) -> None:
         self._master = master

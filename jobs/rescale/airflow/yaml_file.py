@@ -15,7 +15,11 @@ def read_yaml(path: Path, what: str) -> Any:
     """Return the contents of the file; None for an empty one. Raises `RequestError` with `what` if it is not valid."""
     try:
         return yaml.load(read_limited(path), _Loader)
-    except (OSError, ValueError, yaml.YAMLError) as error:  # `ValueError`: not UTF-8, too large, or no such day
+    except (
+        OSError,
+        ValueError,
+        yaml.YAMLError,
+    ) as error:  # not UTF-8, too large, or February 30
         raise RequestError(what, path=str(path), found=error) from None
 
 

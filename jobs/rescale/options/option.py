@@ -1,4 +1,4 @@
-"""An option of a request: everything that a surface needs to offer it.
+"""An option of a request, with all that the command line, the forms and the documents need to offer it.
 
 The rows are in `rows`. Command line, steps, trigger form, windows, the chart's schema, the reference of the site and
 the advice in errors are made from them.

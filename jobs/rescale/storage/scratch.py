@@ -107,7 +107,7 @@ class _Marker(NamedTuple):
 
 @contextmanager
 def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
-    """Make a directory in `place`, which is made if needed, and remove it after the block."""
+    """Make a new directory in `place` for the block, and remove it afterwards. `place` is made if needed, and stays."""
     owned.make_folder(place)
     remove_left(place)
     path = owned.new_folder(place, kind)

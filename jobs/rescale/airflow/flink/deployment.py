@@ -3,7 +3,7 @@
 When `spec.job.savepointRedeployNonce` changes, the operator redeploys the job from `spec.job.initialSavepointPath`,
 whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A merge patch changes these two fields,
 the job's parallelism and state, and the option for the max parallelism, so the rights to get and patch are enough. A
-specification that is already as desired is not patched again, unless the operator has given it up.
+specification that is already as desired is not patched again, unless the operator has stopped trying to apply it.
 
 The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. Another
 `spec.job.autoscalerResetNonce` makes it forget them; releases before 1.10 do not know that field, and Kubernetes drops

@@ -19,8 +19,8 @@ from rescale.text.units import counted, human_bytes
 
 log = logging.getLogger(__name__)
 
-_ENOUGH_BYTES = 100_000_000
-"""If more was copied than this, much may have changed meanwhile, and files of another checkpoint are copied."""
+_FEW_NEW_BYTES = 100_000_000
+"""If a checkpoint had more new bytes than this, the job makes another one, and its files are copied, too."""
 
 _MOST_CHECKPOINTS = 4
 _NOTHING = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
@@ -49,6 +49,6 @@ def copy_ahead(before: JobBefore, plan_of: Callable[[str], Plan], ti: Any) -> Pr
         done = with_newest(before.directory, copy_from)
         files, new = counted(done.files, "file"), human_bytes(done.new_bytes)
         log.info("the target has %s of the job's newest checkpoint; new ones have %s", files, new)
-        if done.new_bytes <= _ENOUGH_BYTES:
+        if done.new_bytes <= _FEW_NEW_BYTES:
             break
     return done

@@ -170,7 +170,7 @@ def _read_base(reader: ByteReader, depth: int) -> KeyedHandle:
     at = reader.position
     handle = read_keyed(reader, depth)
     if handle is None:
-        raise reader.error("a changelog handle with an empty base", at=at, expected="a keyed state handle")
+        raise reader.error("a null handle in the base of a changelog handle", at=at, expected="a keyed state handle")
     return handle
 
 

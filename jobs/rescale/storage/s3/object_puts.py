@@ -1,6 +1,7 @@
 """PutObject and UploadPart, with a checksum where the bucket demands one, as S3 does with object lock.
 
-The checksum is Content-MD5, which every store knows. It is computed only after a bucket has refused a request without.
+The checksum is Content-MD5, which every store knows. It is computed only for buckets that have refused a
+request without a checksum.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class KeyedHeaders:
         if not self._timers and not self._left_out and all(giver.header == stream.header for giver in givers):
             return {}
         headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
-        if isinstance(stream, Database):  # RocksDB compresses blocks of its own
+        if isinstance(stream, Database):  # Flink's compression is not that of RocksDB's files
             headers = [replace(header, compressed=False) for header in headers]
         try:
             if len(headers) <= len(givers):

@@ -37,7 +37,7 @@ def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
 
 @compiled
 def _end_of_entries(data: Bytes, begin: Long, end: Long) -> Long:
-    """Return where the entries of a block end; a place before `begin` if its list of restarts does not fit."""
+    """Return where the entries of a block end: before `begin` if its restart points do not fit into the block."""
     if end - begin < 4:
         return begin - 1
     restarts = np.int64(0)
