@@ -15,7 +15,7 @@ import textwrap
 import traceback as tracebacks
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from msgspec import UNSET
 
@@ -44,6 +44,9 @@ _CLOCK_OVERFLOW = "timestamp too large"
 """CPython's message for a clock after 2262, whose nanoseconds since 1970 exceed 63 bits."""
 _NO_THREAD = "can't start new thread"
 """CPython's message if the operating system refuses to start a thread."""
+
+
+E = TypeVar("E", bound="RescaleError")
 
 
 class RescaleError(Exception):
@@ -112,6 +115,10 @@ class RescaleError(Exception):
             if getattr(self, name) is None:
                 setattr(self, name, value)
         return self
+
+    def recast(self, kind: type[E], what: str, **changed: Any) -> E:
+        """Return an error of class `kind` that says `what`, with the details of this one except those `changed`."""
+        return kind(what, **{**{name: getattr(self, name) for name in self.DETAILS}, **changed})
 
     def document(self) -> ErrorDocument:
         """Return the error as a document, which `of_document` reads; its text can be encoded as UTF-8.

@@ -145,14 +145,11 @@ def _refuse_mixed_maxima(resolved: Resolved) -> None:
 
 def _while_job_runs(error: RescaleError, checkpoint: Snapshot) -> RescaleError:
     """Return the error with the checkpoint as its path, and a remark that the job was not stopped."""
-    return type(error)(
+    return error.recast(
+        type(error),
         f"{error.what} (according to the job's latest checkpoint; the job was not stopped)",
         path=checkpoint.metadata_uri,
-        operator=error.operator,
-        state=error.state,
-        option=error.option,
-        expected=error.expected,
-        found=error.found,
+        offset=None,
         advice=_for_checkpoint(error.advice),
     )
 

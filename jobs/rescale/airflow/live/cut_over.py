@@ -196,14 +196,9 @@ class CutOver:
         back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))
         answer = _answer(back, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
-        return WentBackError(
-            f"the cut-over failed, and the job runs again as it was: {error.what}",
-            path=error.path,
-            operator=error.operator,
-            expected=error.expected,
-            found=error.found,
-            advice=Advice(error.advice, "; then ", _ANOTHER_RUN) if error.advice else _ANOTHER_RUN,
-        )
+        what = f"the cut-over failed, and the job runs again as it was: {error.what}"
+        advice = Advice(error.advice, "; then ", _ANOTHER_RUN) if error.advice else _ANOTHER_RUN
+        return error.recast(WentBackError, what, advice=advice)
 
 
 def _answer(step: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:

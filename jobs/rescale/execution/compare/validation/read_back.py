@@ -26,13 +26,5 @@ def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: 
 
 def unreadable_result(error: RescaleError, operator: str | None = None, advice: str | None = None) -> IntegrityError:
     """Return the error for a part of the result that cannot be read; `operator` is given if the error names none."""
-    return IntegrityError(
-        f"the result cannot be read back: {error.what}",
-        path=error.path,
-        offset=error.offset,
-        operator=operator or error.operator,
-        state=error.state,
-        expected=error.expected,
-        found=error.found,
-        advice=advice,
-    )
+    what = f"the result cannot be read back: {error.what}"
+    return error.recast(IntegrityError, what, operator=operator or error.operator, advice=advice)

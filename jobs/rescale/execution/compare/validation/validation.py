@@ -68,10 +68,7 @@ def open_result(candidate_uri: str, target: str, source: Snapshot | None = None)
     try:
         return open_candidate(candidate_uri, target, sorted(places))
     except (SnapshotError, UnsupportedError) as error:
-        raise IntegrityError(
-            f"the result cannot be read as a snapshot: {error.what}",
-            **{detail: getattr(error, detail) for detail in error.DETAILS},
-        ) from None
+        raise error.recast(IntegrityError, f"the result cannot be read as a snapshot: {error.what}") from None
 
 
 def compared(

@@ -74,13 +74,8 @@ def change_layout(header: KeyedHeader, state: StateMetaInfo) -> ChangeLayout:
     try:
         return _layout(header.key_serializer, state)
     except UnsupportedError as error:
-        raise UnsupportedError(
-            f"the changes of a state cannot be replayed: {error.what}",
-            state=state.name,
-            expected=error.expected,
-            found=error.found,
-            advice=MATERIALISED,
-        ) from None
+        what = f"the changes of a state cannot be replayed: {error.what}"
+        raise error.recast(UnsupportedError, what, state=state.name, advice=MATERIALISED) from None
 
 
 def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeLayout:

@@ -94,13 +94,8 @@ def _located(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryL
     try:
         return _layout(key_serializer, state)
     except UnsupportedError as error:
-        raise UnsupportedError(
-            f"entries of the heap's format have no lengths, and {error.what}",
-            state=state.name,
-            expected=error.expected,
-            found=error.found,
-            advice=CANONICAL,
-        ) from None
+        what = f"entries of the heap's format have no lengths, and {error.what}"
+        raise error.recast(UnsupportedError, what, state=state.name, advice=CANONICAL) from None
 
 
 def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLayout:
