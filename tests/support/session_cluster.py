@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from typing import Any, Self
 from uuid import uuid4
 
 import httpx
@@ -151,6 +151,21 @@ class SessionCluster:
     def heard(self, job_id: str) -> int:
         """Return how many timers of a job `Alarms` have fired since its start."""
         return self.records_read(job_id, "heard")
+
+    def form(self, job_id: str, target: str, options: Mapping[str, str]) -> dict[str, Any]:
+        """Return the form that stops a job `Counts` at a checkpoint, and starts it with 3 subtasks, 256 key groups."""
+        return {
+            "flink": self.address,
+            "job": job_id,
+            "target": target,
+            "parallelism": 3,
+            "max_parallelism": 256,
+            "taking": "checkpoint",
+            "hand_over": "jar",
+            "jar": "counts.jar",
+            "entry_class": "Counts",
+            "flink_options": dict(options),
+        }
 
     def clear(self) -> None:
         """Ends all jobs."""

@@ -43,19 +43,7 @@ def begin(
     def story(name: str, **more: Any) -> Story:
         job_id = cluster.run(2, options=options)
         wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
-        form = {
-            "flink": cluster.address,
-            "job": job_id,
-            "target": str(targets / name),
-            "parallelism": 3,
-            "max_parallelism": 256,
-            "taking": "checkpoint",
-            "hand_over": "jar",
-            "jar": "counts.jar",
-            "entry_class": "Counts",
-            "flink_options": options,
-            **more,
-        }
+        form = {**cluster.form(job_id, str(targets / name), options), **more}
         run = airflow.trigger_dag("rescale_job", form, dag_run_id=f"{name}-{job_id}")
         stories.append(Story(run, job_id, targets / name))
         return stories[-1]

@@ -40,17 +40,8 @@ def opening(airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path) -> 
         "timezone": "UTC",
         "closes": f"{opens + timedelta(hours=1):%H:%M}",
         "begins_before": "30m",
-        "flink": cluster.address,
-        "job": job_id,
-        "taking": "checkpoint",
         "while_it_runs": True,
-        "target": f"{tmp_path}/{{window}}-{{date}}-{{time}}",
-        "parallelism": 3,
-        "max_parallelism": 256,
-        "hand_over": "jar",
-        "jar": "counts.jar",
-        "entry_class": "Counts",
-        "flink_options": options,
+        **cluster.form(job_id, f"{tmp_path}/{{window}}-{{date}}-{{time}}", options),
     }
     file = airflow.home.folder.parent / "windows.yaml"
     others = file.read_text()

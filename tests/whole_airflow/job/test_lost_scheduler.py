@@ -43,20 +43,8 @@ def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = cluster.run(2, options=options)
     wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
-    form = {
-        "flink": cluster.address,
-        "job": job_id,
-        "target": str(tmp_path / "result"),
-        "parallelism": 3,
-        "max_parallelism": 256,
-        "taking": "checkpoint",
-        "hand_over": "jar",
-        "jar": "counts.jar",
-        "entry_class": "Counts",
-        "flink_options": options,
-        "while_it_runs": True,
-        "verify_after": False,
-    }
+    live = {"while_it_runs": True, "verify_after": False}
+    form = {**cluster.form(job_id, str(tmp_path / "result"), options), **live}
     with airflow.ended_started_again():
         run = airflow.trigger_dag("rescale_job", form, dag_run_id=f"scheduler-{job_id}")
         wait_for(lambda: cluster.job(job_id).ended, "the job to be cancelled", period=0.1)
