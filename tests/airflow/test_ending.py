@@ -49,7 +49,7 @@ def test_end_of_a_run_without_its_connection_names_plan_or_connection_and_job(
         get_task_states=lambda **_: {"a-run": {"end": "running", "inspect": "failed"}},
     )
     with DAG("a-dag", schedule=None) as dag:
-        end_task(then=[], remark=lambda _: REMARK)
+        end_task(after_publication=[], remark=lambda _: REMARK)
     end: Any = dag.get_task("end")
     with pytest.raises(TaskEnded) as ended:
         end.python_callable(params=filled(**PLACES, parallelism=3, connection="nobody"), ti=instance)
@@ -129,7 +129,7 @@ def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = 
         get_task_states=lambda **_: {"a-run": states},
     )
     with DAG("a-dag", schedule=None) as dag:
-        job_end_task([LOOK]) if has_job else end_task(then=[])
+        job_end_task([LOOK]) if has_job else end_task(after_publication=[])
     end: Any = dag.get_task("end")
     try:
         return end.python_callable(params=filled(**PLACES, parallelism=3), ti=instance)

@@ -237,7 +237,7 @@ def renamed(source: str, renames: list[str], text: str = "") -> Surgery:
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
-def test_printed_offsets_change_nothing_and_edited_ones_only_what_was_edited(tmp_path: Path, form: str) -> None:
+def test_only_edited_rows_of_printed_offsets_change_a_partition(tmp_path: Path, form: str) -> None:
     source = savepoint(tmp_path / "source")
     printed = offsets_text(kafka_offsets(open_snapshot(source)), form)
     label = only(source).label

@@ -160,7 +160,7 @@ def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) ->
     assert rounds_there(follower.target) == [4]
 
 
-def test_rounds_without_a_level_are_joined(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)
     checkpoints_follow(job, [4])

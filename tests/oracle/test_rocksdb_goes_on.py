@@ -104,7 +104,7 @@ def older_flink() -> Iterator[Flink]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "parallelism"), [("native", 5), ("checkpoint", 2)])
-def test_older_flink_continues_from_kept_directories(
+def test_older_flink_continues_from_unchanged_directories(
     older_flink: Flink, tmp_path: Path, kind: str, parallelism: int
 ) -> None:
     target, job = Case("old", kind, parallelism).result(older_flink, tmp_path)

@@ -49,21 +49,21 @@ _ADVICE = (
 
 
 def end_task(
-    may_have_nothing_to_do: Sequence[str] = (), *, then: Sequence[str], remark: Callable[[Any], str] | None = None
+    may_skip_run: Sequence[str] = (), *, after_publication: Sequence[str], remark: Callable[[Any], str] | None = None
 ) -> Any:
     """Return the task that decides the state of the run; all other tasks must be upstream of it.
 
-    `may_have_nothing_to_do` are the tasks that can skip the whole run (`skip_task`). `then` are the tasks after the
-    publication that must have succeeded too. `remark` adds a clause to the outcome, made from the task instance.
+    `may_skip_run` are the ids of the tasks that can skip the whole run (`skip_task`). Those of `after_publication` must
+    have succeeded, too. `remark` adds a clause to the outcome, made from the task instance.
     """
 
     def end(params: Any = None, ti: Any = None) -> Summary:
         """Checks that the result is published and that the tasks after the publication are done."""
         _delete_pods(ti)
-        _skip_if_nothing_to_do(ti, may_have_nothing_to_do)
+        _skip_if_nothing_to_do(ti, may_skip_run)
         try:
             published = _published(ti, params["connection"])
-            _refuse_unfinished(ti, published["target"], then)
+            _refuse_unfinished(ti, published["target"], after_publication)
         except RescaleError as error:
             if remark is not None and error.final:
                 error.what += f"; {remark(ti)}"

@@ -77,7 +77,7 @@ def look_graph() -> None:
 
 def savepoint_graph() -> None:
     """Create the tasks of a rescale whose source the form names."""
-    chain(rescale_graph().last, end_task(then=[ANNOUNCE]))
+    chain(rescale_graph().last, end_task(after_publication=[ANNOUNCE]))
 
 
 def given_graph(values: Mapping[str, Any]) -> None:

@@ -28,7 +28,7 @@ def left_out(number: int, noun: str, plural: str, *, reported: bool = True) -> l
 
     `reported` is true if the HTML report shows more of them.
     """
-    return [paragraph(_sentence(counted(number, noun, plural), reported=reported))] if number > 0 else []
+    return [paragraph(_note_on_the_rest(counted(number, noun, plural), reported=reported))] if number > 0 else []
 
 
 def state_bytes(operator: _Operator) -> int:
@@ -55,10 +55,11 @@ def cut_table(headers: Sequence[str], rows: Iterable[Sequence[object]], noun: st
 def cut_lines(lines: Sequence[str]) -> list[str]:
     """Return the first lines, then a note about the rest."""
     left = len(lines) - _MOST_LINES
-    return [*lines[:_MOST_LINES], *([_sentence(counted(left, "more of these", "more of these"))] if left > 0 else [])]
+    note = [_note_on_the_rest(counted(left, "more of these", "more of these"))] if left > 0 else []
+    return [*lines[:_MOST_LINES], *note]
 
 
-def _sentence(what: str, *, reported: bool = True) -> str:
+def _note_on_the_rest(what: str, *, reported: bool = True) -> str:
     return f"{what}: {'more in the report, ' if reported else ''}all in the JSON document"
 
 

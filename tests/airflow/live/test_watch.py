@@ -50,9 +50,9 @@ def test_last_round_is_short_by_its_limit_or_if_it_no_longer_shrinks(
     before: float | None, most: float | None, last: float | None, short: bool
 ) -> None:
     watching = watch(seconds_before=before, most_downtime=most)
-    assert watching.is_short(made(last)) is short
+    assert watching.last_round_is_short(made(last)) is short
     assert (watching.waits_for(made(last)) is None) is short
-    assert not watching.is_short(made(last, RoundKind.BASE))
+    assert not watching.last_round_is_short(made(last, RoundKind.BASE))
 
 
 def test_cut_over_waits_for_its_time() -> None:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from rescale.flink.keys.java_hash import walk_keys
 from rescale.flink.keys.pojo_formulas import (
     MOST_FORMULAS,
+    ClassWithHashCode,
     Formula,
-    OwnClass,
     apply_formula,
+    classes_with_hash_code,
     formulas,
-    own_classes,
     parse_formula,
 )
 from rescale.flink.serializers.program import Program, compile_program
@@ -33,7 +33,7 @@ def codes(java_type: JavaType, formula: str, keys: list[bytes]) -> list[int]:
     program = compile_program(parsed(java_type.snapshot))
     parsed_formula = parse_formula(formula)
     assert parsed_formula is not None
-    tree = apply_formula(program.tree, own_classes(program.tree), parsed_formula)
+    tree = apply_formula(program.tree, classes_with_hash_code(program.tree), parsed_formula)
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) for key in keys], dtype=np.int64)
     walked = walk_keys(Program("", tree), np.frombuffer(b"".join(keys), np.uint8), starts, limits)
@@ -169,17 +169,17 @@ def test_own_classes_in_a_key_are_listed() -> None:
     inner = pojo({"flag": simple("Boolean"), "window": simple("StringValue")}, name="com.example.Inner")
     outer = pojo({"id": INT, "inner": inner, "unit": simple("Void")})
     tree = compile_program(parsed(outer)).tree
-    assert own_classes(tree) == (
-        OwnClass("com.example.Order", ("id", "inner"), frozenset()),
-        OwnClass("com.example.Inner", ("flag",), frozenset({"flag"})),
+    assert classes_with_hash_code(tree) == (
+        ClassWithHashCode("com.example.Order", ("id", "inner"), frozenset()),
+        ClassWithHashCode("com.example.Inner", ("flag",), frozenset({"flag"})),
     )
 
 
-def own(*fields: str, booleans: tuple[str, ...] = ()) -> OwnClass:
-    return OwnClass("com.example.Order", fields, frozenset(booleans))
+def own(*fields: str, booleans: tuple[str, ...] = ()) -> ClassWithHashCode:
+    return ClassWithHashCode("com.example.Order", fields, frozenset(booleans))
 
 
-def tried(*classes: OwnClass) -> list[str]:
+def tried(*classes: ClassWithHashCode) -> list[str]:
     return list(map(str, formulas(classes)))
 
 

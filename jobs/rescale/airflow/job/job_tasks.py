@@ -242,9 +242,11 @@ def _check_places(request: Request) -> None:
     )
 
 
-def job_end_task(may_have_nothing_to_do: Sequence[str], then: Sequence[str] = ()) -> Any:
+def job_end_task(may_skip_run: Sequence[str], after_publication: Sequence[str] = ()) -> Any:
     """Return the last task (`end_task`) of a run that takes a job's savepoint; it also says what became of the job."""
-    return end_task([*may_have_nothing_to_do, PLAN], then=[HAND_OVER, ANNOUNCE, VERIFY, *then], remark=_job_clause)
+    return end_task(
+        [*may_skip_run, PLAN], after_publication=[HAND_OVER, ANNOUNCE, VERIFY, *after_publication], remark=_job_clause
+    )
 
 
 def _job_clause(ti: Any) -> str:

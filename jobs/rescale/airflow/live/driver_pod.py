@@ -58,7 +58,7 @@ class DriverPod:
         metadata = self._pod.metadata
         call_kubernetes(self._client.create_namespaced_pod, metadata.namespace, self._pod)
         self._say(f"the driver is the pod {metadata.name}")
-        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._pass_on_log, daemon=True).start()
         return self
 
     def __exit__(
@@ -116,7 +116,7 @@ class DriverPod:
             raise
         return pod
 
-    def _listen(self) -> None:
+    def _pass_on_log(self) -> None:
         """Pass on the lines of the driver, as long as the cluster gives them."""
         with suppress(ApiException, HTTPError):
             while (pod := self._look()) is not None and pod.status.phase == "Pending":

@@ -125,7 +125,7 @@ class Watch:
         self._seconds_before = None if before is None or before.kind is RoundKind.BASE else before.last_round_seconds
         return self.follower.next_round()
 
-    def is_short(self, made: Round) -> bool:
+    def last_round_is_short(self, made: Round) -> bool:
         """Return whether a last round after this one would be short enough."""
         last, most = made.last_round_seconds, self.live.most_downtime
         if made.kind is RoundKind.BASE or last is None:
@@ -140,7 +140,7 @@ class Watch:
     def waits_for(self, made: Round | None) -> str | None:
         """Return what the cut-over waits for after a round, or None if it may begin; `made` is None without rounds."""
         self._refuse_closed_window()
-        if made is not None and not self.is_short(made):
+        if made is not None and not self.last_round_is_short(made):
             most = self.live.most_downtime
             return "a shorter round" if most is None else f"a round of at most {duration(most)}"
         for earliest in (self.live.not_before, self.opens):
@@ -187,7 +187,7 @@ class Watch:
 
     def report(self, made: Round, waits_for: str | None) -> None:
         """Show a round, and what the cut-over waits for after it."""
-        self._display.show(made, waits_for, is_short=self.is_short(made), asks=self.asks)
+        self._display.show(made, waits_for, is_short=self.last_round_is_short(made), asks=self.asks)
 
     @cached_property
     def _display(self) -> RoundDisplay:
@@ -198,7 +198,7 @@ class Watch:
 
         The wait ends, too, when the cut-over may begin.
         """
-        is_short = self.is_short(made)
+        is_short = self.last_round_is_short(made)
         rest = min(_MOST_REST_SECONDS, _REST * (made.seconds or 0.0)) if is_short else 0.0
         until = time.monotonic() + max(rest, pause_after(made, self.live.pause_above))
         while time.monotonic() < until and not (is_short and self.waits_for(made) is None):

@@ -35,7 +35,7 @@ def window_dag(window: Window) -> DAG:
             ended = job_end_task([OPEN, LOOK], [CLOSE])
         else:
             rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes)
-            ended = end_task([OPEN, PLAN], then=[ANNOUNCE, CLOSE])
+            ended = end_task([OPEN, PLAN], after_publication=[ANNOUNCE, CLOSE])
         closed = close_window(asset)
         chain(opened, rescale.first)
         chain(rescale.published, closed)

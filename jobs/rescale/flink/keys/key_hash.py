@@ -20,12 +20,12 @@ from rescale.flink.keys.pojo_formulas import (
     CASE_CLASS,
     FOLDS,
     KNOWN,
+    ClassWithHashCode,
     Formula,
-    OwnClass,
     apply_formula,
+    classes_with_hash_code,
     fold_of,
     formulas,
-    own_classes,
     parse_formula,
 )
 from rescale.flink.serializers.program import Program, compile_key_program
@@ -67,7 +67,7 @@ def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
     Raises `UnsupportedError` if the keys cannot be delimited.
     """
     program = compile_key_program(snapshot)
-    classes = own_classes(program.tree)
+    classes = classes_with_hash_code(program.tree)
     tried = formulas(classes) if classes else iter([Formula(CASE_CLASS, ())] if _has_case_class(program) else [])
     candidates = (_key_hash(program, classes, formula) for formula in tried)
     return (candidate for candidate in candidates if candidate.program.hashable)
@@ -82,7 +82,7 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     program = compile_key_program(snapshot)
     if name == KNOWN and program.hashable:
         return KeyHash(KNOWN, True, program)
-    classes = own_classes(program.tree)
+    classes = classes_with_hash_code(program.tree)
     formula = parse_formula(name)
     if program.hashable or formula is None or not _suits(formula, classes):
         raise RequestError(
@@ -243,7 +243,7 @@ def _fitting(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> di
     return {candidate: np.concatenate([np.empty(0, np.int32), *codes]) for candidate, codes in standing.items()}
 
 
-def _key_hash(program: Program, classes: tuple[OwnClass, ...], formula: Formula) -> KeyHash:
+def _key_hash(program: Program, classes: tuple[ClassWithHashCode, ...], formula: Formula) -> KeyHash:
     return KeyHash(str(formula), False, replace(program, tree=apply_formula(program.tree, classes, formula)))
 
 
@@ -251,7 +251,7 @@ def _has_case_class(program: Program) -> bool:
     return any(isinstance(part, Product) for part in parts(program.tree))
 
 
-def _suits(formula: Formula, classes: tuple[OwnClass, ...]) -> bool:
+def _suits(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> bool:
     fold = fold_of(formula.fold)
     if len(formula.fields) != len(classes):
         return False
@@ -263,7 +263,7 @@ def _suits(formula: Formula, classes: tuple[OwnClass, ...]) -> bool:
     )
 
 
-def _expected(program: Program, classes: tuple[OwnClass, ...]) -> str:
+def _expected(program: Program, classes: tuple[ClassWithHashCode, ...]) -> str:
     if program.hashable:
         return f"{KNOWN}: their hash is known"
     if not classes:

@@ -80,7 +80,7 @@ def fold_of(name: str) -> Fold | None:
 
 
 @dataclass(frozen=True)
-class OwnClass:
+class ClassWithHashCode:
     """A class with a `hashCode` of the user's own, and the fields that it can use; `booleans` are some of them."""
 
     name: str
@@ -118,7 +118,7 @@ def parse_formula(text: str) -> Formula | None:
     return Formula(match[1], tuple(tuple(" ".join(name.split()) for name in names) for names in lists))
 
 
-def own_classes(tree: TypeTree) -> tuple[OwnClass, ...]:
+def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:
     """Return the POJOs in a key, outer ones first."""
     known = changed(tree, _told(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
     classes = {}
@@ -126,11 +126,11 @@ def own_classes(tree: TypeTree) -> tuple[OwnClass, ...]:
         if isinstance(part, Flagged):
             fields = [(name, field) for name, field in zip(part.names, part.fields, strict=True) if field.hashable]
             booleans = frozenset(name for name, field in fields if field == Fixed(1, FixedHash.BOOLEAN))
-            classes[part.class_name] = OwnClass(part.class_name, tuple(name for name, _ in fields), booleans)
+            classes[part.class_name] = ClassWithHashCode(part.class_name, tuple(name for name, _ in fields), booleans)
     return tuple(classes.values())
 
 
-def apply_formula(tree: TypeTree, classes: tuple[OwnClass, ...], formula: Formula) -> TypeTree:
+def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formula: Formula) -> TypeTree:
     """Return the tree whose POJOs, which are `classes`, hash by the formula, and case classes by their default."""
     fold = fold_of(formula.fold)
     fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
@@ -167,7 +167,7 @@ def _folded(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
     return replace(pojo, fields=tuple(fields.values()), formula=WeightedSum(constant % _WORDS, modular, fold.null))
 
 
-def formulas(classes: tuple[OwnClass, ...]) -> Iterator[Formula]:
+def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
     """Yield the formulas to try, the likely ones first, at most `MOST_FORMULAS`.
 
     An `equals` may compare only an id, and a snapshot does not have the fields in the order of the class. So subsets
@@ -188,7 +188,7 @@ def formulas(classes: tuple[OwnClass, ...]) -> Iterator[Formula]:
                         yield formula
 
 
-def _spellings(classes: tuple[OwnClass, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
+def _spellings(classes: tuple[ClassWithHashCode, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
     yield tuple(own.fields for own in classes)
     if fold.booleans is not None and any(own.booleans for own in classes):
         yield tuple(own.primitive() for own in classes)

@@ -123,13 +123,13 @@ def rounds_there(target: str) -> list[int]:
 
 def read_round(target: str, checkpoint: int) -> Round | None:
     """Return a round, or None if its document was not written."""
-    uri = _document(target, checkpoint)
+    uri = _document_place(target, checkpoint)
     return None if open_store(uri).stat(uri) is None else _decoded(uri, Round)
 
 
 def write_round(target: str, made: Round) -> None:
     """Put the document of a finished round."""
-    uri = _document(target, made.checkpoint)
+    uri = _document_place(target, made.checkpoint)
     open_store(uri).put(uri, msgspec.json.encode(made))
 
 
@@ -149,7 +149,7 @@ def remove_rounds(target: str, *, keep: Collection[int]) -> None:
     place = rounds_place(target)
     store, kept = open_store(place), {str(checkpoint) for checkpoint in keep}
     files = [entry.uri for entry in store.list(place)]
-    last = {_document(target, number) for number in sorted(_described_in(place, files))[-MOST_DESCRIBED:]}
+    last = {_document_place(target, number) for number in sorted(_described_in(place, files))[-MOST_DESCRIBED:]}
     rest = [uri for uri in files if _round_of(place, uri) not in kept and uri not in last]
     for number in {_round_of(place, uri) for uri in rest}:
         store.abort_parts(join(place, number), lambda _: True)
@@ -169,7 +169,7 @@ def _described_in(place: str, files: Iterable[str]) -> Iterator[int]:
     return (int(match[1]) for uri in files if (match := of_document.fullmatch(uri)))
 
 
-def _document(target: str, checkpoint: int) -> str:
+def _document_place(target: str, checkpoint: int) -> str:
     return join(rounds_place(target), f"{checkpoint}.json")
 
 

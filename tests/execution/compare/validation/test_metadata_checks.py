@@ -138,7 +138,7 @@ def test_order_of_listed_subtasks_is_ignored() -> None:
 
 
 @pytest.mark.parametrize("max_parallelism", [1, 2, 128])
-def test_max_parallelism_of_one_may_change(max_parallelism: int) -> None:
+def test_max_parallelism_of_a_stateless_operator_may_change(max_parallelism: int) -> None:
     """A request may name the operator; `check_planned` compares the shape with the request."""
     source = entry(STATELESS, parallelism=1, max_parallelism=1)(taken())
     check_metadata(source, entry(STATELESS, parallelism=1, max_parallelism=max_parallelism)(taken()))
