@@ -1,4 +1,4 @@
-"""Index of old streams by key group, to find those from which a new stream gets its key groups."""
+"""Index of old streams by key group: finds the old streams whose key groups a new stream takes over."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ S = TypeVar("S", bound=HasKeyGroups)
 
 
 class KeyGroupIndex(Generic[S]):
-    """Streams in any order, whose key groups may overlap; a lookup visits only streams near the range."""
+    """Index of streams in any order, whose key groups may overlap; a lookup visits only streams near the range."""
 
     def __init__(self, streams: Sequence[S]) -> None:
         self._streams = streams

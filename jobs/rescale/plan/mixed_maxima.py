@@ -1,4 +1,4 @@
-"""Different max parallelisms in one result, which Flink mixes up where operators are chained.
+"""Different max parallelisms in one result, which break the state of chained operators.
 
 Flink gives all operators of a chain one max parallelism (`StateAssignmentOperation.checkParallelismPreconditions` sets
 it from each of them in turn) and reads the keyed state of all by the key groups that follow from it.
@@ -18,7 +18,7 @@ WHY = (
 def mixed_maxima(changes: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     """Return the new max parallelisms, sorted, if they differ and any is changed; none otherwise.
 
-    `changes` has the old and the new one of each operator. Operators that get 1 do not count.
+    `changes` holds the old and the new max parallelism of each operator. Operators whose new one is 1 do not count.
     """
     changes = list(changes)
     new = sorted({new for _, new in changes} - {1})

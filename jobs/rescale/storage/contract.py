@@ -1,6 +1,6 @@
-"""The interface of stores: the few verbs that everything is read and written with.
+"""The interface of stores: the operations by which Rescale reads and writes all files.
 
-The pipeline relies on their promises: an object appears whole or not at all, `put_if_absent` has one winner, and a
+The pipeline relies on these guarantees: an object appears whole or not at all, `put_if_absent` has one winner, and a
 read with a pin returns the bytes of that version or fails.
 """
 
@@ -121,7 +121,7 @@ class Store(Protocol):
     def list(self, directory: str, begin: str = "") -> list[Entry]:
         """Return all files below a directory, sorted; none if there is no directory.
 
-        With `begin`, only files and directories with names that start with it are listed. Raises `RequestError` if
+        `begin` is a prefix: other names of files and directories are not listed. Raises `RequestError` if
         the directory may not be listed.
         """
 
@@ -141,7 +141,7 @@ class Store(Protocol):
         """
 
     def keep(self, uri: str, source: Span) -> None:
-        """Copy as `copy` does, but both names may share the bytes, because neither file is ever written to."""
+        """Copy a whole file as `copy` does, or create a hard link to it; neither file is ever written to afterwards."""
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:
         """Write a part that the store copies from another of its files; returns as `put_part`, raises as `copy`."""

@@ -1,4 +1,4 @@
-"""Copies of files that Flink will delete. If the store can copy them itself, their bytes do not pass this process."""
+"""Copy files that Flink will delete: inside the store if it can, else through this process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PART = 256 << 20
 
 
 def keep(uri: str, source: Span, staging: str) -> None:
-    """Put a whole file under another name; `staging` is the directory for unfinished files.
+    """Copy the whole file `source` to `uri`; `staging` is the directory for unfinished files.
 
-    Raises `SnapshotError` if the pinned version is not there any more.
+    Raises `SnapshotError` if the pinned version is gone.
     """
     store = open_store(uri)
     by_store = is_s3(uri) == is_s3(source.uri)
@@ -47,13 +47,13 @@ def keep(uri: str, source: Span, staging: str) -> None:
 
 
 def may_be_kept(uri: str, source: Span) -> bool:
-    """Tell whether the store can give a whole file another name, or copy it, by one request; it may still refuse."""
+    """Tell whether one request can link or copy `source` to `uri` inside the store, which may still refuse it."""
     is_whole = (source.start, source.length) == (0, source.pin.size)
     return is_whole and is_s3(uri) == is_s3(source.uri) and (not is_s3(uri) or source.length <= _LARGEST_COPY)
 
 
 def is_one_file(uri: str, other: str) -> bool:
-    """Tell whether both are names of one local file, as `keep` makes them where the file system can."""
+    """Tell whether both URIs are hard links to one local file, as `keep` creates where the file system can."""
     if is_s3(uri) or is_s3(other):
         return False
     identity = mounts.identity_of(Path(uri))
