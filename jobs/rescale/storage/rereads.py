@@ -1,6 +1,6 @@
-"""Reading twice before reporting a mismatch.
+"""Read twice before reporting a mismatch.
 
-A bit that flips in memory or on a wire is correct in the next read, while damage in a store is the same in every read.
+A bit flipped in memory or on the wire is correct in the next read; damage in the store is the same in every read.
 If a flipped bit were reported as damage, sound results would be thrown away.
 """
 
@@ -18,13 +18,13 @@ EITHER = "source or the result"
 """Name of a side for a mismatch that only shows when both are compared."""
 
 DOCUMENTS = "documents beside the target"
-"""Name of a side for the documents of a run: its next step knows nothing else."""
+"""Name of a side for the documents of a run, from which the next step gets all its input."""
 
 
 def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:
     """Return the result of `work`, which reads `side`, or both sides; run it again if it raises a final error.
 
-    Raises that error if both runs raise the same, and `StoreError` if they do not, because something was misread.
+    Raises that error if both runs raise the same one, else `StoreError`, because one of the two reads was wrong.
     """
     try:
         return work()

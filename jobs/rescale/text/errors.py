@@ -1,8 +1,8 @@
-"""The errors that users see: each class tells whose fault an error is, and each error what to do.
+"""The errors that users see: the class of an error says whose fault it is, and its `advice` what to do.
 
 *Final* errors are never retried, because the same input gives the same answer. `StoreError` is transient, and
-everything that moves bytes retries it. An unexpected exception is a bug of Rescale, and final: `unexpected` turns it
-into one of these errors where a process or a task ends.
+all code that reads or writes files retries it. An unexpected exception is a bug of Rescale, and final: `unexpected`
+turns it into one of these errors where a process or a task ends.
 
 Errors cross processes as data (`document`, `of_document`): a Spark task returns an error as a row, a job writes it into
 its result document, and the reader raises the same error again.
@@ -24,7 +24,7 @@ from rescale.text.error_document import ErrorDocument
 from rescale.text.names import encodable, printable, printable_lines, without_secrets
 
 _LABELS = {"offset": "at byte", "advice": "what to do"}
-"""Names of details in texts, if they differ from the names of the fields."""
+"""Labels of fields in the printed error, where the label differs from the name of the field."""
 _LONGEST_DETAIL = 1000
 _LONGEST_TRACEBACK = 20_000
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -110,7 +110,7 @@ class RescaleError(Exception):
         return "\n".join([printable(self.what), *details])
 
     def located(self, **details: Any) -> Self:
-        """Fill in details that were not known where the error was raised, and return the error."""
+        """Set those `details` that are still None, and return the error itself."""
         for name, value in details.items():
             if getattr(self, name) is None:
                 setattr(self, name, value)
@@ -123,7 +123,7 @@ class RescaleError(Exception):
     def document(self) -> ErrorDocument:
         """Return the error as a document, which `of_document` reads; its text can be encoded as UTF-8.
 
-        Its class is the nearest one that all processes know.
+        The document names the nearest base class that this module defines, so that every process can read it.
         """
         known = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
         details: dict[str, Any] = {
@@ -184,7 +184,7 @@ class SnapshotError(RescaleError):
 
 
 class UnsupportedError(RescaleError):
-    """The input is valid, but Rescale cannot process it; `advice` names a way around."""
+    """The input is valid, but Rescale cannot process it; `advice` names a workaround."""
 
     exit_code = 3
 
@@ -256,7 +256,7 @@ def in_option(flag: str) -> Iterator[None]:
 
 
 def _shortened(text: str, longest: int = _LONGEST_DETAIL) -> str:
-    """Return both ends of a long text, such as state in a handle, which would hide the rest of the error."""
+    """Return both ends of a text with more than `longest` characters, so that the rest of the error stays visible."""
     if len(text) <= longest:
         return text
     half = longest // 2
