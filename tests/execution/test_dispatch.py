@@ -75,5 +75,5 @@ def test_call_to_a_stopped_spark_is_a_store_error() -> None:
 
 @pytest.mark.parametrize("lost", [Py4JError("An error occurred while calling o1.x"), ConnectionRefusedError()])
 def test_lost_connection_to_the_jvm_is_a_store_error(lost: Exception) -> None:
-    with pytest.raises(StoreError, match="Spark is gone"), failures_as_ours():
+    with pytest.raises(StoreError, match="Spark's JVM has ended"), failures_as_ours():
         raise lost

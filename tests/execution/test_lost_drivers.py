@@ -78,7 +78,7 @@ def test_step_that_loses_its_driver_or_jvm_is_a_store_error_and_can_be_repeated(
         wait_for(lambda: not watch.processes(), "the started processes to end", 300)
     alone = kind is Kind.KILL_DRIVER
     assert caught.value.what == (
-        f"the process of the step '{step}' ended without a result" if alone else "Spark is gone"
+        f"the process of the step '{step}' ended without a result" if alone else "Spark's JVM has ended"
     )
     assert not is_published(plan)
     for again in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):

@@ -55,7 +55,7 @@ from rescale.text.errors import IntegrityError, RequestError, SnapshotError, Uns
 
 @contextmanager
 def _nothing_published() -> Iterator[None]:
-    """Add "nothing was published" to an `IntegrityError` in the block, where this is true."""
+    """Add "nothing was published" to an `IntegrityError` that leaves the block."""
     try:
         yield
     except IntegrityError as error:
@@ -263,7 +263,7 @@ def open_pinned(plan: Plan) -> Snapshot:
 def _moved(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, says: str) -> MovedStreams:
     """Move the streams of `slots`, and write their handles under the name `step`; running it again resumes it.
 
-    `says` names the progress.
+    `says` is the name of the step in its progress lines.
     """
     existing = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     written = begin_moving(plan, step, existing)

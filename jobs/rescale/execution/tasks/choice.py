@@ -1,8 +1,9 @@
-"""Choice of where work is done: little of it in this process; more in processes of this machine, or by Spark.
+"""Choice of where work runs: in this process, in worker processes on this machine, or in Spark.
 
-Work is little (`little_work`) if a loop does it in the time that the others take to start, with the memory of one task.
-With a local master (`local[N]`), more work is done by N processes of our own; any other master is Spark's, which then
-starts once, and does all work from there on. Work that threads do as fast as processes starts none on this machine.
+Little work (`little_work`) runs in this process: a loop does it before workers would have started, with the memory of
+one task. With a local master (`local[N]`), more work runs in N worker processes of our own. Any other master is
+Spark's: Spark then starts once, and runs all further work. Local work that threads do as fast as processes starts no
+processes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rescale.options.spark_master import local_master
 from rescale.planning.little_work import fits_in_process
 
 _AT_ONCE = 4
-"""Units that are done at the same time in this process: small ones mostly wait for the store."""
+"""Units that run at the same time in this process: small ones mostly wait for the store."""
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -34,8 +35,8 @@ def step_tasks(
 ) -> Iterator[TasksOnDemand]:
     """Provide tasks inside the block; Spark, if it starts, has executors for `work` bytes (`spark_context`).
 
-    Little work is done in this process if the master is local, or if the work is `of_the_driver`. Otherwise keys may be
-    hashed by a function that is only installed on the executors.
+    Little work runs in this process if the master is local, or if the work is `of_the_driver`. Other work may need a
+    key-hash function that is only installed on the executors.
     """
     tell_once(say_compiling)
     local = local_master(master)
@@ -56,7 +57,7 @@ def step_tasks(
 class TasksOnDemand:
     """Tasks that start processes or Spark when needed; `known_cores` is None if only Spark itself knows its cores.
 
-    `little_here` says whether little work is done in this process.
+    `little_here` says whether little work runs in this process.
     """
 
     start: Callable[[], Tasks]

@@ -26,8 +26,8 @@ R = TypeVar("R")
 class Loop:
     """Runs units in this process; `cores` is the number that callers split work by.
 
-    With an `order`, units run and rows arrive in random order. Units run one after the other, or `at_once` in threads,
-    so that one unit need not wait for what another reads.
+    With an `order`, units run and rows arrive in a random order drawn from it. Up to `at_once` units run in threads, so
+    that one works while another waits for the store.
     """
 
     cores: int = 2

@@ -1,4 +1,4 @@
-"""Files of new streams: names and uploads, the sizes of their parts, and receipts of these."""
+"""Files of new streams: their names and uploads, and the sizes and receipts of the uploads' parts."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ def number_of_parts(size: int, size_of_parts: int) -> int:
 
 
 def packed(receipts: Sequence[str]) -> bytes:
-    """Compress receipts of parts for the driver, which holds a million and more at once.
-
-    As Python objects, they would take five times the memory, and their hexadecimal ETags twice as much again.
-    """
+    """Compress receipts of parts: the driver may hold more than a million, and strings take ten times the memory."""
     return zlib.compress(_BETWEEN.join(receipts).encode(), _FAST)
 
 

@@ -32,7 +32,7 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 
 _FILES_AT_ONCE = 16
-"""Number of files that threads write to by turns; few, so that an interrupted run leaves few incomplete files."""
+"""Number of files that are written at the same time; few, so that an interrupted run leaves few incomplete files."""
 
 
 class _Place(NamedTuple):
@@ -129,7 +129,7 @@ def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream
 
 
 def _units(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
-    """Return the units of a stream, none if its file is complete; a unit has as few parts as make `least` bytes."""
+    """Return the units of a stream, each of at least `least` bytes of parts; none if its file is complete."""
     operator, stream = _stream(plan, place)
     uri = stream_uri(plan, operator, stream)
     writer = stream_writer(plan, operator, stream)

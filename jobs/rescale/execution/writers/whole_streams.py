@@ -1,7 +1,7 @@
 """Writers of streams whose key groups begin with the number of their records.
 
-Only the bytes of blocks are known beforehand, not the number of records, so a key group's length is only known once it
-is written, and a stream is one range.
+The bytes of blocks are known beforehand, but not the number of records. So the length of a key group is known only when
+it is written, and a stream is one write range.
 """
 
 from __future__ import annotations

@@ -146,5 +146,5 @@ def test_heap_states_in_another_order_are_refused_where_entries_cannot_be_told_a
         return replace(stream, parsed=replace(stream.parsed, states=stream.parsed.states[::-1]))
 
     b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(turned, operator.keyed))))
-    with pytest.raises(UnsupportedError, match="heap framing does not tell where a state begins"):
+    with pytest.raises(UnsupportedError, match="heap backend do not mark where a state begins"):
         diff(a, b)

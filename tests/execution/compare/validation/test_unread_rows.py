@@ -22,8 +22,8 @@ from support.edited import edit_files, relocated
 from support.pipeline import move, plan_rescale
 
 NATIVE = "2-rocksdb-native"
-UNCHANGED = "no row was read in RocksDB directories that stay unchanged"
-BY_FILES = "no row was read in RocksDB directories that were compared by their files"
+UNCHANGED = "in RocksDB directories that stay unchanged"
+BY_FILES = "in RocksDB directories that were compared by their files, no row was read"
 
 
 def moved(source: Path, target: Path, *shape: str, foreign_share: float = 2) -> Plan:

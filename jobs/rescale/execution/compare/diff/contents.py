@@ -26,7 +26,7 @@ _LARGEST_BEGINNING = 4 << 20
 
 
 class Contents:
-    """The elements of one state in both snapshots; `streams` hold them, by side."""
+    """Formats elements of one operator state; `streams` are the streams that hold the state, by side."""
 
     def __init__(
         self,

@@ -24,16 +24,16 @@ from rescale.snapshot.locate import Extent
 from rescale.text.units import counted
 
 EVERYWHERE = (
-    "one snapshot holds the elements of the other several times: after a restore, Flink gives all elements of a union "
-    "state to every subtask, and each subtask stores all of them"
+    "one snapshot holds each element of the other several times: Flink restores all elements of a union state to every "
+    "subtask, and each subtask then stores all of them"
 )
 GIVEN_ONE = (
-    "one snapshot lacks copies that the other has: when the parallelism changes, Flink and a rescale give every "
-    "subtask one of the existing copies, so nothing is lost if the complete snapshot was made from the other"
+    "some subtasks of one snapshot have no copy of the state: when the parallelism changes, Flink and Rescale give "
+    "every subtask one of the existing copies, so no state is lost if the other snapshot was made from this one"
 )
 ONLY_BYTES = (
-    "heap framing does not fix the order of entries, so key groups with different bytes may hold the same entries: "
-    "compare canonical savepoints to know"
+    "the heap backend writes the entries of a key group in any order, so key groups with different bytes may hold the "
+    "same entries: to be sure, compare canonical savepoints"
 )
 
 

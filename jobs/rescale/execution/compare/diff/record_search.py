@@ -2,8 +2,8 @@
 
 Records fall into buckets by the digest of their key, so both values of a key share a bucket. A bucket whose sums differ
 between the snapshots holds a difference. The first few such buckets are split into 1024 parts each and searched again,
-until few enough records are left to be listed. Each pass reads the records once more. A task returns as much as its
-buckets need, however much it read.
+until few enough records are left to be listed. Each pass reads the records once more. The size of a task's result
+depends on its buckets, not on the bytes that it read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FEW = 1000
 """Records of a state, of both snapshots together, that are listed without another pass."""
 
 _MOST_LISTED = 10_000
-"""Records of a state that a unit lists at most: only many records of one key reach this."""
+"""Most records of a state that a unit lists; reached only if a single key has that many records."""
 
 _MOST_BYTES = 4096
 """Bytes of a key, and of a value, that a task returns."""
@@ -68,7 +68,7 @@ class FoundRecord(NamedTuple):
 
 
 class Look(NamedTuple):
-    """A search in a unit for keys whose digests end in the chosen `bits`-bit endings, by state."""
+    """Search in a unit for keys, by state, whose digests end in one of the `chosen` suffixes of `bits` bits."""
 
     unit: RecordUnit
     bits: int
@@ -76,7 +76,7 @@ class Look(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """Result of a search by state: buckets, by the last bits of their keys' digests, or the records themselves."""
+    """Result of a search, by state: buckets by the last bits of their keys' digests, or the records themselves."""
 
     side: int
     buckets: dict[str, dict[int, Bucket]]

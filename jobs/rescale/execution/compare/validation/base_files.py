@@ -1,6 +1,7 @@
-"""Files of a base in the result that continues it: all are there, at their levels, below those that are new.
+"""Comparison of an earlier result (the base) with the result that continues it, file by file.
 
-A file is the base's own under a second name, or it has the same checksum of the store, or the same bytes.
+The result must have every SST file of the base at its level, and its new files above these. A file is proven if both
+names are one local file, if the store's checksums are equal, or if the bytes are equal.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from rescale.text.errors import IntegrityError
 def compare_files_of_base(
     base: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck], tasks: Tasks
 ) -> dict[int, CertifiedChecksums]:
-    """Compare files of the base with the result's; return what their store's checksums proved, by operator.
+    """Compare the base's files with the result's; return what checksums of the store proved, by operator number.
 
-    Two names of one file need no comparison. Files are read only where neither this nor checksums prove them.
+    Files are read only if they are not two names of one file, and no checksums prove them.
     """
     different = [check for check in checks if not _is_one_file(base, result, check.pair)]
     summed = summed_files(base, result, different)

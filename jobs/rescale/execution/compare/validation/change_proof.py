@@ -101,7 +101,7 @@ class ChangeCheck(NamedTuple):
 
 
 class ChangeTally(NamedTuple):
-    """Digests of removed and of added rows, by state."""
+    """Digests of removed rows (`before`) and of added rows (`after`), by state."""
 
     operator: int
     in_result: bool
@@ -145,7 +145,7 @@ def _by_name(names: Sequence[str], digester: RecordDigester) -> dict[str, StateD
 
 @dataclass(frozen=True)
 class ChangeProof:
-    """Proves the operators with these numbers in `later` and `result` by their changes since `base`.
+    """Proves `operators` (numbers in `later` and `result`) by their changes since `base`.
 
     `certified` has the operators of the base's certificate, by operator id.
     """
@@ -311,7 +311,7 @@ class ProvenChanges(NamedTuple):
     checksums: CertifiedChecksums | None
 
     def added_to(self, operator: CertifiedOperator) -> CertifiedOperator:
-        """Return the proof of the operator's other state, completed by this one."""
+        """Return `operator`, the proof of the operator's other state, with the proof of these changes added."""
         records = operator.records or CertifiedRecords(0, self.key_hash, how_sure(self.key_hash), 0, {})
         compared = records.compared + self.changes.left + self.changes.came
         states = dict(sorted({**records.states, **self.states}.items()))
@@ -325,9 +325,10 @@ class ProvenChanges(NamedTuple):
 
 
 class _JoinedFiles:
-    """The files of two snapshots as one list: the `later` one's keep their numbers, `numbers` has the earlier one's.
+    """The files of two snapshots, and `others`, in one list.
 
-    `others` more files follow.
+    Files of the later snapshot keep their numbers; `numbers` are those of the earlier snapshot's files; the number of
+    the first other file is `others`.
     """
 
     def __init__(

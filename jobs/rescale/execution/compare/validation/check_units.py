@@ -1,7 +1,7 @@
-"""Units of work of the validation; there are none where only metadata has to be compared.
+"""Units of work of the validation; state that metadata alone proves has none.
 
-RocksDB directories that are proven by their files give a unit for each copied SST file, and none for a file that is
-the source's own. Their small files are metadata and are compared at once.
+A RocksDB directory that is proven by its files has a unit for each copied SST file, and none for a file that is the
+source's own. Its small files are not worth a task: the driver compares them.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
 
 @dataclass(frozen=True)
 class Checks:
-    """`units` for tasks, each with the bytes that it reads, and `small` files to be compared at once."""
+    """Checks of a validation: `units` for tasks, each with the bytes to read, and `small` files for the driver."""
 
     units: list[tuple[int, Check]]
     small: list[FileCheck]
 
     @property
     def threads_will_do(self) -> bool:
-        """Whether nearly all work is to compare and hash plain bytes, which releases Python's lock."""
+        """Whether nearly all work is to compare and hash plain bytes, which releases Python's GIL."""
         return fits_in_process([(size, check) for size, check in self.units if not _is_bytewise(check)])
 
 

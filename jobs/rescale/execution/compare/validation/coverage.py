@@ -56,7 +56,7 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     properties = savepoint_properties(canonical=canonical) if theirs.properties else b""
     if ours.properties != properties:
         raise IntegrityError(
-            "the result's metadata names another kind of snapshot than the result is",
+            "the metadata of the result has the properties of another kind of snapshot",
             expected=f"the properties of a {'canonical' if canonical else 'native'} savepoint",
             found=f"the properties of {result.type.name}, or damaged ones",
         )

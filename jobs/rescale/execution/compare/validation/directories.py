@@ -35,10 +35,10 @@ from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, Uns
 
 
 class WholeFiles(NamedTuple):
-    """The directory of a subtask, made of whole files of the source.
+    """Directory of a subtask whose SST files are all whole files of the source.
 
-    `same` counts SST files that are the source's own, in place. The bytes of the `copies`, and of the `small` files
-    that are not SST files, remain to be compared. `deleted_ranges` counts files that hide rows.
+    `same` counts SST files that are the source's own, by reference. Still to be compared are the bytes of SST files
+    that were copied (`copies`) and of all other files (`small`). `deleted_ranges` counts added files that hide rows.
     """
 
     subtask: int
@@ -168,7 +168,7 @@ class _Comparer:
 
 
 class _Matched(NamedTuple):
-    """The source's file that each file is; `complete` if every file, and every file of the source, was matched."""
+    """Files of a directory by the source's file that each equals; `complete` if no file of either side is left over."""
 
     origins: Mapping[str, Origin]
     complete: bool

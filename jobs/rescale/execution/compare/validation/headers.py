@@ -53,7 +53,7 @@ class KeyedHeaders:
         self._compared: dict[tuple[bytes, ...], Tables] = {}
 
     def compare(self, givers: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
-        """`IntegrityError` unless the stream's header is its givers' headers merged; the givers' headers differ."""
+        """Return the state id tables; `IntegrityError` unless the stream's header is that of its givers, merged."""
         headers = stream.header, *(giver.header for giver in givers)
         if headers not in self._compared:
             self._compared[headers] = self._tables(givers, stream)
@@ -101,7 +101,7 @@ class ElementHeaders:
         self._compared: set[tuple[bytes, ...]] = set()
 
     def compare(self, givers: Sequence[ElementStream], stream: ElementStream) -> None:
-        """`IntegrityError` unless the stream's header is its givers' headers merged; the givers' headers differ."""
+        """`IntegrityError` unless the stream's header is that of its givers, merged."""
         headers = stream.header, *(giver.header for giver in givers)
         if headers not in self._compared:
             self._check(givers, stream)

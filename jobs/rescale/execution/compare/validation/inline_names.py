@@ -2,7 +2,8 @@
 
 Flink identifies such a stream by its name: it takes two streams with the same name for the same, whatever bytes they
 hold. A result names them as it names files (`Plan.file_name`): operator, slot, subtask, the beginning of the plan's
-digest, and in a RocksDB directory the file. Without a certificate the digest is unknown, but all names have the same.
+digest, and in a RocksDB directory the file. Without a certificate the digest is unknown, but it must be the same in all
+names.
 """
 
 from __future__ import annotations

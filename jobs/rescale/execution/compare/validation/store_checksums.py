@@ -68,9 +68,9 @@ def proven_by_sums(source: Snapshot, result: Snapshot, checks: Checks) -> StoreC
 def summed_files(
     source: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck]
 ) -> dict[FileCheck, Checksum]:
-    """Return the checksum of each file that has the same one on both sides; nothing is read.
+    """Return the checksum of each file that has the same one on both sides, without reading the files.
 
-    Most have it in their ETags, which are known; the store is asked for the others' only.
+    Most ETags, which are known, contain a checksum; the store is asked only for the others.
     """
     summed = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
     looker = _Looker(_Side(source, source), _Side(result, result))

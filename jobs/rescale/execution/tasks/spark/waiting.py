@@ -1,4 +1,5 @@
-"""Notices while no executor starts: Spark itself waits forever, and only says that its job was not accepted."""
+"""Notices while no executor starts: Spark itself waits forever, and logs only that its job "has not accepted any
+resources"."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class CanonicalWriter:
         store = open_store(self.plan.target)
         names = tuple(name(self._uri(stream)) for stream in streams)
         staged = [entry.uri for entry in store.list(places_of(self.plan).staging)]
-        with suppress(LockedError):  # they do no harm
+        with suppress(LockedError):  # staged parts that stay do no harm
             store.delete([uri for uri in staged if name(uri).startswith(names)])
 
     def _handle(self, stream: StreamToWrite, written: Sequence[WrittenParts]) -> WrittenHandle:

@@ -1,4 +1,4 @@
-"""RocksDB directories made from files of the source's directories, some of which RocksDB rewrites: a task for each."""
+"""Writes RocksDB directories from files of the source's, some of which RocksDB rewrites; one task for each directory."""
 
 from __future__ import annotations
 
