@@ -61,7 +61,7 @@ class PlanApproval(ApprovalOperator):
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
-            execution_timeout=None,  # else it would be the time to answer in
+            execution_timeout=None,  # otherwise Airflow would take it as the time for an answer
             **RETRIES,
             **arguments,
         )

@@ -155,7 +155,7 @@ def test_stop_by_somebody_else_is_looked_for_until_the_answer_is_recent() -> Non
 
 def test_checkpoints_of_an_earlier_run_of_the_job_are_refused_before_the_cancel(checkpoints: str) -> None:
     cluster: Any = Cluster(completed(3))
-    with pytest.raises(RequestError, match="of an earlier life") as caught:
+    with pytest.raises(RequestError, match="from an earlier start") as caught:
         refuse_checkpoints_of_another_life(cluster, "job", checkpoints)
     assert caught.value.found == "checkpoint 8"
     assert "checkpoint 3" in str(caught.value.expected)

@@ -171,7 +171,7 @@ def test_directory_with_checkpoints_of_an_earlier_run_of_the_job_is_refused(clus
     job_id = run(cluster, options)
     directory = look(cluster, job_id, options).directory
     copytree(last_checkpoint.newest_checkpoint(directory), f"{directory}/chk-999")
-    with pytest.raises(RequestError, match="of an earlier life"):
+    with pytest.raises(RequestError, match="from an earlier start"):
         look(cluster, job_id, options)
     assert cluster.alive() == {job_id}
 
@@ -193,7 +193,7 @@ def test_job_without_a_checkpoint_is_not_cancelled(cluster: SessionCluster) -> N
     job_id = cluster.run(1, options=options)
     with (
         patch.object(Flink, "latest_checkpoint", return_value=None),
-        pytest.raises(RequestError, match="the job has made no checkpoint that can be found again"),
+        pytest.raises(RequestError, match="the job has stored no checkpoint in a directory"),
     ):
         look(cluster, job_id, options)
 

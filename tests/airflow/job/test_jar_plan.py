@@ -63,7 +63,7 @@ def test_an_unknown_vertex_is_refused_if_state_without_uid_is_no_vertex(plans: d
     plans[4] = vertices_of(snapshot)
     plans[6] = {NEW: "sink"}
     with pytest.raises(
-        RequestError, match="at parallelism 6 the job has operators that its state does not know"
+        RequestError, match="at parallelism 6 the job has operators that are not in its state"
     ) as caught:
         refuse(snapshot, 6)
     assert str(caught.value.found).startswith("sink; state that may have no operator then: no uid")

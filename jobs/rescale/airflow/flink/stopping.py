@@ -164,7 +164,7 @@ def _checkpoints_of(cluster: Flink, job_id: str) -> str:
 
 
 def _refuse_cluster_that_ends(cluster: Flink) -> None:
-    """Raise `RequestError` if Flink's REST API would end with the job, which has to be asked for its last checkpoint.
+    """Raise `RequestError` if Flink's REST API, which has to report the last checkpoint, would end with the job.
 
     Flink's Kubernetes operator lets the JobManager run on, unless a FlinkDeployment says otherwise
     (`FlinkConfigBuilder`).

@@ -1,4 +1,4 @@
-"""Tasks that only the rescale of a running job has: its inspection before, and going back after."""
+"""Tasks that only the rescale of a running job has: one inspects the job, one restarts it if the rescale fails."""
 
 from __future__ import annotations
 

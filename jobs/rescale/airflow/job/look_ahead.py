@@ -1,10 +1,10 @@
 """Checks of a request against the job's latest checkpoint, while the job still runs.
 
-The plan of the savepoint would make the same checks, after the job was stopped. But the checkpoint may be of another
-kind than the savepoint, and it is older. So only requests are refused that would be refused with every later snapshot
-of the job: wrong operator names, shapes, key hashes. In doubt the log has a warning, and the plan decides.
+The plan of the savepoint makes the same checks, but only after the job was stopped. The checkpoint is older than the
+savepoint, and may be of another kind. So this refuses only what would be refused for every later snapshot of the job:
+wrong operator names, shapes, key hashes. All other findings are warnings in the log, and the plan decides.
 
-Keys that fit no known hash are not in doubt, although they may all be gone when the savepoint is taken: the user can
+Keys that fit no known hash are refused, too, although all of them may be gone when the savepoint is taken: the user can
 name the hash, or run again.
 """
 

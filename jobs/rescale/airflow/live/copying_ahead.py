@@ -27,7 +27,7 @@ _NOTHING = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
 
 
 def copy_ahead(before: JobBefore, plan_of: Callable[[str], Plan], ti: Any) -> PreparedFiles:
-    """Let the job make a checkpoint and copy its files, until little of the last one was new; return its result.
+    """Let the job make a checkpoint and copy its files, again until few of its bytes are new; return the last result.
 
     `plan_of` returns the plan for copies from a checkpoint. Does nothing if the result takes no file as it is.
     """

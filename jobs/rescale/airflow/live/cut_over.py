@@ -45,10 +45,10 @@ _ATTEMPTS = 4
 """Attempts to make the last round before the job makes another checkpoint."""
 
 _ALIKE = 2
-"""A round that reads at most as many times the bytes of another one takes about as long."""
+"""Two rounds take about as long if one reads at most this many times the bytes of the other."""
 
 _PAUSE_SECONDS = 0.5
-"""Pause before a part is repeated that failed for a reason that may pass."""
+"""Pause before a part that failed with a transient error is repeated."""
 
 
 _ANOTHER_RUN = (

@@ -1,8 +1,8 @@
-"""The question whether a followed job may be cut over: it shows the newest round, and rounds go on while it waits.
+"""The question whether a followed job may be cut over. It shows the newest round; rounds go on while it waits.
 
 The task holds no worker: it is deferred until the last round would be short enough, and parked while the question
-waits. Without an answer, and after *Not yet*, it asks again with newer figures. The decision is stored beside the
-target, where the task that follows the job reads it.
+waits. After ten minutes without an answer, and after *Not yet*, it asks again with newer figures. The decision is
+stored beside the target, where the task that follows the job reads it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class AskToCutOver(HITLOperator):
             subject="May the job be cut over now?",
             options=[CUT_OVER, NOT_YET, GIVE_UP],
             defaults=NOT_YET,
-            execution_timeout=None,  # else it would be the time to answer in
+            execution_timeout=None,  # otherwise Airflow would take it as the time for an answer
             **RETRIES,
             **arguments,
         )
@@ -142,7 +142,7 @@ def question_about(rounds: Mapping[str, Any]) -> str:
         f"{shown}\n\n"
         "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape: it "
         "stands still about as long as for a plain restart, and by another last round longer if it made a checkpoint "
-        f"in between.\n\n{REPEATED} To go back after the new job has started repeats what the new one has emitted.\n\n"
+        f"in between.\n\n{REPEATED} Going back after the new job has started repeats what the new job has emitted.\n\n"
         f"{rounds['first_checkpoint']}\n\n"
         f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."
     )

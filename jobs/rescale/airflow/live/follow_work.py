@@ -48,7 +48,7 @@ def follow_and_cut_over(
     inlet_events: Any,
     outlet_events: Any,
 ) -> Summary:
-    """Follow the job that was looked at, cut it over, and return what came of it.
+    """Follow the job that was inspected, cut it over, and return the summary of the result.
 
     `places` has the target if the form does not. `hours` are the first and the last instant for a cut-over.
     """

@@ -1,4 +1,4 @@
-"""The parts of a cut-over, each with the time that it took."""
+"""Stopwatch for the parts of a cut-over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class Parts:
-    """Stopwatch of a cut-over, which begins when it is made. `seconds` has a value for each part that has ended."""
+    """Stopwatch of a cut-over; it starts when it is created. `seconds` has the duration of each part that has ended."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()

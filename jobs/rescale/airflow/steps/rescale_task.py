@@ -1,4 +1,4 @@
-"""Base of all tasks: they have the access that the form names, and fail or retry as our errors say."""
+"""Base of all tasks: it gives them the access that the form names, and maps our errors to failures and retries."""
 
 from __future__ import annotations
 

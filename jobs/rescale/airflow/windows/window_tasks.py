@@ -46,8 +46,8 @@ def open_window(window: Window, asset: Asset) -> Any:
 def close_window(asset: Asset) -> Any:
     """Return the task that records what was rescaled, and adds the event of the result to the window's asset.
 
-    Only tasks that hand a result over come directly before it. The first task would count as the success that its
-    trigger rule asks for, also in a run with nothing to do.
+    Its only upstream tasks are those that hand a result over. If `open_window` were one of them, its success alone
+    would satisfy the trigger rule, also in a run with nothing to do.
     """
 
     def close(

@@ -1,4 +1,4 @@
-"""Writes RocksDB directories from files of the source's, some of which RocksDB rewrites; one task for each directory."""
+"""Writes RocksDB directories from files of the source's, of which RocksDB rewrites some; one task for each."""
 
 from __future__ import annotations
 
