@@ -10,7 +10,7 @@ import pytest
 from rescale.cli import preparing
 from rescale.cli.main import main
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.preparation import begin_preparing
 from support import warm
@@ -95,7 +95,7 @@ def test_a_newer_checkpoint_serves_where_flink_deletes_the_files_of_one(
     assert f"{job.newest}, " in captured.out
     assert "is gone: " in captured.err
     assert main(["run", job.newest, "--target", target, *SHAPE]) == 0
-    assert validate_published(job.newest, target, Loop()).verdict == "complete"
+    assert validate_published(job.newest, target, InProcessTasks()).verdict == "complete"
 
 
 def test_a_checkpoint_whose_files_are_gone_for_good(job: Checkpoints, target: str, capsys: Captured) -> None:

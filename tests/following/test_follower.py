@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import pytest
 
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
 from rescale.following import follower as followers
 from rescale.following.follower import Follower, Limits
@@ -69,8 +69,8 @@ def job(home: str, tmp_path: Path) -> Checkpoints:
 
 
 def carry_out(plan: Plan, proof: Proof) -> None:
-    move(plan, Loop(2, None))
-    validate_coverage(plan, Loop(2, None), proof)
+    move(plan, InProcessTasks(2, None))
+    validate_coverage(plan, InProcessTasks(2, None), proof)
 
 
 def follower_of(job: Checkpoints, home: str, said: list[str] | None = None, shape: Any = SHAPE) -> Follower:
@@ -112,7 +112,7 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
         assert complete_checkpoints(pins_place(follower.target)) == [3, number]
     assert [made.checkpoint for made in described_rounds(follower.target)] == [3, 4, 5, 6], "also those that are gone"
     finish(follower)
-    validate_published(job.newest, follower.target, Loop(2, None))
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
     assert diff(open_snapshot(job.newest), open_snapshot(follower.target)).equal
     left = [entry.uri for entry in open_store(home).list(beside(follower.target))]
     assert not [uri for uri in left if uri.startswith((pins_place(follower.target), rounds_place(follower.target)))]
@@ -126,7 +126,7 @@ def test_finish_at_the_checkpoint_of_the_newest_round(job: Checkpoints, home: st
     planned = follower.plan_last()
     assert planned.kind is RoundKind.ROUND
     finish(follower)
-    validate_published(job.newest, follower.target, Loop(2, None))
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
 
 def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Checkpoints, home: str) -> None:
@@ -135,7 +135,7 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     follow(follower, 0)
     early = follower.plan_last().prepared.plan
     claim(early)
-    move(early, Loop(2, None))
+    move(early, InProcessTasks(2, None))
     checkpoints_follow(job, [4])
     follow(follower, 1)
     assert follower.plan_last().prepared.plan.checkpoint_id == 4

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.runstate.follower.rounds import rounds_there
 from support import warm
 from support.checkpoints import Checkpoints, checkpoints_in
@@ -66,7 +66,7 @@ class Life:
         return "--finish" not in stage.options and stage.number in rounds_there(self.target)
 
     def assert_right(self) -> None:
-        certificate = validate_published(self.job.newest, self.target, Loop())
+        certificate = validate_published(self.job.newest, self.target, InProcessTasks())
         assert certificate.verdict == "complete"
         names = {path.name for path in Path(f"{self.target}.rescale").iterdir()}
         assert not names & {"pins", "rounds", "follower.json"}

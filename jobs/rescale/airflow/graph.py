@@ -70,7 +70,7 @@ def rescale_graph(
     return RescaleTasks(inspected, published, [announced, refused])
 
 
-def look_graph() -> None:
+def plan_only_graph() -> None:
     """Create the tasks of a run that only plans."""
     chain(inspect(None), [look(), check()])
 

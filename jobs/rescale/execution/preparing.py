@@ -16,12 +16,12 @@ def prepare_files(plan: Plan, tasks: Tasks) -> PreparedFiles:
 
     Raises `RequestError` if meanwhile a run claims the target or someone discards it; the new copies are then removed.
     """
-    there = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
+    existing = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
     sizes = prepared_sizes(plan)
     try:
-        copy_ahead(plan, tasks, there)
+        copy_ahead(plan, tasks, existing)
         end_preparing(plan)
     finally:
-        give_up_preparing(plan, there)
-    new = [size for file, size in sizes.items() if there.get(file) != size]
+        give_up_preparing(plan, existing)
+    new = [size for file, size in sizes.items() if existing.get(file) != size]
     return PreparedFiles(len(sizes), sum(sizes.values()), len(new), sum(new))

@@ -122,8 +122,8 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
         except SnapshotError:
             return
     new = [file for file in prepared_sizes(plan) if file not in before and file not in named]
-    there = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
-    open_store(plan.target).delete([join(plan.target, file) for file in new if file in there])
+    existing = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
+    open_store(plan.target).delete([join(plan.target, file) for file in new if file in existing])
 
 
 def remove_unused_files(plan: Plan) -> None:

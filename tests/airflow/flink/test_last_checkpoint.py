@@ -15,7 +15,7 @@ from rescale.airflow.flink import last_checkpoint
 from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.final_checkpoint import refuse_stop_in_between
 from rescale.airflow.flink.operators import HandOverJob, TakeSavepoint
-from rescale.airflow.flink.stopping import JobBefore, look_at_job
+from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import GoBackIfNeeded
 from rescale.airflow.steps.retries import TaskEnded
@@ -44,16 +44,16 @@ def run(cluster: SessionCluster, options: dict[str, str]) -> str:
     return job_id
 
 
-def look(cluster: SessionCluster, job_id: str, options: dict[str, str]) -> JobBefore:
+def look(cluster: SessionCluster, job_id: str, options: dict[str, str]) -> JobToRestart:
     jar = RunJar(cluster.address, "counts.jar", "Counts", configuration=options)
-    return look_at_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
+    return inspect_job(cluster.address, job_id, StopMode.CHECKPOINT, None, jar)
 
 
-def take(before: JobBefore, run_id: str, state: TaskState | None = None) -> Any:
+def take(before: JobToRestart, run_id: str, state: TaskState | None = None) -> Any:
     return run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id, state)
 
 
-def back(before: JobBefore, taken: Any, run_id: str, state: TaskState | None = None) -> Any:
+def back(before: JobToRestart, taken: Any, run_id: str, state: TaskState | None = None) -> Any:
     operator = GoBackIfNeeded(task_id="back", before=msgspec.to_builtins(before), taken=taken)
     with patch("rescale.airflow.job.job_tasks._was_handed_over", return_value=False):
         return run_operator(operator, run_id, state)

@@ -17,7 +17,7 @@ from rescale.airflow.forms.filled_form import (
     request_sentence,
     stripped,
 )
-from rescale.airflow.forms.form import look_form, rescale_form
+from rescale.airflow.forms.form import plan_only_form, rescale_form
 from rescale.plan.proof import Proof
 from rescale.planning.request.request import make_request, parse_uids
 from rescale.planning.request.result_files import Format
@@ -72,7 +72,7 @@ def test_form_without_a_shape_is_refused_unless_it_asks_for_the_same_shape(value
 def test_drops_without_an_approval_are_refused() -> None:
     refuse_unapproved_drops(filled(**PLACES), required=False)
     refuse_unapproved_drops(filled(**PLACES, drops=["visits"], require_approval=True), required=False)
-    looked = {name: value for name, value in filled(**PLACES, drops=["visits"]).items() if name in look_form()}
+    looked = {name: value for name, value in filled(**PLACES, drops=["visits"]).items() if name in plan_only_form()}
     refuse_unapproved_drops(looked, required=False)
     with pytest.raises(RequestError, match="without an approval") as caught:
         refuse_unapproved_drops(filled(**PLACES, drops=["visits"]), required=False)
@@ -160,7 +160,7 @@ def test_proof_is_no_part_of_the_request() -> None:
     assert proof_of(filled(**PLACES)) is Proof.RECORDS
     assert proof_of(filled(**PLACES, proof="files")) is Proof.FILES
     assert request_of(filled(**PLACES, proof="files")) == request_of(filled(**PLACES))
-    assert "proof" not in look_form()
+    assert "proof" not in plan_only_form()
 
 
 @pytest.mark.parametrize(

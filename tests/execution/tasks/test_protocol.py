@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from rescale.execution.progress import ByteAction, Progress
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.text.errors import SnapshotError, StoreError
 from support.pipeline import shared_processes, shared_spark
@@ -21,7 +21,7 @@ from support.slow import slow
 
 in_all_forms = pytest.mark.parametrize(
     "make_tasks",
-    [lambda: Loop(order=Random(3)), shared_processes, shared_spark],
+    [lambda: InProcessTasks(order=Random(3)), shared_processes, shared_spark],
     ids=["loop", "processes", "spark"],
 )
 MakeTasks = Callable[[], Tasks]
@@ -121,7 +121,7 @@ def test_a_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left.append(unraisable.exc_value))
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
-        shuffled = Loop().shuffle(
+        shuffled = InProcessTasks().shuffle(
             lambda _: lambda _: iter([(0, b"row")]), units(1), 1, Progress("send", 1, ByteAction.READ)
         )
         assert shuffled.read(0, list) == [b"row"]

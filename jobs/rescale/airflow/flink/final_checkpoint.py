@@ -120,7 +120,7 @@ def refuse_stop_in_between(flink: Flink, job_id: str, since: float) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def refuse_checkpoints_of_another_life(flink: Flink, job_id: str, checkpoints: str) -> None:
+def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: str) -> None:
     """Raise `RequestError` if the directory of a running job holds a newer checkpoint than all of its own.
 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.

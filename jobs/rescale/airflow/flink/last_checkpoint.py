@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TypeVar
 from uuid import uuid4
 
-from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_another_life
+from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_earlier_start
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink_rest.client import Flink
 from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, complete_checkpoints
@@ -70,7 +70,7 @@ def checkpoints_of(flink: Flink, job_id: str) -> str:
             advice=f"wait for the job's next checkpoint, and check state.checkpoints.dir; or {_TAKE_A_SAVEPOINT}",
         )
     checkpoints = parent(normalise(latest))
-    refuse_checkpoints_of_another_life(flink, job_id, checkpoints)
+    refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints)
     return checkpoints
 
 

@@ -24,7 +24,7 @@ from rescale.storage.scratch import ScratchKind, remove_all_left, scratch_folder
 from rescale.storage.store import open_store
 
 
-class Lasting(Protocol):
+class RoundsRunner(Protocol):
     """A process on this machine, or a pod, that makes one round after another."""
 
     def move(self, plan: Plan, proof: Proof) -> None:
@@ -37,7 +37,7 @@ class Lasting(Protocol):
 class Mover:
     """Moves and validates claimed plans: `full` moves all state, `rounds` moves changes."""
 
-    def __init__(self, full: Callable[[Plan, Proof], None], rounds: Lasting) -> None:
+    def __init__(self, full: Callable[[Plan, Proof], None], rounds: RoundsRunner) -> None:
         self._full = full
         self._rounds = rounds
 

@@ -13,7 +13,7 @@ import msgspec
 from rescale.airflow.flink.first_checkpoint import first_checkpoint
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import REPEATED, with_newest
-from rescale.airflow.flink.stopping import JobBefore
+from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.reports.report_link import REPORT, ReportPage
 from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.following.follower import Follower
@@ -33,7 +33,7 @@ _PAGE_SECONDS = 30.0
 class RoundDisplay:
     """Shows the rounds of a follower in the task instance `ti` and its `state`."""
 
-    before: JobBefore
+    before: JobToRestart
     follower: Follower
     ti: Any
     state: Any

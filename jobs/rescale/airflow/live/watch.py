@@ -13,7 +13,7 @@ from typing import Any
 from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
-from rescale.airflow.flink.stopping import CANCELLING, JobBefore
+from rescale.airflow.flink.stopping import CANCELLING, JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
@@ -53,7 +53,7 @@ class Watch:
     No cut-over begins before the instant `opens` or after `closes`, which are those of a window; None for no limit.
     """
 
-    before: JobBefore
+    before: JobToRestart
     follower: Follower
     live: LiveRequest
     params: Mapping[str, Any]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from rescale.execution.progress import Progress, say_compiling
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.processes import process_tasks
 from rescale.execution.tasks.protocol import MakeSender, Shuffled, Tasks, Weighed
 from rescale.flink.compiling import tell_once
@@ -72,18 +72,18 @@ class TasksOnDemand:
         return self._started().cores
 
     def run(
-        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_will_do: bool = False
+        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_suffice: bool = False
     ) -> list[R]:
-        return self._for(units, threads_will_do=threads_will_do).run(work, units, progress)
+        return self._for(units, threads_suffice=threads_suffice).run(work, units, progress)
 
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
         return self._for(units).shuffle(make_sender, units, partitions, progress)
 
-    def _for(self, units: Weighed[object], *, threads_will_do: bool = False) -> Tasks:
-        in_threads = threads_will_do and self.known_cores is not None
+    def _for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
+        in_threads = threads_suffice and self.known_cores is not None
         if not units or (self._others is None and (in_threads or (self.little_here and fits_in_process(units)))):
             cores = self.known_cores or 1
-            return Loop(cores, at_once=cores if in_threads else _AT_ONCE)
+            return InProcessTasks(cores, at_once=cores if in_threads else _AT_ONCE)
         return self._started()
 
     def _started(self) -> Tasks:

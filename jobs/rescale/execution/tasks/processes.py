@@ -55,7 +55,7 @@ class ProcessTasks:
         units: Weighed[U],
         progress: Progress,
         *,
-        threads_will_do: bool = False,  # noqa: ARG002
+        threads_suffice: bool = False,  # noqa: ARG002
     ) -> list[R]:
         if not units:
             return []

@@ -44,11 +44,11 @@ class Tasks(Protocol):
         """Number of tasks that can run at once."""
 
     def run(
-        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_will_do: bool = False
+        self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_suffice: bool = False
     ) -> list[R]:
         """Return the results of `work(unit)` for all units, in any order.
 
-        `threads_will_do` says that nearly all work is done outside of Python, such as copying local files, so that
+        `threads_suffice` says that nearly all work is done outside of Python, such as copying local files, so that
         threads are as fast as processes. Raises the first final error of a unit, or `StoreError` if a task failed in
         every attempt.
         """

@@ -16,7 +16,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from rescale.execution.meter import METER, Counted
+from rescale.execution.meter import METER, StepCounters
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.text.errors import RescaleError, unexpected
 
@@ -45,7 +45,7 @@ class Ended(NamedTuple):
     done: int
     packed: bytes
     error: RescaleError | None
-    counted: Counted
+    counted: StepCounters
 
 
 def serve(connection: Connection) -> None:

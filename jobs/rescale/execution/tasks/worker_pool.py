@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from rescale.execution.meter import METER, Counted
+from rescale.execution.meter import METER, StepCounters
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import ADVICE, AGAIN_AND_AGAIN, ATTEMPTS
@@ -183,7 +183,7 @@ class _Stage:
     def succeeded(self, number: int, ended: Ended, done: int) -> None:
         self.results[number] = pickle.loads(ended.packed)
         self.done += done
-        METER.add(ended.counted.plus(Counted(lost_tasks=self.attempts[number] - 1)))
+        METER.add(ended.counted.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
         if self._is_last(self.results[number]):
             self.due.clear()
 

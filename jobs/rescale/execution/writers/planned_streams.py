@@ -89,7 +89,7 @@ def _written(
     progress = Progress(says, sum(unit.length for unit in units), ByteAction.WRITTEN)
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
     weighed = [(unit.length, unit) for unit in units]
-    for result in tasks.run(writer, weighed, progress, threads_will_do=in_threads):
+    for result in tasks.run(writer, weighed, progress, threads_suffice=in_threads):
         results[result.operator, result.stream].append(result)
     tell_of_refusals(progress, (result.refused for units_of_stream in results.values() for result in units_of_stream))
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}

@@ -64,10 +64,10 @@ class Pins:
         """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if one vanishes meanwhile."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         listed = list_files(metadata, self.allow_prefixes)
-        there = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
         missing: list[Span] = []
         for uri, version in stats_of(listed.files).items():
-            size = there.get(self._place_of(uri))
+            size = existing.get(self._place_of(uri))
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
@@ -88,9 +88,9 @@ class Pins:
             for file in database.files:
                 (deep if file.name in compacted else others).add(file.extent.file)
         left_out = {0, *(deep - others)}
-        there = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
+        existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}
         files = [_whole(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
-        side_by_side(self._keep, [file for file in files if there.get(self._place_of(file.uri)) != file.length])
+        side_by_side(self._keep, [file for file in files if existing.get(self._place_of(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
         keep(self._metadata(checkpoint, _FLUSHED), _whole(uri, pin), Places(self.target, "").staging)
 

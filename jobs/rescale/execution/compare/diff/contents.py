@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from rescale.execution.compare.diff.copies import LARGEST_COPY, CopyUnit
 from rescale.execution.compare.diff.differences import BothFiles, Side
-from rescale.execution.compare.diff.first_look import is_deflated
+from rescale.execution.compare.diff.first_pass import is_deflated
 from rescale.execution.compare.diff.items import DigestedItem
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.snappy import FramedDecompressor

@@ -28,9 +28,9 @@ from rescale.execution.compare.validation.base_files import (
     files_of_base,
 )
 from rescale.execution.compare.validation.compare import FileCheck
-from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.execution.compare.validation.headers import RERUN_ADVICE
 from rescale.execution.compare.validation.read_back import read_side
-from rescale.execution.compare.validation.record_proof import how_sure
+from rescale.execution.compare.validation.record_proof import hash_rule_status
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.change_records import ChangeReader
 from rescale.execution.tasks.protocol import Tasks
@@ -119,7 +119,7 @@ class ChangeComparer:
 
     def __call__(self, check: ChangeCheck) -> ChangeTally:
         work = partial(self._tally, check)
-        return read_side(work, check.label, in_result=check.in_result, advice=MADE_ANEW)
+        return read_side(work, check.label, in_result=check.in_result, advice=RERUN_ADVICE)
 
     def _tally(self, check: ChangeCheck) -> ChangeTally:
         header = understood(check.place.header)
@@ -179,7 +179,7 @@ class ChangeProof:
             comparer,
             weighed,
             Progress("compare changes", sum(size for size, _ in weighed), ByteAction.READ_ON_BOTH_SIDES),
-            threads_will_do=True,
+            threads_suffice=True,
         )
         checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks)
         proven = {}
@@ -259,7 +259,7 @@ class ChangeProof:
                         state=state,
                         expected=f"{in_source.records} records with digest {in_source.digest:032x}",
                         found=f"{in_result.records} records with digest {in_result.digest:032x}",
-                        advice=MADE_ANEW,
+                        advice=RERUN_ADVICE,
                     )
         certified = self.certified[operator.operator_id].records
         if certified is None:
@@ -286,7 +286,7 @@ class ChangeProof:
                     state=name,
                     expected=f"at most {before.records}",
                     found=in_source.records,
-                    advice=MADE_ANEW,
+                    advice=RERUN_ADVICE,
                 )
             if records:
                 digest = (int(before.digest, 16) - in_source.digest + in_result.digest) % MODULUS
@@ -312,7 +312,7 @@ class ProvenChanges(NamedTuple):
 
     def added_to(self, operator: CertifiedOperator) -> CertifiedOperator:
         """Return `operator`, the proof of the operator's other state, with the proof of these changes added."""
-        records = operator.records or CertifiedRecords(0, self.key_hash, how_sure(self.key_hash), 0, {})
+        records = operator.records or CertifiedRecords(0, self.key_hash, hash_rule_status(self.key_hash), 0, {})
         compared = records.compared + self.changes.left + self.changes.came
         states = dict(sorted({**records.states, **self.states}.items()))
         return replace(

@@ -17,7 +17,7 @@ from rescale.execution.compare.validation.coverage import (
     pair_database_files,
     pair_key_groups,
 )
-from rescale.execution.compare.validation.directories import WholeFiles
+from rescale.execution.compare.validation.directories import DirectoryFiles
 from rescale.execution.compare.validation.record_compare import RecordCheck
 from rescale.execution.sources.record_sources import sources_of
 from rescale.execution.sources.spans import adjacent, bounded_runs, extent_runs
@@ -39,7 +39,7 @@ class Checks:
     small: list[FileCheck]
 
     @property
-    def threads_will_do(self) -> bool:
+    def threads_suffice(self) -> bool:
         """Whether nearly all work is to compare and hash plain bytes, which releases Python's GIL."""
         return fits_in_process([(size, check) for size, check in self.units if not _is_bytewise(check)])
 
@@ -48,7 +48,7 @@ def list_checks(
     source: Snapshot,
     result: Snapshot,
     key_hashes: Mapping[str, str],
-    by_files: Sequence[Mapping[int, WholeFiles]],
+    by_files: Sequence[Mapping[int, DirectoryFiles]],
     by_changes: Collection[int] = (),
 ) -> Checks:
     """List all checks of a result.
@@ -72,7 +72,7 @@ def list_checks(
 
 
 def _keyed_checks(
-    i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, WholeFiles]
+    i: int, old: Operator, new: Operator, key_hash: str | None, by_files: Mapping[int, DirectoryFiles]
 ) -> Iterator[Check]:
     """Yield the checks of keyed state, without the directories that are proven `by_files`."""
     if not is_compared_by_record(old, new):

@@ -17,7 +17,7 @@ from rescale.snapshot.keyed_state import Database, KeyedHolder, KeyedStream
 from rescale.snapshot.model import ElementStream
 from rescale.text.errors import IntegrityError, RescaleError
 
-MADE_ANEW = "if the result is published, run again into another target; else discard it and run again"
+RERUN_ADVICE = "if the result is published, run again into another target; else discard it and run again"
 """Advice for a wrong result: a published one is never discarded."""
 
 
@@ -143,5 +143,5 @@ def _refuse_surplus(label: str, subject: str, known: Collection[str], states: Se
             state=surplus[0],
             expected=f"{len(known)} states",
             found=f"{len(states)}",
-            advice=MADE_ANEW,
+            advice=RERUN_ADVICE,
         )

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rescale.execution.compare.validation.headers import MADE_ANEW
+from rescale.execution.compare.validation.headers import RERUN_ADVICE
 from rescale.flink.metadata.checkpoint_metadata import OperatorState, SubtaskState
 from rescale.flink.metadata.handles import IncrementalHandle, InlineStream, KeyGroupsHandle, Stream
 from rescale.flink.slot import Slot
@@ -55,7 +55,7 @@ def check_inline_names(result: Snapshot) -> None:
                     operator=operator.label,
                     expected=f"{inline.place}-<plan>{f'-{inline.local_name}' if inline.local_name else ''}",
                     found=inline.stream.name,
-                    advice=MADE_ANEW,
+                    advice=RERUN_ADVICE,
                 )
             digest = match[1]
             seen.add(inline.stream.name)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 log = logging.getLogger(__name__)
 
 
-class Parts:
+class Stopwatch:
     """Stopwatch of a cut-over; it starts when it is created. `seconds` has the duration of each part that has ended."""
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ from rescale.text.errors import RequestError, RescaleError, UnsupportedError
 log = logging.getLogger(__name__)
 
 
-def look_ahead(
+def check_against_checkpoint(
     job: Job,
     request: Request,
     latest: Snapshot | UnreadableCheckpoint,

@@ -47,7 +47,7 @@ class _UnitPlace(NamedTuple):
 
 
 @dataclass
-class FirstLook:
+class FirstPass:
     """Result of the first pass.
 
     For keyed records, by number of the operator pair: digests of each side, and the units that were read. For
@@ -59,9 +59,9 @@ class FirstLook:
     items: dict[StatePart, DigestedItems] = field(default_factory=dict)
 
 
-def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstLook:
+def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstPass:
     """Read all state of the paired operators on both sides and digest it."""
-    look = FirstLook()
+    look = FirstPass()
     places: list[_UnitPlace] = []
     record_units: list[tuple[int, RecordUnit]] = []
     extent_units: list[ExtentUnit] = []
