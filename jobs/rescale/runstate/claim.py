@@ -60,7 +60,7 @@ def _probe_conditions(store: Store, target: str) -> None:
     name = uuid.uuid4().hex
     probe, data = probe_place(target, f"{name}-conditional"), name.encode()
     honours = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
-    with suppress(LockedError):  # then it stays, as other leftovers do
+    with suppress(LockedError):  # a locked probe stays, like other leftovers
         store.delete([probe])
     if not honours:
         raise UnsupportedError(
@@ -76,7 +76,7 @@ def _probe_conditions(store: Store, target: str) -> None:
 def refuse_taken(plan: Plan) -> None:
     """Raise `RequestError` if no run of the plan can start or resume in its target. Writes nothing."""
     check_territory(plan)
-    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # else the files have an owner
+    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # in these two, the files have an owner
         _refuse_foreign_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
     if is_being_discarded(plan.target):
@@ -145,7 +145,7 @@ def _published_before(target: str, published: bool) -> str | None:
     try:
         certificate = certificate_beside(target)
         published_sha256 = hashlib.sha256(read_document(Places(target, "").metadata)).hexdigest()
-    except RescaleError:  # the error at hand matters more
+    except RescaleError:  # the error about the occupied target matters more
         return None
     if certificate is None or certificate.candidate_sha256 != published_sha256:
         return None

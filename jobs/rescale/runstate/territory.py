@@ -46,7 +46,7 @@ def _overlap(snapshot: str, target: str) -> bool:
 
 
 def is_same_place(target: str, other: str) -> bool:
-    """Tell whether two targets are the same directory, whatever links and mounts lead there."""
+    """Return whether two targets are the same directory, also through links and mounts."""
     if is_s3(target) or is_s3(other):
         return target == other
     return location_of(Path(target)) == location_of(Path(other))
