@@ -113,7 +113,7 @@ def test_sigterm_ends_the_run_as_ctrl_c_does(tmp_path: Path) -> None:
         stopped.terminate()
         answered, said = stopped.communicate()
         assert stopped.returncode == json.loads(answered)["exit_code"] == 143
-        assert said.endswith("interrupted; the same command takes it up again\n")
+        assert said.endswith("interrupted; the same command resumes\n")
         wait_for(lambda: not watch.processes(), "all to end", 120)
 
 
@@ -130,7 +130,7 @@ def test_the_same_workers_for_all_steps_and_none_when_it_is_stopped(number: int,
         stopped.send_signal(number)
         _, said = stopped.communicate()
         assert stopped.returncode == (130 if number == signal.SIGINT else -number)
-        assert ("the same command takes it up again" in said) == (number == signal.SIGINT)
+        assert ("the same command resumes" in said) == (number == signal.SIGINT)
         wait_for(lambda: not watch.processes(), "all to end", 120)
     seen = set()
     with Watch() as watch, (tmp_path / "said").open("w") as says:

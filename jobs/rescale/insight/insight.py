@@ -1,4 +1,4 @@
-"""The insight into a snapshot or a plan: restores by Flink itself, evenness, union lists, picked keys, durations."""
+"""Insight into a snapshot or a plan: Flink's own restores, evenness, union lists, hand-picked keys, durations."""
 
 from __future__ import annotations
 

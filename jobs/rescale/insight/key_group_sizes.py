@@ -1,7 +1,7 @@
 """Bytes of keyed state in each key group.
 
-The streams of canonical and heap snapshots list where every key group begins. For a RocksDB directory or a changelog
-only the range of key groups is known, and its bytes count as spread evenly; a measured directory has better estimates.
+The streams of canonical and heap snapshots list where every key group begins. A RocksDB directory or a changelog has
+only a range of key groups: its bytes count as spread evenly, unless the directory was measured (`table_sizes`).
 """
 
 from __future__ import annotations

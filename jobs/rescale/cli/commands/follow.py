@@ -1,4 +1,4 @@
-"""`rescale follow`: move a running job's checkpoints, one by one, so that little is left to move when the job stops."""
+"""`rescale follow`: move the changes of a running job's checkpoints, so that little is left to move when it stops."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def carry_out(
     yes: bool = False,
     rounds: Sequence[Round] = (),
 ) -> None:
-    """Move, validate and publish as planned, or resume that; answer with the outcome.
+    """Move, validate and publish a plan, or resume that; print the outcome.
 
     `rounds` are those of a follower before this run.
     """
