@@ -54,7 +54,7 @@ class Counterpart:
 
     @property
     def plain_name(self) -> str:
-        """The name without what differs between builds of a job: numbers of SQL operators and hashes of objects."""
+        """The name without parts that differ between builds of a job: numbers of SQL operators, hashes of objects."""
         return re.sub(r" ?\[[^]]*\]$|@[0-9a-f]+", "", self.name)
 
     @property

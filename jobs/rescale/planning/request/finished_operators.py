@@ -1,11 +1,11 @@
 """Refusal of new shapes for operators of which some subtasks have finished, and others have not.
 
-In another shape it is undefined which subtasks have finished, and finished subtasks have no records that could move to
-new key groups or into another format. At another parallelism Flink itself treats all subtasks as unfinished
-(`StateAssignmentOperation`). That is harmless for a source that is assigned its splits, because none are left, but a
-source that starts by itself reads everything again. Whether that is acceptable, only the author of the job knows, who
-may ask for it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot
-holds all operators that must stay.
+At another parallelism it is undefined which subtasks have finished, and finished subtasks have no records that could
+move to new key groups or into another format. Flink itself treats all subtasks as unfinished then
+(`StateAssignmentOperation`). That is harmless for a source that is assigned its splits, because none are left, but any
+other source reads its whole input again. Only the author of the job knows whether that is acceptable, and can request
+it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot holds all
+operators that must keep their shape.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _advice(
     allowed = {**shapes, **kept}
     options = joined(" ", _options(operators, allowed))
     no_format = any(_changes(operator, allowed[operator.operator_id], request.format) for operator in refused)
-    name = Advice("name only the other operators: ", options) if options else Advice("ask for no other shape")
+    name = Advice("name only the other operators: ", options) if options else Advice("keep the shape")
     also = Advice("; leave ", mention("format"), " out, too") if no_format else Advice()
     by_flink = (
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "
