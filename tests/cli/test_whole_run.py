@@ -53,7 +53,7 @@ def seconds_of_steps(target: Path) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("shape", [("--parallelism", "3"), ("--max-parallelism", "1000")])
-def test_little_to_do_needs_no_java(shape: tuple[str, ...], tmp_path: Path) -> None:
+def test_little_work_needs_no_java(shape: tuple[str, ...], tmp_path: Path) -> None:
     target = tmp_path / "target"
     done = subprocess.run(command(SMALL, target, *shape), env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -118,7 +118,7 @@ def test_sigterm_ends_the_run_as_ctrl_c_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [gate(signal.SIGINT), slow(signal.SIGKILL)])
-def test_the_same_workers_for_all_steps_and_none_when_it_is_stopped(number: int, large: Path, tmp_path: Path) -> None:
+def test_all_steps_share_workers_which_end_with_an_interrupted_run(number: int, large: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     command_line = command(large, target, "--max-parallelism", "1000")
     with Watch() as watch:

@@ -131,7 +131,7 @@ def test_suspended_publication_does_not_restore_a_result_that_a_job_owns_meanwhi
     assert open_store(gone).stat(gone) is None
 
 
-def test_publish_is_refused_when_a_discard_ends_between_the_looks_for_note_and_claim(
+def test_publish_is_refused_when_a_discard_ends_between_the_checks_of_note_and_claim(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated(plan)

@@ -70,7 +70,7 @@ class Story:
         return {path.name: path.stat().st_mtime_ns for path in self.target.iterdir() if is_prepared_file(path.name)}
 
 
-def test_what_was_copied_before_the_stop_is_not_copied_after_it(cluster: SessionCluster, tmp_path: Path) -> None:
+def test_files_copied_before_the_stop_are_not_copied_again(cluster: SessionCluster, tmp_path: Path) -> None:
     story = Story(cluster, tmp_path / "result")
     first = story.prepare()
     assert first["files"] > 0
@@ -90,7 +90,7 @@ def test_what_was_copied_before_the_stop_is_not_copied_after_it(cluster: Session
 
 
 @pytest.mark.parametrize("form", [{"max_parallelism": 1000}, {"files": "refer"}, {"while_it_runs": True}])
-def test_nothing_is_copied_ahead_of_other_results(
+def test_results_without_unchanged_files_copy_nothing_ahead(
     cluster: SessionCluster, tmp_path: Path, form: dict[str, Any]
 ) -> None:
     story = Story(cluster, tmp_path / "result")
@@ -113,7 +113,7 @@ def test_a_job_is_cut_over_to_files_that_were_copied_ahead(cluster: SessionClust
 
 
 @pytest.mark.slow
-def test_a_checkpoint_in_between_removes_no_copies(
+def test_checkpoint_made_during_the_cut_over_removes_no_copied_file(
     cluster: SessionCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The result of the older checkpoint is discarded; all that was copied for it stays for the next one."""

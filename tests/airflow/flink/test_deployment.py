@@ -132,7 +132,7 @@ def test_job_restores_in_no_claim_mode_if_its_result_refers_to_files(patch: Mock
 @pytest.mark.parametrize(
     ("has", "wants", "is_patched"), [(True, True, False), (True, False, False), (False, True, True)]
 )
-def test_deployment_that_is_already_as_wanted_is_not_patched(
+def test_deployment_with_the_desired_fields_is_not_patched(
     resource: dict[str, Any], patch: Mock, has: bool, wants: bool, is_patched: bool
 ) -> None:
     resource["spec"]["job"] |= {"initialSavepointPath": "s3://b/s", "savepointRedeployNonce": 4}

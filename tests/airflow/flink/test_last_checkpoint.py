@@ -85,7 +85,7 @@ def test_last_checkpoint_is_rescaled_or_restored_again(
 
 
 @pytest.mark.slow
-def test_run_killed_after_its_cancel_goes_on_or_back(cluster: SessionCluster) -> None:
+def test_run_killed_after_its_cancel_resumes_or_restarts_the_job(cluster: SessionCluster) -> None:
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = run(cluster, options)
     before = look(cluster, job_id, options)

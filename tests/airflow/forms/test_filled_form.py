@@ -166,7 +166,7 @@ def test_proof_is_no_part_of_the_request() -> None:
 @pytest.mark.parametrize(
     "emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops", "state_drops"]
 )
-def test_emptied_field_asks_for_nothing(emptied: str) -> None:
+def test_cleared_field_is_no_part_of_the_request(emptied: str) -> None:
     assert request_of(filled(**PLACES, **{emptied: None})) == request_of(filled(**PLACES))
 
 

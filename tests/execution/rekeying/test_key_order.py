@@ -121,6 +121,6 @@ def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> Non
     assert keys == sorted(prefix(0, GROUPS) + key for run in runs for key in run)
 
 
-def test_no_blocks_are_in_order() -> None:
+def test_empty_input_gives_no_blocks() -> None:
     with BlockBuffer() as buffer:
         assert len(in_key_order(take_in([], buffer).of_range(WHOLE, STATES))) == 0

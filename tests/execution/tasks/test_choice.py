@@ -95,7 +95,7 @@ def test_little_work_with_a_local_master_needs_no_java(
 
 @pytest.mark.parametrize(("of_the_driver", "here"), [(True, True), (False, False)])
 @pytest.mark.parametrize("master", [None, "k8s://https://cluster", "local-cluster[2,1,1024]"])
-def test_little_work_on_a_cluster_runs_in_the_driver_only_if_it_is_of_the_driver(
+def test_little_work_on_a_cluster_runs_in_the_driver_only_if_allowed(
     master: str | None, of_the_driver: bool, here: bool
 ) -> None:
     with step_tasks("test", master, of_the_driver=of_the_driver) as tasks:

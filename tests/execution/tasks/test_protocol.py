@@ -41,7 +41,7 @@ def test_every_unit_is_worked_on_once(make_tasks: MakeTasks, capfd: pytest.Captu
 
 
 @in_all_forms
-def test_nothing_to_do_is_nothing_to_tell(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
+def test_run_without_units_reports_no_progress(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
     assert make_tasks().run(lambda unit: unit, units(0), Progress("nothing", 0, ByteAction.READ)) == []
     assert "nothing" not in capfd.readouterr().err
 
@@ -116,7 +116,7 @@ def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_pat
     assert sorted(map(int, sent.read_text().split())) == list(range(20))
 
 
-def test_a_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_process_tasks_close_their_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left.append(unraisable.exc_value))
     with warnings.catch_warnings():
@@ -130,7 +130,7 @@ def test_a_loop_closes_its_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None
     assert left == []
 
 
-def test_the_steps_know_nothing_of_spark() -> None:
+def test_steps_import_nothing_of_spark() -> None:
     asked = "import sys, rescale.execution.steps, rescale.execution.tasks.in_process; print('pyspark' in sys.modules)"
     answered = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert answered.stdout == "False\n"

@@ -187,7 +187,7 @@ def test_fault_in_timers_is_found(fault: str, maximum: str, result_of: Callable[
 
 
 @pytest.mark.parametrize("shape", [(2, 200), (3, 100), slow((5, 256))], ids=str)
-def test_doubled_timers_are_in_the_result_once(shape: tuple[int, int], tmp_path: Path) -> None:
+def test_timers_stored_twice_are_in_the_result_once(shape: tuple[int, int], tmp_path: Path) -> None:
     """A full checkpoint of RocksDB before Flink 1.16 has them as keyed and as raw keyed state."""
     plan = planned("1.15.4-full-heap-timers", tmp_path / "target", *shape, wanted="rocksdb")
     execute_without_spark(plan)

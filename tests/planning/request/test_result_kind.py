@@ -46,13 +46,15 @@ DIRECTORIES = operator("a", databases=(database(0, 2, 128, 100), database(1, 2, 
         (DIRECTORIES, CANONICAL, False, False),
     ],
 )
-def test_kind_of_the_result(kind: Operator, wanted: Format, *, databases: bool, heap: bool) -> None:
+def test_format_and_source_decide_between_directories_and_heap_streams(
+    kind: Operator, wanted: Format, *, databases: bool, heap: bool
+) -> None:
     assert becomes_databases(kind, wanted) is databases
     assert stays_on_heap(kind, wanted) is heap
 
 
 @pytest.mark.parametrize("kind", [DELIMITED, HEAP, DIRECTORIES])
-def test_another_maximum_moves_every_record(kind: Operator) -> None:
+def test_another_max_parallelism_moves_every_record(kind: Operator) -> None:
     assert goes_by_record(kind, ANOTHER_MAXIMUM, KEEP)
     assert not goes_by_record(kind, WIDER, KEEP)
 

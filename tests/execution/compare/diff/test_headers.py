@@ -135,7 +135,7 @@ def test_states_with_unknown_serializers_in_different_headers_are_refused() -> N
         diff(snapshot, snapshot)
 
 
-def test_heap_states_in_another_order_are_refused_where_entries_cannot_be_told_apart(
+def test_heap_states_in_another_order_with_an_unknown_serializer_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("rescale.execution.compare.diff.pairs.tells_entries", lambda _: False)

@@ -40,7 +40,9 @@ ranges = st.builds(lambda first, size: KeyGroupRange(first, first + size - 1), s
 
 
 @given(st.lists(ranges, max_size=30), st.lists(ranges, min_size=1, max_size=10))
-def test_givers_are_all_streams_that_share_key_groups(theirs: list[KeyGroupRange], ours: list[KeyGroupRange]) -> None:
+def test_index_returns_all_streams_that_share_key_groups(
+    theirs: list[KeyGroupRange], ours: list[KeyGroupRange]
+) -> None:
     """Ranges may overlap, be empty, and come in any order."""
     streams = [Ranged(i, key_groups) for i, key_groups in enumerate(theirs)]
     givers = KeyGroupIndex(streams)
@@ -49,7 +51,7 @@ def test_givers_are_all_streams_that_share_key_groups(theirs: list[KeyGroupRange
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 50))
-def test_givers_of_ranges_as_flink_cuts_them_are_found(maximum: int, before: int, after: int) -> None:
+def test_index_finds_the_old_streams_of_every_new_subtask(maximum: int, before: int, after: int) -> None:
     before, after = min(before, maximum), min(after, maximum)
     streams = [Ranged(i, key_group_range(maximum, before, i)) for i in range(before)]
     givers = KeyGroupIndex(streams)

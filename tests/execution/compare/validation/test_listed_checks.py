@@ -60,7 +60,7 @@ def test_key_groups_are_listed_in_runs_that_are_contiguous_on_both_sides() -> No
     assert checks.small == []
 
 
-def test_translated_and_filled_key_groups_are_listed_alone() -> None:
+def test_translated_and_filled_key_groups_get_checks_of_their_own() -> None:
     first, other = (read_keyed_header(keyed_header(*map(keyed_state, names)), "") for names in ("ab", "ba"))
     keyed = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, other, first=0, last=3)
     new = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.CANONICAL, first, first=0, last=3)
@@ -157,7 +157,7 @@ def test_raw_timers_are_compared_by_records_where_keyed_state_is() -> None:
     assert not any(check.doubled for check in of_kind(checks, RecordCheck))
 
 
-def test_doubled_timers_are_listed_twice() -> None:
+def test_timers_stored_twice_get_two_checks() -> None:
     header = timer_header([SERVICE])
     keyed = tuple(own_stream(i, 2, MAXIMUM, Framing.CANONICAL, header) for i in range(2))
     old = operator("op", 2, MAXIMUM, keyed=keyed, raw_keyed=raw_timers(2))

@@ -113,9 +113,7 @@ def test_operators_are_named_by_uids_ids_and_given_names() -> None:
 @pytest.mark.parametrize("name", CHECKPOINTS)
 @pytest.mark.parametrize("wanted", Format)
 @pytest.mark.parametrize("maximum", [[], ["256"], ["4"]])
-def test_request_that_only_the_kind_of_the_checkpoint_rules_out_is_accepted(
-    name: str, wanted: Format, maximum: list[str]
-) -> None:
+def test_request_that_a_savepoint_would_allow_is_accepted(name: str, wanted: Format, maximum: list[str]) -> None:
     assert look(name, asked(["4"], maximum, format=wanted)) is False
 
 
@@ -246,7 +244,7 @@ def test_keys_that_no_formula_fits_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "number"), [(KNOWN_FOLD, 40), (KNOWN_FOLD, 0), (KNOWN_FOLD, 2), (OWN_FOLD, 0)])
-def test_keys_that_may_tell_more_later_are_left_to_the_plan(tmp_path: Path, key: Pojo, number: int) -> None:
+def test_keys_that_fit_a_formula_or_are_too_few_are_left_to_the_plan(tmp_path: Path, key: Pojo, number: int) -> None:
     checkpoint = of_towns(tmp_path, key, number)
     assert check_against_checkpoint(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
 

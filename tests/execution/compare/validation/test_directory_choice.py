@@ -94,7 +94,7 @@ def test_manifest_that_was_not_read_raises_value_error(
         match_directories(old, new)
 
 
-def test_operator_may_go_by_files_only_if_nothing_but_its_parallelism_changes() -> None:
+def test_directories_are_compared_by_files_only_if_just_the_parallelism_changes() -> None:
     owns = (Database(i, key_group_range(MAXIMUM, 2, i), Extent(1, 0, 0), b"", None, ()) for i in range(2))
     old = operator("op", 2, MAXIMUM, databases=tuple(owns))
     service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
@@ -111,7 +111,9 @@ def test_operator_may_go_by_files_only_if_nothing_but_its_parallelism_changes() 
     assert not comparable_by_files(with_timers, old)
 
 
-def test_operators_that_become_directories_or_change_key_groups_go_by_records(source: Side, result: Side) -> None:
+def test_operators_with_another_kind_of_state_or_max_parallelism_are_compared_by_records(
+    source: Side, result: Side
+) -> None:
     """An operator made of whole files stands beside them."""
     old = source.of(*HALVES)
     made = thirds(old)
