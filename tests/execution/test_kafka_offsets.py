@@ -17,7 +17,7 @@ from rescale.flink.kafka.edited_source import reader_state_header
 from rescale.flink.kafka.position import StartAt
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.plan import plan_from_json, plan_to_json
-from rescale.planning.request.kafka_changes import with_kafka
+from rescale.planning.request.kafka_changes import add_kafka_changes
 from rescale.planning.request.kafka_offsets import (
     KafkaRequest,
     offsets_text,
@@ -200,15 +200,15 @@ def test_consumer_with_state_that_a_kafka_source_cannot_hold_is_refused(tmp_path
     mine = replace(stream.states[0], name="mine")
     more = replace(operator, operator=(replace(stream, states=(*stream.states, mine)), *rest))
     with pytest.raises(UnsupportedError, match="with other state than Kafka offsets") as caught:
-        with_kafka(NO_SURGERY, replace(source, operators=(more,)), offsets_changes)
+        add_kafka_changes(NO_SURGERY, replace(source, operators=(more,)), offsets_changes)
     assert caught.value.found == "mine"
     with pytest.raises(UnsupportedError, match="cannot hold the state"):
-        with_kafka(NO_SURGERY, replace(source, metadata=replace(source.metadata, version=2)), offsets_changes)
+        add_kafka_changes(NO_SURGERY, replace(source, metadata=replace(source.metadata, version=2)), offsets_changes)
 
 
 def migrated(source: str, word: str, text: str = "") -> Surgery:
     kafka_changes = KafkaRequest(parse_offsets(text), {}, parse_sources([word]))
-    return with_kafka(NO_SURGERY, open_snapshot(source), kafka_changes)
+    return add_kafka_changes(NO_SURGERY, open_snapshot(source), kafka_changes)
 
 
 def test_two_topics_cannot_get_the_same_name(tmp_path: Path) -> None:
@@ -233,7 +233,9 @@ def test_two_topics_cannot_get_the_same_name(tmp_path: Path) -> None:
 
 
 def renamed(source: str, renames: list[str], text: str = "") -> Surgery:
-    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text), parse_topics(renames)))
+    return add_kafka_changes(
+        NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text), parse_topics(renames))
+    )
 
 
 @pytest.mark.parametrize("form", ["csv", "json"])
@@ -250,7 +252,7 @@ def test_only_edited_rows_of_printed_offsets_change_a_partition(tmp_path: Path, 
 
 
 def asked(source: str, text: str) -> Surgery:
-    return with_kafka(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text)))
+    return add_kafka_changes(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text)))
 
 
 def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None:

@@ -28,9 +28,9 @@ from rescale.runstate.follower.rounds import (
     Round,
     RoundKind,
     described_rounds,
+    finished_rounds,
     read_round,
     round_target,
-    rounds_there,
 )
 from rescale.runstate.places import beside, follower_place, pins_place, rounds_place
 from rescale.runstate.publication import publish
@@ -108,7 +108,7 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
         (made,) = follow(follower, 1)
         assert (made.kind, made.number, made.root) == (RoundKind.ROUND, number - 3, 3)
         assert (made.rows_left, made.rows_came, made.bytes_read) == (0, 0, 0)
-        assert rounds_there(follower.target) == [3, number], "the base, and the newest"
+        assert finished_rounds(follower.target) == [3, number], "the base, and the newest"
         assert complete_checkpoints(pins_place(follower.target)) == [3, number]
     assert [made.checkpoint for made in described_rounds(follower.target)] == [3, 4, 5, 6], "also those that are gone"
     finish(follower)
@@ -157,7 +157,7 @@ def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) ->
     assert (made.kind, made.number, made.root) == (RoundKind.BASE, 1, 4)
     assert made.reason is not None
     assert "another" in made.reason
-    assert rounds_there(follower.target) == [4]
+    assert finished_rounds(follower.target) == [4]
 
 
 def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monk
     checkpoints_follow(job, [5])
     (made,) = follow(follower, 1)
     assert (made.kind, made.root, made.number) == (RoundKind.JOINED, 3, 2)
-    assert rounds_there(follower.target) == [3, 5]
+    assert finished_rounds(follower.target) == [3, 5]
 
 
 def test_every_second_round_is_published(job: Checkpoints, home: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
-from rescale.runstate.follower.rounds import rounds_there
+from rescale.runstate.follower.rounds import finished_rounds
 from support import warm
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.faults import Faults, Kind
@@ -63,7 +63,7 @@ class Life:
         self.job = Checkpoints(self.job.directory, stage.number)
 
     def is_done(self, stage: Stage) -> bool:
-        return "--finish" not in stage.options and stage.number in rounds_there(self.target)
+        return "--finish" not in stage.options and stage.number in finished_rounds(self.target)
 
     def assert_right(self) -> None:
         certificate = validate_published(self.job.newest, self.target, InProcessTasks())

@@ -48,7 +48,7 @@ class Output:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise unwritten(error) from None
+            raise output_error(error) from None
 
     def error(self, error: RescaleError) -> None:
         if self.json:
@@ -76,7 +76,7 @@ class Output:
         print(printable_lines(what), file=sys.stderr, flush=True)
 
 
-def unwritten(error: OSError) -> StoreError:
+def output_error(error: OSError) -> StoreError:
     """Return the error for an answer that cannot be written, and discard all further output."""
     redirect_to_devnull(sys.stdout)
     return StoreError(

@@ -77,7 +77,7 @@ class Meter:
         self._stages: list[Stage] = []
         self._peaks: list[int] = []
 
-    def saw(self, records: int) -> None:
+    def count_records(self, records: int) -> None:
         with self._lock:
             self._records += records
 
@@ -85,7 +85,7 @@ class Meter:
         with self._lock:
             self._workers.append(of_workers)
 
-    def ended(self, stage: str, done: int, seconds: float) -> None:
+    def add_stage(self, stage: str, done: int, seconds: float) -> None:
         """Record that a stage that processed `done` bytes has just ended."""
         with self._lock:
             self._stages.append(Stage(stage, done, seconds, time.monotonic() - seconds))

@@ -44,7 +44,7 @@ _MOST_FILLED = 0.98
 """Largest share of filled key groups from which the number of keys can be estimated."""
 
 
-def about_keys(operator: Operator) -> int | None:
+def estimated_number_of_keys(operator: Operator) -> int | None:
     """Return an estimate of the number of keys if they are so few that key groups are empty; otherwise None.
 
     On average n keys leave M × e^(-n ÷ M) of M key groups empty.

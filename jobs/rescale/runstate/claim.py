@@ -38,7 +38,7 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     `accept_unconditional`.
     """
     store, place = open_store(plan.target), places_of(plan).claim
-    refuse_taken(plan)
+    refuse_unavailable_target(plan)
     take_documents(plan.target)
     store_plan(plan)
     who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
@@ -73,7 +73,7 @@ def _probe_conditions(store: Store, target: str) -> None:
         )
 
 
-def refuse_taken(plan: Plan) -> None:
+def refuse_unavailable_target(plan: Plan) -> None:
     """Raise `RequestError` if no run of the plan can start or resume in its target. Writes nothing."""
     check_territory(plan)
     if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # in these two, the files have an owner

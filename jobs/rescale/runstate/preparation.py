@@ -30,7 +30,7 @@ from collections.abc import Collection, Mapping
 
 from rescale.plan.plan import Plan, plan_to_json
 from rescale.plan.prepared_files import prepared_piece
-from rescale.runstate.claim import refuse_taken
+from rescale.runstate.claim import refuse_unavailable_target
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import Places, is_prepared_file, prepared_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
@@ -74,7 +74,7 @@ def begin_preparing(plan: Plan) -> None:
             expected="RocksDB with incremental checkpoints, whose files are copied, and the same max parallelism",
             advice="run without a preparation; for another max parallelism, follow the job instead",
         )
-    refuse_taken(plan)
+    refuse_unavailable_target(plan)
     permit(plan, Transition.PREPARE)
     take_documents(plan.target)
     place = prepared_place(plan.target)

@@ -18,7 +18,7 @@ from rescale.runstate.places import (
     discarding_place,
     follower_place,
     is_document,
-    is_followers,
+    is_follower_file,
     is_prepared_file,
     plan_in_name,
     prepared_place,
@@ -146,7 +146,7 @@ def _list(target: str, *, keeps_prepared: bool) -> _Listing:
     store = open_store(target)
     inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
     has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(everything)
-    without_follower = tuple(uri for uri in everything if not (has_follower and is_followers(target, uri)))
+    without_follower = tuple(uri for uri in everything if not (has_follower and is_follower_file(target, uri)))
     if keeps_prepared:
         inside = tuple(uri for uri in inside if not is_prepared_file(name(uri)))
         without_follower = tuple(uri for uri in without_follower if uri != prepared_place(target))

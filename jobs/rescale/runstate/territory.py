@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rescale.plan.plan import Plan
-from rescale.runstate.places import beside, is_document, is_staged, lies_with_follower
+from rescale.runstate.places import beside, is_document, is_in_follower_directory, is_staged
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.local_errors import translated
 from rescale.storage.files.mounts import location_of
@@ -57,7 +57,7 @@ def check_territory(plan: Plan) -> None:
 
     From then on, this process and its tasks refuse to change anything in the source.
     """
-    if not is_s3(plan.source) and not lies_with_follower(plan.source):
+    if not is_s3(plan.source) and not is_in_follower_directory(plan.source):
         owned.protect([plan.source])
     refuse_overlap(plan.source, plan.target)
     check_documents(plan.target)

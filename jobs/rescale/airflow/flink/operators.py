@@ -24,7 +24,7 @@ from rescale.airflow.flink.stopping import (
     take_savepoint,
 )
 from rescale.airflow.flink.triggers import AnswerTrigger
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.hand_overs import hand_over_of
 from rescale.airflow.state_stores import task_state
 from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output
@@ -93,7 +93,7 @@ class TakeSavepoint(WaitingOperator):
             before = job_to_restart_of(required_output(LOOK, self.before))
             if before.taking is not StopMode.CHECKPOINT:
                 return self._result(take_savepoint(before, self._run(context)))
-            with storage_access(stripped(context["params"])["connection"]):
+            with storage_access(trimmed_values(context["params"])["connection"]):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
                 ti = context["ti"]

@@ -19,11 +19,11 @@ from rescale.airflow.flink.questions import Answer, describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, inspect_job
 from rescale.airflow.forms.filled_form import (
     proof_of,
-    refuse_silent_copy,
     refuse_unapproved_drops,
+    refuse_unintended_copy,
     refuse_unknown_fields,
     request_of,
-    stripped,
+    trimmed_values,
 )
 from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
 from rescale.airflow.forms.live_form import LiveRequest, live_request_of
@@ -92,7 +92,7 @@ class GoBackIfNeeded(GoBack):
         for task_id in (TAKE, FOLLOW):
             if pull(task_ids=task_id, key=CANCELS) == before.job_id:
                 known = pull(task_ids=task_id, key=CANCELS_AFTER)
-                with storage_access(stripped(context["params"])["connection"]):
+                with storage_access(trimmed_values(context["params"])["connection"]):
                     from rescale.airflow.flink.checkpoint_stop import restart_of
 
                     return restart_of(before, known)
@@ -118,13 +118,13 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
     from rescale.airflow.flink.first_checkpoint import first_checkpoint
     from rescale.airflow.flink.last_checkpoint import REPEATED
     from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
-    from rescale.airflow.job.followable import refuse_what_cannot_be_followed
+    from rescale.airflow.job.followable import refuse_unfollowable_job
     from rescale.airflow.job.jar_plan import refuse_other_ids
     from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
     from rescale.airflow.job.latest_checkpoint import latest_checkpoint
 
     refuse_unknown_fields(params, dag.params)
-    refuse_silent_copy(params)
+    refuse_unintended_copy(params)
     refuse_unapproved_drops(params, required=drops_need_approval())
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
@@ -151,7 +151,7 @@ def _look(known: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = Non
             if check_against_checkpoint(job, request, latest, is_approved=is_approved, refuse_more=refuse_more):
                 skip_task(_nothing_to_do(job))
             if live is not None:
-                refuse_what_cannot_be_followed(flink, job, request, latest)
+                refuse_unfollowable_job(flink, job, request, latest)
             if taking is StopMode.CHECKPOINT:
                 _check_plan(latest, request, before.directory, live)
                 log.info("%s %s", REPEATED, first_checkpoint(flink, before.job_id))

@@ -17,7 +17,7 @@ from airflow.sdk import Context
 
 from rescale.airflow.approval import SafeNotifier, allowed_users, is_user, triggered_by
 from rescale.airflow.connections.access import storage_access
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import ASK_CUT, FOLLOW, ROUNDS
 from rescale.airflow.steps.rescale_task import skip_task
@@ -56,7 +56,7 @@ class AskToCutOver(HITLOperator):
     def execute(self, context: Context) -> Any:
         """Ask as soon as there is something to ask."""
         with task_errors():
-            if not stripped(context["params"])["while_it_runs"]:
+            if not trimmed_values(context["params"])["while_it_runs"]:
                 skip_task("the job is stopped before its state is moved")
             ti: Any = context["ti"]
             if _has_ended(ti):
@@ -68,7 +68,7 @@ class AskToCutOver(HITLOperator):
             self._look_again(_LOOK_AGAIN)
         with task_errors():
             self.assigned_users = allowed_users(triggered_by(context))
-        self.body = question_about(rounds)
+        self.body = cut_over_question_text(rounds)
         self.response_timeout = _FRESH
         is_first = ti.xcom_pull(task_ids=self.task_id, key=ROUNDS) is None
         self.notifiers = [SafeNotifier(each.create()) for each in settings().notify.waiting] if is_first else []
@@ -97,7 +97,7 @@ class AskToCutOver(HITLOperator):
         from rescale.runstate.approval import decide_cut_over
 
         rounds = context["ti"].xcom_pull(task_ids=self.task_id, key=ROUNDS)
-        params = stripped(context["params"])
+        params = trimmed_values(context["params"])
         with task_errors(), storage_access(params["connection"]):
             decision = decide_cut_over(
                 rounds["target"],
@@ -121,7 +121,7 @@ def _has_ended(ti: Any) -> bool:
     return states.get(FOLLOW) in _ENDED
 
 
-def question_about(rounds: Mapping[str, Any]) -> str:
+def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
     """Return the question as Markdown; `rounds` describes the newest round (`RoundDisplay.show`)."""
     from rescale.airflow.flink.last_checkpoint import REPEATED
     from rescale.report.page import Page, table

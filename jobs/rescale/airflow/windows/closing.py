@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from croniter import CroniterBadDateError, croniter
 
 
-class Hours(NamedTuple):
+class WindowHours(NamedTuple):
     """Opening and closing times of a window; times of day are in `zone`.
 
     `schedule` is a cron expression, and runs begin earlier than it says by `begins_before`.

@@ -22,7 +22,7 @@ def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
     return places_of(plan).stream(plan.file_name(operator, stream))
 
 
-def begun_in_parts(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
+def begin_upload(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
     """Begin a stream's upload, after aborting one that an earlier attempt began; return its token."""
     uri = stream_uri(plan, operator, stream)
     store = open_store(uri)
@@ -58,7 +58,7 @@ def unpacked(receipts: bytes) -> list[str]:
     return zlib.decompress(receipts).decode().split(_BETWEEN)
 
 
-def tell_of_refusals(progress: Progress, refused: Iterable[str]) -> None:
+def report_refused_copies(progress: Progress, refused: Iterable[str]) -> None:
     """Report refused copies once; `refused` has the store's reasons, empty where it copied."""
     if reasons := sorted({reason for reason in refused if reason}):
         progress.say(f"the store does not copy objects itself, so the tasks read and write them: {reasons[0]}")

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks, Weighed
 from rescale.execution.writers.cuts import Cut, cuts, whole_file
-from rescale.execution.writers.files import begun_in_parts, part_size, stream_uri, tell_of_refusals, unpacked
+from rescale.execution.writers.files import begin_upload, part_size, report_refused_copies, stream_uri, unpacked
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
-from rescale.execution.writers.stream_units import AheadWriter, StreamUnit, UnitResult, UnitWriter
+from rescale.execution.writers.stream_units import PreparationWriter, StreamUnit, UnitResult, UnitWriter
 from rescale.execution.writers.stream_writer import stream_writer
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import CopiedFile, PlannedStream
@@ -67,7 +67,7 @@ def copy_ahead(plan: Plan, tasks: Tasks, existing: Mapping[str, int]) -> None:
         for j, stream in enumerate(operator.streams)
         if prepared_piece(stream) is not None
     ]
-    _written(plan, places, AheadWriter(plan), tasks, "copy files ahead", existing)
+    _written(plan, places, PreparationWriter(plan), tasks, "copy files ahead", existing)
 
 
 def _written(
@@ -91,7 +91,9 @@ def _written(
     weighed = [(unit.length, unit) for unit in units]
     for result in tasks.run(writer, weighed, progress, threads_suffice=in_threads):
         results[result.operator, result.stream].append(result)
-    tell_of_refusals(progress, (result.refused for units_of_stream in results.values() for result in units_of_stream))
+    report_refused_copies(
+        progress, (result.refused for units_of_stream in results.values() for result in units_of_stream)
+    )
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
     return side_by_side(lambda place: _completed(plan, place, results[place], tokens.get(place, "")), places)
 
@@ -138,7 +140,7 @@ def _units(plan: Plan, existing: Mapping[str, int], least: int, place: _Place) -
     small = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
     if stream.inline or not writer.may_be_cut or small:
         return [StreamUnit(*place, 0, 0, stream.size)]
-    token = begun_in_parts(plan, operator, stream)
+    token = begin_upload(plan, operator, stream)
     return list(_runs(place, cuts(plan, stream), token, least))
 
 

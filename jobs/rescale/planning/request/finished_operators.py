@@ -16,7 +16,7 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.request.operator_shapes import Shape
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Format
-from rescale.planning.request.result_kind import goes_by_record
+from rescale.planning.request.result_kind import is_rewritten_by_record
 from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, Mention, joined, mention
 from rescale.text.errors import UnsupportedError
@@ -47,7 +47,7 @@ def _changes(operator: Operator, shape: Shape, wanted: Format) -> bool:
     """Tell whether the operator gets another parallelism, or its records are read."""
     if shape.parallelism != operator.parallelism:
         return True
-    return bool(operator.keyed_headers) and goes_by_record(operator, shape, wanted)
+    return bool(operator.keyed_headers) and is_rewritten_by_record(operator, shape, wanted)
 
 
 def _advice(

@@ -114,7 +114,7 @@ def round_target(target: str, checkpoint: int) -> str:
     return join(rounds_place(target), str(checkpoint))
 
 
-def rounds_there(target: str) -> list[int]:
+def finished_rounds(target: str) -> list[int]:
     """Return the checkpoints of the finished rounds, the newest last."""
     place = rounds_place(target)
     of_round = re.compile(rf"{re.escape(place)}/([0-9]+)/{METADATA}")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rescale.execution.compare.validation.coverage import check_raw_timers, check_rekeyed
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
@@ -224,7 +224,7 @@ def test_each_header_is_compared_with_the_headers_of_its_sources() -> None:
 
 
 def test_first_stream_of_each_distinct_header_is_compared() -> None:
-    assert [differing.subtask for differing in different([stream(A, 3), stream(B, 4), stream(A, 5)])] == [3, 4]
+    assert [differing.subtask for differing in distinct_by_header([stream(A, 3), stream(B, 4), stream(A, 5)])] == [3, 4]
 
 
 # Timers that stay raw keyed state.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.execution.compare.validation.coverage import check_elements, check_rekeyed, pair_key_groups
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, read_keyed_header
@@ -94,9 +94,9 @@ def test_headers_are_compared_as_if_merged_one_by_one(streams: list[tuple[KeyedH
         expected = merged_one_by_one(givers, stream)
         if expected is None:
             with pytest.raises(IntegrityError, match="header of subtask 0"):
-                headers.compare(different(givers), stream)
+                headers.compare(distinct_by_header(givers), stream)
         else:
-            tables = headers.compare(different(givers), stream)
+            tables = headers.compare(distinct_by_header(givers), stream)
             assert {g.subtask: tables[g.header] for g in givers if g.header in tables} == expected
 
 
@@ -121,10 +121,10 @@ def test_operator_state_headers_are_compared_as_if_merged_one_by_one(
         stream, givers = element_stream(0, {}, own), [element_stream(i, {}, header) for i, header in enumerate(theirs)]
         more = has_more(own.list_states, [header.list_states for header in theirs])
         if merge_operator_state_headers([own, *theirs]) == own and not more:
-            headers.compare(different(givers), stream)
+            headers.compare(distinct_by_header(givers), stream)
         else:
             with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):
-                headers.compare(different(givers), stream)
+                headers.compare(distinct_by_header(givers), stream)
 
 
 class Counters:

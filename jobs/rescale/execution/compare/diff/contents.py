@@ -25,7 +25,7 @@ _BYTES_SHOWN = 32
 _LARGEST_BEGINNING = 4 << 20
 
 
-class Contents:
+class ElementFormatter:
     """Formats elements of one operator state; `streams` are the streams that hold the state, by side."""
 
     def __init__(

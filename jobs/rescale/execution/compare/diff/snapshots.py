@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rescale.execution.compare.diff.contents import Contents
+from rescale.execution.compare.diff.contents import ElementFormatter
 from rescale.execution.compare.diff.copies import CopyDigester
 from rescale.execution.compare.diff.differences import (
     OTHER_TYPE,
@@ -128,7 +128,7 @@ class _Comparison:
                 compared = _with_types(compared, *(of_side.get(part.state) for of_side in types))
             yield StateDiff(state, kind, counted, *compared)
 
-    def _copies(self, items: DigestedItems, contents: Contents, pair: OperatorPair) -> ItemComparison:
+    def _copies(self, items: DigestedItems, contents: ElementFormatter, pair: OperatorPair) -> ItemComparison:
         a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
         digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
         if all(digests) and digests[0].keys() != digests[1].keys():
@@ -141,9 +141,9 @@ class _Comparison:
             )
         return compare_copies(items, (a, b), contents.format_value)
 
-    def _contents(self, part: StatePart, pair: OperatorPair) -> Contents:
+    def _contents(self, part: StatePart, pair: OperatorPair) -> ElementFormatter:
         a, b = (operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides)
-        return Contents(self._files, part.state, (a, b))
+        return ElementFormatter(self._files, part.state, (a, b))
 
 
 def _other_type(type_a: str | None, type_b: str | None) -> tuple[Difference, ...]:

@@ -32,7 +32,7 @@ Tables = dict[bytes, tuple[int, ...]]
 """State ids in the result by the source's state id, for each source header whose ids differ."""
 
 
-def different(streams: Iterable[H]) -> list[H]:
+def distinct_by_header(streams: Iterable[H]) -> list[H]:
     """Return the first stream with each header."""
     first_streams: dict[bytes, H] = {}
     for stream in streams:

@@ -29,7 +29,7 @@ _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenP
 
 
 @contextmanager
-def failures_as_ours() -> Iterator[None]:
+def spark_errors_raised() -> Iterator[None]:
     """Raise a failure of Spark in the block as a `RescaleError`, also if Spark's JVM has ended.
 
     In that case py4j's error names only the command that it could not send (`GatewayClient.send_command`).
@@ -37,7 +37,7 @@ def failures_as_ours() -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise given_up(str(error)) from None
+        raise error_of_failed_task(str(error)) from None
     except (Py4JError, ConnectionError) as error:
         raise StoreError("Spark's JVM has ended", found=repr(error), advice=ADVICE) from None
 
@@ -61,7 +61,7 @@ def reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
     progress.finish(done())
 
 
-def given_up(text: str) -> RescaleError:
+def error_of_failed_task(text: str) -> RescaleError:
     """Return the error with which a task failed, from py4j's text of the JVM's exception.
 
     One of our errors is restored; an unexpected Python exception becomes an `InternalError`.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.writers.files import tell_of_refusals
+from rescale.execution.writers.files import report_refused_copies
 from rescale.execution.writers.new_handles import DirectoryFile
 from rescale.execution.writers.rocksdb.directory_files import take_directory_file
 from rescale.flink.keyed.header import understood
@@ -70,7 +70,7 @@ def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
     return checked_manifest(needed_files(_listed(plan, base)), content, states)
 
 
-def take_bases(
+def take_over_base_files(
     plan: Plan, tasks: Tasks, places: Sequence[Place], inline: Collection[Place]
 ) -> dict[Place, list[DirectoryFile]]:
     """Take the base's SST files of all continued directories over into the target, `inline` ones into memory.
@@ -85,7 +85,7 @@ def take_bases(
     if rest:
         progress = Progress("copy files of the base", sum(size for size, _ in rest), ByteAction.COPIED)
         copied = tasks.run(partial(_copied, plan), rest, progress)
-        tell_of_refusals(progress, [each.file.refused for each in copied])
+        report_refused_copies(progress, [each.file.refused for each in copied])
         taken += copied
     files: dict[Place, list[DirectoryFile]] = defaultdict(list)
     for each in taken:
