@@ -36,7 +36,7 @@ class _Rounds:
 
     def carry_out(self, order: Order) -> None:
         plan = load_plan(order.plan)
-        permit(plan, Transition.MOVE)  # before any document is put beside what may be somebody else's target
+        permit(plan, Transition.MOVE)  # before any document is put, since another plan may own the target
         if self._tasks is None:
             self._tasks = self._ending.enter_context(step_tasks("rescale", self._master, 2 * plan.bytes_moved))
         for step, execute in steps_of_a_run(order.proof).items():
@@ -51,14 +51,14 @@ class _Rounds:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     orders = parser.add_mutually_exclusive_group(required=True)
-    orders.add_argument("--orders", metavar="FD", type=int, help="the socket that orders come over")
-    orders.add_argument("--orders-at", metavar="URI", help="the place where orders are put, for another machine")
+    orders.add_argument("--orders", metavar="FD", type=int, help="file descriptor of the socket that brings orders")
+    orders.add_argument("--orders-at", metavar="URI", help="directory where a task on another machine puts orders")
     parser.add_argument(
         "--master",
         metavar="MASTER",
         help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
-    parser.add_argument("--drawn", action="store_true", help="say how far the work is for a program that draws it")
+    parser.add_argument("--drawn", action="store_true", help="report progress as JSON, for a program that draws it")
     arguments = parser.parse_args()
     Progress.drawn = arguments.drawn
     with ExitStack() as ending:

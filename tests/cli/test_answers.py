@@ -146,7 +146,7 @@ def test_plan_writes_nothing(capsys: Captured, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["1e3", "٣", "1_000", "", "9" * 5000])
-def test_word_that_is_no_shape_is_refused(capsys: Captured, word: str) -> None:
+def test_text_that_is_no_shape_is_refused(capsys: Captured, word: str) -> None:
     assert main(["virtual-keys", "--max-parallelism", word, "--parallelism", "2"]) == 2
     assert "not a number from 1 to 32768" in capsys.readouterr().err
 

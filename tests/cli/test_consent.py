@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.consent import agree_to_losses, agree_to_mixed_maxima
+from rescale.cli.consent import confirm_losses, confirm_mixed_maxima
 from rescale.cli.main import main
 from rescale.cli.output import Output
 from rescale.snapshot.dropped_states import DroppedState
@@ -29,17 +29,17 @@ class Terminal(io.StringIO):
 
 
 def test_no_question_is_asked_without_losses_or_with_yes() -> None:
-    agree_to_losses(NO_SURGERY, Output("text"), yes=False)
-    agree_to_losses(LOSS, Output("text"), yes=True)
+    confirm_losses(NO_SURGERY, Output("text"), yes=False)
+    confirm_losses(LOSS, Output("text"), yes=True)
 
 
 def test_losses_without_a_terminal_need_the_option_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
     with pytest.raises(RequestError, match="was not confirmed") as caught:
-        agree_to_losses(LOSS, Output("text"), yes=False)
+        confirm_losses(LOSS, Output("text"), yes=False)
     assert (caught.value.found, "--yes" in str(caught.value.advice)) == (SAID, True)
     with pytest.raises(RequestError, match="was not confirmed") as caught:
-        agree_to_losses(OF_A_STATE, Output("text"), yes=False)
+        confirm_losses(OF_A_STATE, Output("text"), yes=False)
     assert "the state sum (UNION, 3 elements) of totals" in str(caught.value.found)
 
 
@@ -49,10 +49,10 @@ def test_losses_are_asked_about_on_a_terminal(answer: str, agrees: bool, monkeyp
     monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
     monkeypatch.setattr("sys.stderr", said)
     if agrees:
-        agree_to_losses(LOSS, Output("text"), yes=False)
+        confirm_losses(LOSS, Output("text"), yes=False)
     else:
         with pytest.raises(RequestError):
-            agree_to_losses(LOSS, Output("text"), yes=False)
+            confirm_losses(LOSS, Output("text"), yes=False)
     assert said.getvalue().startswith(SAID)
 
 
@@ -95,5 +95,5 @@ def test_different_max_parallelisms_are_asked_about_on_a_terminal(monkeypatch: p
     said = Terminal()
     monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
     monkeypatch.setattr("sys.stderr", said)
-    agree_to_mixed_maxima((256, 600), Output("text"), yes=False)
+    confirm_mixed_maxima((256, 600), Output("text"), yes=False)
     assert said.getvalue().startswith("operators get different max parallelisms (256 or 600): Flink restores")

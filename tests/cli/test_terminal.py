@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.cli.drawing import how_far
+from rescale.cli.drawing import progress_text
 from rescale.ticks import Tick
 from support.slow import slow
 from support.snapshots import directory
@@ -119,4 +119,4 @@ def test_progress_bar_fits_into_eighty_columns() -> None:
     ],
 )
 def test_progress_shows_rate_and_time_left_only_if_they_are_known(tick: Tick, progress: str) -> None:
-    assert how_far(tick) == progress
+    assert progress_text(tick) == progress

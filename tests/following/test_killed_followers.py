@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
-from rescale.runstate.follower.rounds import rounds_there
+from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.runstate.follower.rounds import finished_rounds
 from support import warm
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.faults import Faults, Kind
@@ -63,10 +63,10 @@ class Life:
         self.job = Checkpoints(self.job.directory, stage.number)
 
     def is_done(self, stage: Stage) -> bool:
-        return "--finish" not in stage.options and stage.number in rounds_there(self.target)
+        return "--finish" not in stage.options and stage.number in finished_rounds(self.target)
 
     def assert_right(self) -> None:
-        certificate = validate_published(self.job.newest, self.target, Loop())
+        certificate = validate_published(self.job.newest, self.target, InProcessTasks())
         assert certificate.verdict == "complete"
         names = {path.name for path in Path(f"{self.target}.rescale").iterdir()}
         assert not names & {"pins", "rounds", "follower.json"}

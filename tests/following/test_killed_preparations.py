@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.storage.locations import join
 from support import warm
 from support.checkpoints import Checkpoints, checkpoints_in
@@ -65,7 +65,7 @@ class Life:
 
     def assert_right(self) -> None:
         """Flink finds a whole result, without a file that it does not know: `validate` refuses those."""
-        assert validate_published(self.job.newest, self.target, Loop()).verdict == "complete"
+        assert validate_published(self.job.newest, self.target, InProcessTasks()).verdict == "complete"
 
     def _lived(self, name: str, *options: str, first: Callable[[], None] | None = None) -> Stage:
         if first is not None:

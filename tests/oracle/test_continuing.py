@@ -19,7 +19,7 @@ from oracle.cases import ROCKSDB, graph
 from oracle.harness import Flink, Job
 from oracle.test_copies import INCREMENTAL, MERGING
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers.protocol import Blocks
 from rescale.execution.writers.rocksdb import rows_writer
 from rescale.execution.writers.rocksdb.rows_writer import changes_of_blocks
@@ -68,8 +68,8 @@ CASES = (
 
 def execute_with(plan: Plan, proof: Proof) -> Certificate:
     """Move, validate and publish; return the certificate."""
-    move(plan, Loop(2, None))
-    certificate = validate_coverage(plan, Loop(2, None), proof)
+    move(plan, InProcessTasks(2, None))
+    certificate = validate_coverage(plan, InProcessTasks(2, None), proof)
     publish(plan)
     return certificate
 
@@ -95,7 +95,9 @@ def test_continued_rounds_give_what_a_full_run_gives(
         changes = file_changes(open_snapshot(str(before)), open_snapshot(str(source)))
         assert changes.total("read") == plan.bytes_compared, "diff --by-file differs from what a round reads"
         certificate = execute_with(plan, Proof.CHANGES)
-        assert states_of(certificate) == states_of(validate_published(str(source), str(target), Loop(2, None)))
+        assert states_of(certificate) == states_of(
+            validate_published(str(source), str(target), InProcessTasks(2, None))
+        )
         difference = diff(open_snapshot(str(source)), open_snapshot(str(target)))
         assert difference.equal, [
             state for operator in difference.operators for state in operator.states if not state.equal
@@ -175,13 +177,13 @@ def test_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) -> N
     """All files of the savepoint are new, so all keys are looked up, although few rows have changed."""
     target = tmp_path / "target"
     certificate = execute_with(plan_continued(chain[4], str(target), chain[0], ["3"], ["1000"]), Proof.CHANGES)
-    assert states_of(certificate) == states_of(validate_published(chain[4], str(target), Loop(2, None)))
+    assert states_of(certificate) == states_of(validate_published(chain[4], str(target), InProcessTasks(2, None)))
     assert diff(open_snapshot(chain[4]), open_snapshot(str(target))).equal
 
 
 def refuse_to_certify(plan: Plan) -> None:
     """Check that no proof accepts the result of the plan."""
-    tasks = Loop(2, None)
+    tasks = InProcessTasks(2, None)
     move(plan, tasks)
     for proof in (Proof.CHANGES, Proof.RECORDS):
         with pytest.raises(IntegrityError):

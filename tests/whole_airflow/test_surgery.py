@@ -11,7 +11,7 @@ import pytest
 
 from rescale.demo.airflow_home import DAG_ID, USER
 from rescale.execution.compare.diff.snapshots import diff_snapshots
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.runstate.certificate import Certificate, read_certificate
 from rescale.snapshot.kafka.audit import audit
@@ -75,8 +75,8 @@ class Story(NamedTuple):
         assert self.run.end() == "success", self.run.states()
         certificate = read_certificate(self.target)
         source, result = open_snapshot(self.source), open_snapshot(self.target)
-        assert diff_snapshots(source, result, Loop(), certificate.surgery).equal
-        assert not diff_snapshots(source, result, Loop()).equal
+        assert diff_snapshots(source, result, InProcessTasks(), certificate.surgery).equal
+        assert not diff_snapshots(source, result, InProcessTasks()).equal
         return certificate
 
     def offsets(self) -> KafkaOffsets:

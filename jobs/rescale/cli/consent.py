@@ -12,7 +12,7 @@ from rescale.snapshot.surgery import Surgery
 from rescale.text.errors import RequestError
 
 
-def agree_to_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
+def confirm_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether state may be lost, unless `yes`. Raises `RequestError` without an agreement."""
     if yes or not (surgery.dropped or surgery.dropped_states):
         return
@@ -25,7 +25,7 @@ def agree_to_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
         )
 
 
-def agree_to_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
+def confirm_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether finished subtasks may run again, unless `yes`.
 
     Raises `RequestError` without an agreement.
@@ -41,7 +41,7 @@ def agree_to_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
         )
 
 
-def agree_to_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) -> None:
+def confirm_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether operators may get different max parallelisms, unless `yes`, or `maxima` is empty.
 
     Raises `RequestError` without an agreement.

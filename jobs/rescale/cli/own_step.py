@@ -56,6 +56,6 @@ def own_rounds(master: str) -> Iterator[Callable[[Plan, Proof], None]]:
 
 
 def _say(line: str) -> None:
-    """Print a line on standard error. The step continues if nobody reads it any more."""
+    """Print a line on standard error; if it was closed, the step continues without output."""
     with suppress(BrokenPipeError):
         print(line, file=sys.stderr, flush=True)

@@ -32,12 +32,12 @@ from rescale.runstate.follower.rounds import (
     Round,
     RoundKind,
     begin_following,
+    finished_rounds,
     followed_job,
     read_round,
     refuse_another_job,
     remove_rounds,
     round_target,
-    rounds_there,
     write_round,
 )
 from rescale.runstate.places import Places
@@ -145,7 +145,7 @@ class Follower:
 
     def newest_round(self) -> Round | None:
         """Return the newest round, or None before the base is there."""
-        there = rounds_there(self.target)
+        there = finished_rounds(self.target)
         return read_round(self.target, there[-1]) if there else None
 
     def next_round(self) -> Round:
@@ -272,7 +272,7 @@ class Follower:
         target = plan.target
         if not was_published(plan):
             if state_of(target, plan.digest) is State.TAKEN:  # a plan of another base, or of another version
-                there = rounds_there(self.target)
+                there = finished_rounds(self.target)
                 remove_rounds(self.target, keep=[number for number in there if number != plan.checkpoint_id])
             self._run(plan, planned.proof)
         made = describe_round(plan, read_certificate(target), self._round_before(plan))
@@ -293,12 +293,12 @@ class Follower:
         publish(plan, accept_unconditional=self.accept_unconditional)
 
     def _round_before(self, plan: Plan) -> Round | None:
-        older = [number for number in rounds_there(self.target) if number < plan.checkpoint_id]
+        older = [number for number in finished_rounds(self.target) if number < plan.checkpoint_id]
         return read_round(self.target, older[-1]) if older else None
 
     def _complete_newest(self) -> None:
         """Write the document of the newest round, if the process that made it was killed before it did."""
-        for number in rounds_there(self.target)[-1:]:
+        for number in finished_rounds(self.target)[-1:]:
             if read_round(self.target, number) is None:
                 target = round_target(self.target, number)
                 certificate = read_certificate(target)

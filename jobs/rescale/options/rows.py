@@ -274,10 +274,10 @@ OPTIONS = (
     Option(
         "proof",
         OptionKind.CHOICE,
-        "depth of the comparison of the result with its source. records: every record. files: RocksDB directories that "
-        "consist of the source's files by these files, without reading rows, key groups that were copied within S3 by "
-        "the store's checksums, and everything else by records. changes, with --base: the changed rows. The "
-        "certificate says what was compared",
+        "depth of the comparison of the result with its source. records: compare every record. files: compare RocksDB "
+        "directories that consist of the source's files by these files, without reading rows; key groups that were "
+        "copied within S3 by the store's checksums; everything else by records. changes, with --base: compare the "
+        "changed rows. The certificate says what was compared",
         ("run", "validate"),
         Field(
             "proof",
@@ -298,7 +298,7 @@ OPTIONS = (
     Option(
         "allow-prefix",
         OptionKind.LINES,
-        "accept files of the snapshot below URI, too (repeatable)",
+        "also read files of the snapshot below URI (repeatable)",
         ("inspect", "match", *_MAKE, "follow", *_COMPARE, "report"),
         Field(
             "allowed_prefixes",

@@ -181,7 +181,7 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
                 advice=_ADVICE,
             )
     store.put(places.certificate, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
-    if metadata is not None:  # after it: a candidate that equals `_metadata` says that it was certified
+    if metadata is not None:  # only after the certificate, since a candidate in `_metadata` counts as certified
         store.put(places.candidate, metadata)
 
 

@@ -36,7 +36,7 @@ def lines_of(params: Mapping[str, Any], name: str) -> list[str]:
     return [line.strip() for line in params[name] or [] if line.strip()]
 
 
-def stripped(params: Mapping[str, Any]) -> dict[str, Any]:
+def trimmed_values(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a filled form without surrounding spaces, and None for empty text.
 
     Raises `RequestError` for two names that differ only in spaces: one of their values would be lost.
@@ -70,7 +70,7 @@ def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) ->
         )
 
 
-def refuse_silent_copy(params: Mapping[str, Any]) -> None:
+def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
     """Raise `RequestError` unless the form asks for a change, or for a copy, but not for both."""
     shape = any(params[name] for name in ("parallelism", "max_parallelism")) or bool(_shapes(params["operators"]))
     if params["same_shape"] and shape:
@@ -124,7 +124,7 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
     """
     from rescale.options.asked import request_of_values
 
-    params = stripped(params)
+    params = trimmed_values(params)
     values = values_of(params)
     with in_option(option("key-hash").flag):
         check_key_functions(name.rpartition("=")[2] for name in values["key-hash"])
@@ -178,7 +178,7 @@ def _shape_of_line(line: str) -> tuple[str, dict[str, str]]:
 
 def proof_of(params: Mapping[str, Any]) -> Proof:
     """Return the proof that a filled form asks for."""
-    return Proof(stripped(params)["proof"] or Proof.RECORDS)
+    return Proof(trimmed_values(params)["proof"] or Proof.RECORDS)
 
 
 def request_sentence(request: Request) -> str:

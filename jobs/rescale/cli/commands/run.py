@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared
-from rescale.cli.consent import agree_to_losses, agree_to_mixed_maxima, agree_to_restarts
+from rescale.cli.consent import confirm_losses, confirm_mixed_maxima, confirm_restarts
 from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.cli.preparing import execute_preparation
@@ -23,7 +23,7 @@ from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.report.pages.plan_markdown import plan_markdown
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.stored import put_report
-from rescale.runstate.claim import claim, refuse_taken
+from rescale.runstate.claim import claim, refuse_unavailable_target
 from rescale.runstate.documents import store_plan_page
 from rescale.runstate.follower.rounds import Round
 from rescale.runstate.places import places_of
@@ -81,7 +81,7 @@ def carry_out(
     yes: bool = False,
     rounds: Sequence[Round] = (),
 ) -> None:
-    """Move, validate and publish as planned, or resume that; answer with the outcome.
+    """Move, validate and publish a plan, or resume that; print the outcome.
 
     `rounds` are those of a follower before this run.
     """
@@ -89,12 +89,12 @@ def carry_out(
     planned = plan_document(plan, ready.snapshot, ready.kafka, cluster_of_environment(os.environ), rounds)
     proof, before = requested_proof or Proof.RECORDS, is_published(plan)
     if not before:
-        refuse_taken(plan)
+        refuse_unavailable_target(plan)
     output.say(plan_text(planned))
     if not before:
-        agree_to_losses(planned.surgery, output, yes=yes)
-        agree_to_restarts(planned.surgery, output, yes=yes)
-        agree_to_mixed_maxima(plan.mixed_maxima, output, yes=yes)
+        confirm_losses(planned.surgery, output, yes=yes)
+        confirm_restarts(planned.surgery, output, yes=yes)
+        confirm_mixed_maxima(plan.mixed_maxima, output, yes=yes)
         if how := how_proven(plan, proof):
             output.say(how)
         claim(plan, accept_unconditional=accept_unconditional, by=this_process())

@@ -1,4 +1,4 @@
-"""Digests of records by state, for comparisons of sources whose records lie elsewhere, or in another order."""
+"""Digests of records by state, which do not depend on where and in which order the records are stored."""
 
 from __future__ import annotations
 

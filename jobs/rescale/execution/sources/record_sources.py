@@ -101,7 +101,7 @@ class _Counted:
 
     def __iter__(self) -> Iterator[Records]:
         for records in self._batches:
-            METER.saw(len(records))
+            METER.count_records(len(records))
             yield records
 
     def check_all_read(self, accounted: int) -> None:

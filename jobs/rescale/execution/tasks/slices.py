@@ -1,7 +1,7 @@
 """Slices of units, one for each task, and the handling of errors of a task.
 
-A task returns a final error: the same input gives the same answer. Any other error is raised, so that the task is tried
-again, as is one whose worker is lost.
+A task returns a final error, because the same input would fail again. Any other error is raised, so that the task is
+tried again; so is a task whose worker was lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rescale.text.errors import RescaleError, unexpected
 SLICE_UNITS = 64
 
 ATTEMPTS = 4
-"""How often a task is begun before its work is given up."""
+"""Number of attempts before a task fails for good."""
 
 AGAIN_AND_AGAIN = "a task failed repeatedly"
 ADVICE = Advice("find the cause in the log above, then ", SAME_COMMAND, " to resume")
@@ -81,7 +81,7 @@ def attempt(work: Callable[[U], R], unit: U) -> Outcome[R]:
 
 
 def results_of(outcomes: Sequence[Outcome[R]]) -> list[R]:
-    """Return the results; raise a final error if there is one, always the same of several."""
+    """Return the results; raise a final error if there is one. Of several, the choice does not depend on timing."""
     errors = [error for _, error in outcomes if error is not None]
     if errors:
         raise min(errors, key=str)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from rescale.flink.encoding.binary import encode_modified_utf8
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
-from rescale.planning.request.kafka_changes import with_kafka
+from rescale.planning.request.kafka_changes import add_kafka_changes
 from rescale.planning.request.operator_shapes import by_operator, find_operator
 from rescale.planning.request.request import Request
 from rescale.planning.request.restarts import restarted_operators
@@ -33,7 +33,7 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     """
     renames = request.kafka.with_renames(request.renames)
     surgery = operator_surgery(snapshot.operators, renames, request.drops, request.state_drops, request.restarts)
-    return with_kafka(surgery, snapshot, request.kafka)
+    return add_kafka_changes(surgery, snapshot, request.kafka)
 
 
 def operator_surgery(
@@ -104,7 +104,7 @@ def _dropped_states(
     by_id = {operator.operator_id: operator for operator in operators}
     known: set[tuple[str, str]] = set()
     for value in state_drops:
-        named = states_meant(by_id, value)
+        named = matching_states(by_id, value)
         if not named:
             by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
         holding = [(operator, lost) for operator, name in named if (lost := lost_states(operator, name))]
@@ -138,7 +138,7 @@ def _dropped_states(
         yield from lost
 
 
-def states_meant(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
+def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
     """Return every operator that `UID:NAME` may name, each with the name that its state then has."""
     colons = [i for i, character in enumerate(value) if character == ":"]
     return [(by_id[found_id], value[i + 1 :]) for i in colons if (found_id := find_operator(by_id, value[:i]))]

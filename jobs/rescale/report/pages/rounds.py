@@ -1,4 +1,4 @@
-"""The rounds that a follower made: what changed, what was read and written, and how long it took."""
+"""Table of a follower's rounds: rows that changed, bytes read and written, and seconds."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from rescale.text.names import quoted
 T = TypeVar("T")
 
 MOST_DESCRIBED = 50
-"""Rounds whose documents stay when they are removed themselves."""
+"""Number of rounds whose documents are kept when their state is removed."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def round_target(target: str, checkpoint: int) -> str:
     return join(rounds_place(target), str(checkpoint))
 
 
-def rounds_there(target: str) -> list[int]:
+def finished_rounds(target: str) -> list[int]:
     """Return the checkpoints of the finished rounds, the newest last."""
     place = rounds_place(target)
     of_round = re.compile(rf"{re.escape(place)}/([0-9]+)/{METADATA}")
@@ -134,7 +134,7 @@ def write_round(target: str, made: Round) -> None:
 
 
 def described_rounds(target: str) -> tuple[Round, ...]:
-    """Return the last rounds that a follower made, in order; most of them are no longer there themselves."""
+    """Return the last rounds that a follower made, in order; the state of most of them was removed."""
     place = rounds_place(target)
     numbers = sorted(_described_in(place, [entry.uri for entry in open_store(place).list(place)]))
     made = side_by_side(lambda number: read_round(target, number), numbers[-MOST_DESCRIBED:])

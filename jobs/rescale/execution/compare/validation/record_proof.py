@@ -41,7 +41,7 @@ def record_proof(
     return CertifiedRecords(
         compared=sum(digest.records for digest in source.values()),
         key_hash=key_hash,
-        hash_is=how_sure(key_hash),
+        hash_is=hash_rule_status(key_hash),
         distinct_keys_at_least=_distinct_keys(tallies),
         states={
             state: CertifiedState(digest.records, f"{digest.digest:032x}") for state, digest in sorted(source.items())
@@ -50,7 +50,7 @@ def record_proof(
     )
 
 
-def how_sure(key_hash: str | None) -> str | None:
+def hash_rule_status(key_hash: str | None) -> str | None:
     """Return whether a rule for hashes is known or only tested; None where there is no rule."""
     return None if key_hash is None else "known" if key_hash == KNOWN else "tested, not known"
 
