@@ -50,6 +50,7 @@ from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join, name
 from rescale.storage.rereads import EITHER, read_again_on_failure
 from rescale.storage.store import open_store
+from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
 
@@ -128,9 +129,9 @@ def validate_published(
     if proof is Proof.CHANGES:
         raise RequestError(
             "a published result cannot be proven by its changes",
-            expected="--proof records, or files",
+            expected="the proof records, or files",
             found=proof.value,
-            advice="omit --proof: then every record is compared",
+            advice=Advice("omit ", mention("proof"), ": then every record is compared"),
         )
 
     def opened() -> tuple[SnapshotPair, Surgery, bool]:
@@ -156,7 +157,8 @@ def validate_published(
             whole = _compared_without_plan(after, result, hashes, proof)
         except UnsupportedError as error:
             if certified is not None and (name := _certified_function(certified, error.operator)) is not None:
-                error.advice = f"the run hashed these keys with {name}: if you trust this function, --key-hash {name}"
+                trusted = f"the run hashed these keys with {name}: if you trust this function, "
+                error.advice = Advice(trusted, mention("key-hash", name))
             raise
         return whole, surgery, certified is not None
 

@@ -220,8 +220,8 @@ class _Sides:
             yield (
                 self.planned.label,
                 (
-                    "its max parallelism stays, so a full run neither reads nor writes rows: files are copied, or not "
-                    "even that (--files refer)"
+                    "its max parallelism stays, so a full run neither reads nor writes rows: files are copied, or "
+                    "only referred to"
                 ),
             )
         elif self.later.managed_keyed:

@@ -58,7 +58,7 @@ _OF_FILES_NOT_READ = (
 _OF_CHANGES = (
     "in directories that continue the base, only changed rows were read: this certificate relies on the base's "
     "certificate that the base holds what its own source held; a file that both checkpoints refer to counts as "
-    "unchanged by its size and its ETag or modification time (rescale validate --proof records reads all rows)"
+    "unchanged by its size and its ETag or modification time (a validation with the proof `records` reads all rows)"
 )
 _OF_CHECKSUMS = (
     "state that was compared by checksums of its store was not read: the store is trusted to still hold the bytes it "
