@@ -66,7 +66,13 @@ def _nothing_published() -> Iterator[None]:
 
 def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
     """Move managed and raw keyed state to the subtasks that own its key groups."""
-    return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
+    try:
+        return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
+    except (SnapshotError, IntegrityError) as error:
+        if plan.serializers:
+            rows = " and ".join(f"{row.snapshot} in {row.distribution}" for row in plan.serializers)
+            error.located(advice=f"if the snapshot is not damaged, correct the row for {rows}")
+        raise
 
 
 def redistribute_operator_state(plan: Plan, tasks: Tasks) -> MovedStreams:
