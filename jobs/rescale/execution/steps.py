@@ -55,6 +55,7 @@ from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join, name
 from rescale.storage.rereads import EITHER, read_again_on_failure
 from rescale.storage.store import open_store
+from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
 
@@ -70,7 +71,13 @@ def _nothing_published() -> Iterator[None]:
 
 def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
     """Move managed and raw keyed state to the subtasks that own its key groups."""
-    return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
+    try:
+        return _moved(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
+    except (SnapshotError, IntegrityError) as error:
+        if plan.serializers:
+            rows = " and ".join(f"{row.snapshot} in {row.distribution}" for row in plan.serializers)
+            error.located(advice=f"if the snapshot is not damaged, correct the row for {rows}")
+        raise
 
 
 def redistribute_operator_state(plan: Plan, tasks: Tasks) -> MovedStreams:
@@ -133,9 +140,9 @@ def validate_published(
     if proof is Proof.CHANGES:
         raise RequestError(
             "a published result cannot be proven by its changes",
-            expected="--proof records, or files",
+            expected="the proof records, or files",
             found=proof.value,
-            advice="omit --proof: then every record is compared",
+            advice=Advice("omit ", mention("proof"), ": then every record is compared"),
         )
 
     def opened() -> tuple[SnapshotPair, Surgery, bool]:
@@ -161,7 +168,8 @@ def validate_published(
             whole = _compared_without_plan(after, result, hashes, proof)
         except UnsupportedError as error:
             if certified is not None and (name := _certified_function(certified, error.operator)) is not None:
-                error.advice = f"the run hashed these keys with {name}: if you trust this function, --key-hash {name}"
+                trusted = f"the run hashed these keys with {name}: if you trust this function, "
+                error.advice = Advice(trusted, mention("key-hash", name))
             raise
         return whole, surgery, certified is not None
 

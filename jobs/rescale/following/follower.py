@@ -367,4 +367,6 @@ def pause_after(made: Round, most: int | None) -> float:
 
 def _wait(made: Round, pause: float) -> str:
     checkpoint = f"a checkpoint after {made.checkpoint}"
-    return checkpoint if pause < 1 else f"{pause:.0f} seconds to pass (--pause-above), then {checkpoint}"
+    return (
+        checkpoint if pause < 1 else f"{pause:.0f} seconds to pass because of the limit on the rate, then {checkpoint}"
+    )

@@ -178,9 +178,9 @@ OPTIONS = (
         Field(
             "kafka_offsets",
             "Kafka offsets",
-            "New offsets of Kafka sources: rows of topic, partition and the offset of the next record, in CSV or JSON, "
-            "as `rescale inspect --kafka-offsets csv` prints them. Instead of an offset: `earliest`, `latest`, "
-            "`committed`, or `drop` to leave the partition out. Other partitions keep their offsets.",
+            "New offsets of Kafka sources: rows of topic, partition and the offset of the next record, in CSV (first "
+            "line `topic,partition,offset`) or JSON. Instead of an offset: `earliest`, `latest`, `committed`, or "
+            "`drop` to leave the partition out. Other partitions keep their offsets.",
             FormSection.KAFKA,
             is_text=True,
         ),

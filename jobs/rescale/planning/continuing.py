@@ -222,7 +222,7 @@ class _Sides:
                 self.planned.label,
                 (
                     "its max parallelism stays, so a full run reads and writes no rows: it copies files, or refers to "
-                    "them (--files refer)"
+                    "them"
                 ),
             )
         elif self.later.managed_keyed:

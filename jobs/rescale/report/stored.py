@@ -102,7 +102,7 @@ def document_of(
             raise RequestError(
                 f"only a report on a snapshot can say what Flink {line} would restore, and this is a plan or a target",
                 path=uri,
-                advice="inspect the published target with --for-flink",
+                advice="inspect the published target instead",
             )
         with _as_it_was_written(uri):
             return run_document(load_plan(plan))

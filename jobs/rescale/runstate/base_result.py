@@ -17,7 +17,7 @@ from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.storage.locations import normalise
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
-FULL_RUN = "run without --base, which is a full run"
+FULL_RUN = "make a full run, without the base"
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def test_generated_ids_that_change_with_the_parallelism_stop_the_run_before_the_
     with pytest.raises(TaskEnded, match=unknown) as ended:
         looked(cluster, job_id, tmp_path / "target", 2)
     assert isinstance(ended.value.error, RequestError)
-    assert "rescale match" in str(ended.value.error.advice)
+    assert "match the snapshot" in str(ended.value.error.advice)
     assert cluster.job(job_id).runs
 
 

@@ -66,8 +66,8 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: Resolved) -> Non
             path=flink.address,
             expected=f"at parallelism {after} the operators that the job has at parallelism {before}",
             found=f"{first_of(unknown, _SHOWN)}; state that may have no operator then: {first_of(at_risk, _SHOWN)}",
-            advice="rescale match with the job's graph at the new parallelism prints the new ids: enter them under "
-            f'"{title("renames")}". If these operators with state have uids, enter them under '
+            advice="match the snapshot with the job's graph at the new parallelism to see the new ids: enter them "
+            f'under "{title("renames")}". If these operators with state have uids, enter them under '
             f'"{title("operator_names")}"',
         )
     log.info("the jar keeps the ids of operators with state at parallelism %d", after)

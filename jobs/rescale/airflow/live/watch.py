@@ -229,8 +229,8 @@ class Watch:
                 operator=self.before.name,
                 expected="a running job",
                 found="a job that Flink does not know" if line is None else line.state,
-                advice="if it was cancelled on purpose: rescale follow --finish makes the result from its last "
-                "checkpoint; otherwise start it again, and trigger another run with another target",
+                advice="if it was cancelled on purpose, the last round of a follower on a command line makes the "
+                "result from its last checkpoint; otherwise start it again, and trigger a run with another target",
             )
 
 

@@ -44,8 +44,8 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     yield (
         f"{what}. Flink then generates other ids for operators {which}, and refuses the result because the job lacks "
         f"operators that have state in it: {first_of(without_uid, _SHOWN)}. If the job has such an operator, "
-        "rescale match with the job's graph at its new parallelism prints the renames that it needs. Operators with a "
-        "uid keep their ids"
+        "match the snapshot with the job's graph at its new parallelism to see the renames that it needs. Operators "
+        "with a uid keep their ids"
     )
 
 

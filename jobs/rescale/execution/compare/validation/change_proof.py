@@ -40,6 +40,7 @@ from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, understood
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.plan.plan import Plan
+from rescale.plan.proof import Proof
 from rescale.runstate.base_result import Base, open_base
 from rescale.runstate.certificate import (
     CertifiedChanges,
@@ -58,6 +59,7 @@ from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, databas
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
+from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError, RequestError
 
 
@@ -267,7 +269,7 @@ class ChangeProof:
                 "the base's certificate has no digests of the operator's records",
                 path=self.base.result.target,
                 operator=operator.label,
-                advice="compare every record: --proof records",
+                advice=Advice("compare every record: ", mention("proof", Proof.RECORDS)),
             )
         names = {
             name

@@ -58,7 +58,7 @@ _OF_FILES_NOT_READ = (
 _OF_CHANGES = (
     "in directories that continue the base, only changed rows were read: that the base holds what its own source held "
     "is proven by the base's certificate alone; a file that both checkpoints refer to counts as unchanged if its size "
-    "and its ETag or modification time are unchanged (rescale validate --proof records reads all rows)"
+    "and its ETag or modification time are unchanged (a validation with the proof `records` reads all rows)"
 )
 _OF_CHECKSUMS = (
     "state that was compared by checksums of its store was not read: the store is trusted to still hold the bytes it "
