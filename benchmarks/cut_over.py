@@ -30,7 +30,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
@@ -97,11 +97,13 @@ class Bulk:
     shapes: tuple[tuple[int, int], tuple[int, int]]
     shape: int = 0
     job_id: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of Flink beside `OPTIONS`."""
 
     @property
     def jar(self) -> RunJar:
         places = {"state.checkpoints.dir": as_uri(join(self.home, "checkpoints"))}
-        return RunJar(self.cluster.address, "counts.jar", "Bulk", self.arguments, {**OPTIONS, **places})
+        return RunJar(self.cluster.address, "counts.jar", "Bulk", self.arguments, {**OPTIONS, **places, **self.options})
 
     def begin(self) -> float:
         """Start the job without state, with a subtask for each split; return the time at which all of it runs."""
@@ -365,17 +367,24 @@ def _watched(bulk: Bulk) -> Iterator[list[float]]:
         thread.join()
 
 
-def savepoint(bulk: Bulk, name: str) -> float:
-    trigger, target, begun = uuid4().hex, join(bulk.home, name), time.monotonic()
+def taken_savepoint(bulk: Bulk, mode: StopMode, kind: SavepointFormat) -> str:
+    """Have the job write a savepoint, and return its directory."""
+    trigger = uuid4().hex
     with bulk.cluster.open() as flink:
         directory = as_uri(join(bulk.home, "savepoints"))
-        flink.trigger_savepoint(bulk.job_id, trigger, directory, StopMode.STOP, SavepointFormat.NATIVE)
+        flink.trigger_savepoint(bulk.job_id, trigger, directory, mode, kind)
         while (taken := flink.savepoint(bulk.job_id, trigger)) is None or taken.location is None:
             time.sleep(0.1)
+    return normalise(taken.location)
+
+
+def savepoint(bulk: Bulk, name: str) -> float:
+    target, begun = join(bulk.home, name), time.monotonic()
+    source = taken_savepoint(bulk, StopMode.STOP, SavepointFormat.NATIVE)
     parallelism, maximum = bulk.other
     shape = ["--parallelism", str(parallelism)]
     shape += [] if bulk.refers else ["--max-parallelism", str(maximum)]
-    command = [RESCALE, "run", normalise(taken.location), "--target", target, *shape]
+    command = [RESCALE, "run", source, "--target", target, *shape]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return bulk.start(target, turned=True) - begun
 

@@ -76,7 +76,7 @@ def test_failed_step_ends_the_run(tmp_path: Path) -> None:
     target = tmp_path / "target"
     stop = "def stop(*_): raise SnapshotError('torn', path='/p')"
     hook = (
-        "import sys\nif 'move_and_validate' in sys.orig_argv:\n    from rescale.text.errors import SnapshotError\n"
+        "import sys\nif 'move_rounds' in sys.orig_argv:\n    from rescale.text.errors import SnapshotError\n"
         f"    import rescale.execution.steps as steps\n    {stop}\n    steps.redistribute_operator_state = stop\n"
     )
     (tmp_path / "sitecustomize.py").write_text(hook)
@@ -97,7 +97,7 @@ def test_sigterm_ends_the_run_as_ctrl_c_does(tmp_path: Path) -> None:
     """The run ends its step and says that it was interrupted."""
     target, begun = tmp_path / "target", tmp_path / "begun"
     hook = (
-        "import sys\nif 'move_and_validate' in sys.orig_argv:\n    import pathlib, time\n"
+        "import sys\nif 'move_rounds' in sys.orig_argv:\n    import pathlib, time\n"
         "    import rescale.execution.steps as steps\n    def stop(*_):\n"
         f"        pathlib.Path('{begun}').touch()\n        time.sleep(1000)\n"
         "    steps.redistribute_operator_state = stop\n"

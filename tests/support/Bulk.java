@@ -1,5 +1,9 @@
+import java.time.Duration;
 import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.functions.RichMapFunction;
+import org.apache.flink.api.common.state.MapState;
+import org.apache.flink.api.common.state.MapStateDescriptor;
+import org.apache.flink.api.common.state.StateTtlConfig;
 import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -11,9 +15,10 @@ import org.apache.flink.util.Collector;
  * A job with much keyed state, of which a part changes all the time.
  *
  * <p>Arguments: the number of keys, the bytes of a value, and the number of keys that change in a second, at any
- * parallelism. The numbers of a split come in order: first each key of the split once, as fast as possible, then random
- * ones of all keys, at the rate. There is a split for each subtask of a job that was first started with parallelism 6.
- * A source subtask reads one split at a time, so at a lower parallelism some splits wait.
+ * parallelism. With a fourth argument, each key also has a map of three entries, a value with a time to live, and a timer
+ * of each kind, which never fires. The numbers of a split come in order: first each key of the split once, as fast as
+ * possible, then random ones of all keys, at the rate. There is a split for each subtask of a job that was first started
+ * with parallelism 6. A source subtask reads one split at a time, so at a lower parallelism some splits wait.
  */
 public final class Bulk {
     private static final int SPLITS = 6;
@@ -30,7 +35,7 @@ public final class Bulk {
                 .map(new Paced(keysOfSplit, rate))
                 .uid("paced")
                 .keyBy(number -> key(number, keysOfSplit))
-                .process(new Keep(bytes))
+                .process(arguments.length > 3 ? new KeepMore(bytes) : new Keep(bytes))
                 .uid("kept")
                 .sinkTo(new DiscardingSink<>())
                 .uid("nowhere");
@@ -76,7 +81,7 @@ public final class Bulk {
         }
     }
 
-    private static final class Keep extends KeyedProcessFunction<Long, Long, Long> {
+    private static class Keep extends KeyedProcessFunction<Long, Long, Long> {
         private final int bytes;
         private transient ValueState<byte[]> kept;
 
@@ -95,6 +100,37 @@ public final class Bulk {
             new java.util.SplittableRandom(number).nextBytes(value);
             kept.update(value);
             out.collect(number);
+        }
+    }
+
+    private static final class KeepMore extends Keep {
+        private static final int ENTRIES = 3;
+        private static final long NEVER = 1L << 50;
+        private transient MapState<Integer, Long> entries;
+        private transient ValueState<Long> seen;
+
+        private KeepMore(int bytes) {
+            super(bytes);
+        }
+
+        @Override
+        public void open(OpenContext context) {
+            super.open(context);
+            entries = getRuntimeContext().getMapState(new MapStateDescriptor<>("entries", Integer.class, Long.class));
+            ValueStateDescriptor<Long> expiring = new ValueStateDescriptor<>("seen", Long.class);
+            expiring.enableTimeToLive(StateTtlConfig.newBuilder(Duration.ofDays(1)).build());
+            seen = getRuntimeContext().getState(expiring);
+        }
+
+        @Override
+        public void processElement(Long number, Context context, Collector<Long> out) throws Exception {
+            for (int entry = 0; entry < ENTRIES; entry++) {
+                entries.put(entry, number + entry);
+            }
+            seen.update(number);
+            context.timerService().registerEventTimeTimer(NEVER + context.getCurrentKey());
+            context.timerService().registerProcessingTimeTimer(NEVER + context.getCurrentKey());
+            super.processElement(number, context, out);
         }
     }
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Self
@@ -100,7 +100,12 @@ class InThisProcess:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def move(self, plan: Plan, proof: Proof) -> None:
+    def begin(self) -> None:
+        pass
+
+    def move(self, plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None:
+        if meanwhile is not None:
+            meanwhile()
         for step in STEPS_OF_A_RUN:
             step_without_spark(step, ["--plan", places_of(plan).plan, "--proof", proof.value], InProcessTasks())
 

@@ -17,6 +17,7 @@ from rescale.execution.writers.protocol import WriteRange
 from rescale.flink.keyed.header import LEFT_OUT
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
+from rescale.snapshot.read_counter import counted
 from rescale.text.errors import RescaleError
 
 BATCHES = 8
@@ -48,8 +49,8 @@ class MapTask:
                 reader = SourceReader(self.plan.contents, times=BATCHES, whole_entries=self.whole_entries)
                 sorter = _OperatorSorter(planned, number, ranges, reader)
                 for unit in mine:
-                    yield from sorter.rows(unit)
-                    self.done(unit.size)
+                    with counted(unit.size, self.done):
+                        yield from sorter.rows(unit)
                 yield self.receipts, packed(sorter.receipt())
             except RescaleError as error:
                 if not error.final:

@@ -71,6 +71,10 @@ class TasksOnDemand:
             return self.known_cores
         return self._started().cores
 
+    def begin(self) -> None:
+        """Start processes, or Spark, before there is work for them."""
+        self._started()
+
     def run(
         self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_suffice: bool = False
     ) -> list[R]:

@@ -13,6 +13,7 @@ from weakref import finalize
 
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
+from rescale.snapshot.read_counter import counted
 from rescale.storage.scratch import no_room_for_rows, scratch_directory, spooled_file
 
 _ROWS_IN_MEMORY = 64 * 1024 * 1024
@@ -43,12 +44,14 @@ class InProcessTasks:
         threads_suffice: bool = False,  # noqa: ARG002
     ) -> list[R]:
         done = _Done(progress)
-        results = []
-        turns = self.shuffled(units)
-        with self._mapped(work, [unit for _, unit in turns]) as outcomes:
-            for (weight, _), outcome in zip(turns, outcomes, strict=True):
-                results.append(outcome)
-                done.add(weight)
+
+        def counted_work(weighed: tuple[int, U]) -> R:
+            weight, unit = weighed
+            with counted(weight, done.add):
+                return work(unit)
+
+        with self._mapped(counted_work, self.shuffled(units)) as outcomes:
+            results = list(outcomes)
         if units:
             done.finish()
         return results

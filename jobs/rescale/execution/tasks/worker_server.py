@@ -115,10 +115,15 @@ class WorkerServer:
         return number
 
 
-def main(control: socket.socket) -> None:
-    """Answer requests until the driver closes its end of the socket."""
+def load_loops() -> None:
+    """Import the modules that work on records needs, which takes most of a second."""
     for module in _LOADED:
         import_module(module)
+
+
+def main(control: socket.socket) -> None:
+    """Answer requests until the driver closes its end of the socket."""
+    load_loops()
     gc.collect()
     gc.freeze()  # workers never scan the loaded modules for garbage
     while True:
