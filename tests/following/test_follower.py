@@ -143,7 +143,7 @@ def test_every_record_of_the_first_round_after_a_base_is_compared(job: Checkpoin
     assert [made.compared for made in described_rounds(follower.target)] == [None, 4, 4, None, 7]
     assert read_certificate(round_target(follower.target, 7)).proof == "records"
     finish(follower)
-    validate_published(job.newest, follower.target, Loop(2, None))
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
 
 def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: str) -> None:
@@ -159,7 +159,7 @@ def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: s
     with pytest.raises(IntegrityError) as caught:
         follow(replace(follower, move=differing), 1)
     assert "makes a new base" in str(caught.value.advice)
-    assert rounds_there(follower.target) == []
+    assert finished_rounds(follower.target) == []
     (made,) = follow(follower, 0)
     assert (made.kind, made.checkpoint, made.compared) == (RoundKind.BASE, 4, None)
 

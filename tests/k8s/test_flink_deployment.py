@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from k8s.flink_operator import FlinkNamespace, flink_namespace
 from rescale.airflow.flink.deployment import DeploymentSpec, is_redeployed, read_deployment, redeploy
 from rescale.airflow.flink.operators import GoBack, HandOverJob
 from rescale.airflow.flink.starting import check_hand_over
@@ -20,7 +21,6 @@ from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RequestError, RescaleError
 from support.deferring import run_operator
-from support.flink_operator import FlinkNamespace, flink_namespace
 from support.helm import CHART, helm
 from support.needs import need_kubernetes
 

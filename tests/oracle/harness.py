@@ -267,7 +267,6 @@ class Flink:
         *,
         kinds: Sequence[str] = ("canonical",),
         restored: Path | None = None,
-        timeout: float = PATIENCE_SECONDS,
     ) -> Collected:
         """Run `job`, restored from `restored` if given, until it has emitted this many results; then take snapshots.
 
@@ -275,7 +274,7 @@ class Flink:
         """
         answer = self.command(
             "collect",
-            timeout=timeout,
+            timeout=PATIENCE_SECONDS,
             job=job.document(),
             directory=str(directory),
             results=results,

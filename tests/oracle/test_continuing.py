@@ -244,7 +244,7 @@ def test_changes_of_a_round_that_was_made_are_laid_over_it_again_without_harm(ch
     part = plan_continued(chain[3], str(target), str(second), ["3"], ["1000"])
     whole = plan_continued(chain[3], str(tmp_path / "whole"), chain[0], ["3"], ["1000"])
     certificate = execute_with(with_changes_of(part, whole), Proof.CHANGES)
-    assert states_of(certificate) == states_of(validate_published(chain[3], str(target), Loop(2, None)))
+    assert states_of(certificate) == states_of(validate_published(chain[3], str(target), InProcessTasks(2, None)))
     assert diff(open_snapshot(chain[3]), open_snapshot(str(target))).equal
 
 

@@ -134,11 +134,11 @@ def flipped(path: Path, at: int) -> None:
     path.write_bytes(data)
 
 
-def own_file(spoilt: Spoilt, number: int = 0) -> LiveFile:
+def own_file(spoilt: Spoilt) -> LiveFile:
     """A file of the source's, in the last level of them."""
-    files = [file for file in spoilt.state(number).files if not is_range(file)]
+    files = [file for file in spoilt.state(0).files if not is_range(file)]
     return max(files, key=lambda file: file.level)
 
 
-def range_file(spoilt: Spoilt, number: int = 0) -> LiveFile:
-    return next(file for file in spoilt.state(number).files if is_range(file))
+def range_file(spoilt: Spoilt) -> LiveFile:
+    return next(file for file in spoilt.state(0).files if is_range(file))

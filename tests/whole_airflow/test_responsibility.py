@@ -24,11 +24,12 @@ form: {{require_approval: true}}
 approval: {{users: [ada, grace], four_eyes: true, remind_minutes: 9.5}}
 notify:
   waiting:
-    - {{notifier: support.notifiers.FileNotifier, arguments: {{what: nobody, path: "{folder}/nothing/there"}}}}
-    - {{notifier: support.notifiers.FileNotifier, arguments: {{what: waiting, path: "{folder}/notices"}}}}
-  expiring: [{{notifier: support.notifiers.FileNotifier, arguments: {{what: expiring, path: "{folder}/notices"}}}}]
-  failed: [{{notifier: support.notifiers.FileNotifier, arguments: {{what: failed, path: "{folder}/notices"}}}}]
-  back: [{{notifier: support.notifiers.FileNotifier, arguments: {{what: back, path: "{folder}/notices"}}}}]
+    - {{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: nobody, path: "{folder}/nothing/there"}}}}
+    - {{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: waiting, path: "{folder}/notices"}}}}
+  expiring:
+    - {{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: expiring, path: "{folder}/notices"}}}}
+  failed: [{{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: failed, path: "{folder}/notices"}}}}]
+  back: [{{notifier: whole_airflow.notifiers.FileNotifier, arguments: {{what: back, path: "{folder}/notices"}}}}]
 """
 
 

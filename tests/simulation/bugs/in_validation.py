@@ -58,11 +58,6 @@ def _half_the_groups(*arguments: Any) -> Any:
     return _pairs(*arguments)[::2]
 
 
-def _digest_of_beginning(chunks: Any, seed: int = 0) -> int:
-    """Digest the first bytes only."""
-    return byte_digests.digest([bytes(next(iter(chunks), b""))[:4]], seed)
-
-
 def _digests_of_beginnings(chunks: Any, others: Any) -> tuple[int, int]:
     data, two = b"".join(map(bytes, chunks)), b"".join(map(bytes, others))
     return byte_digests.digest([data[:8]]), byte_digests.digest([two[:8]])

@@ -27,8 +27,6 @@ from support.tables import Reads, snapshot_of
 
 HEADER = keyed_header(keyed("value", VOID_NAMESPACE), key=LONG)
 PLAIN = f"{MERGE};compression=kNoCompression;block_based_table_factory={{format_version=5;block_size=512}}"
-ROW = 8 + 1 + 100
-"""Bytes of a row without its key group."""
 
 
 def fill(writer: Writer, rows: Callable[[int], int], prefix: int = 1, groups: range = range(128)) -> None:
