@@ -13,12 +13,13 @@ from rescale.airflow.forms.form import title
 from rescale.options.option import Option, OptionKind
 from rescale.options.rows import OPTIONS, option
 from rescale.plan.proof import Proof
+from rescale.planning.request.ages import age_words
 from rescale.planning.request.result_files import Files, Format
 from rescale.text.errors import RequestError, in_option
 
 if TYPE_CHECKING:
     from rescale.options.asked import Values
-    from rescale.planning.request.request import Request
+from rescale.planning.request.request import Request
 
 ADDED_BY_AIRFLOW = frozenset({"openlineage"})
 """Keys that Airflow itself adds to the `conf` of a run.
@@ -98,13 +99,14 @@ def is_set(row: Option, params: Mapping[str, Any]) -> bool:
 
 
 def refuse_unapproved_drops(params: Mapping[str, Any], *, required: bool) -> None:
-    """Raise `RequestError` if the run would drop state or restart operators without an approval.
+    """Raise `RequestError` if the run would drop state or old rows, or restart operators, without an approval.
 
     A form without approval, which only plans, may name drops and restarts. `required`: the settings require an approval
     of every plan that drops state, so the form need not ask for it.
     """
     changes = {
         "drop operators or states": [*lines_of(params, "drops"), *lines_of(params, "state_drops")],
+        "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
     asked = {what: names for what, names in changes.items() if names}
@@ -198,6 +200,7 @@ def describe_request(request: Request) -> str:
     parts += [f"topic {old} renamed to {new}" for old, new in kafka.topics.items()]
     parts += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
     parts += [f"state {state} dropped" for state in surgery.state_drops]
+    parts += [f"rows of {state} older than {age_words(age)} dropped" for state, age in surgery.ages.items()]
     parts += [f"{operator} restarted" for operator in surgery.restarts]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
     wanted = "unchanged" if request.format is Format.KEEP else request.format.value

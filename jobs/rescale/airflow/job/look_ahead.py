@@ -205,7 +205,12 @@ def stable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> Su
         drop for drop in surgery.state_drops if all(_is_settled(operator) for operator, _ in states_meant(by_id, drop))
     )
     renames = surgery.kafka.with_renames(surgery.renames)
-    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts)
+    ages = {
+        state: age
+        for state, age in surgery.ages.items()
+        if all(_is_settled(operator) for operator, _ in states_meant(by_id, state))
+    }
+    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts, ages=ages)
 
 
 def is_logged(operator: Operator) -> bool:
