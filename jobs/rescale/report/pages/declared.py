@@ -150,8 +150,8 @@ def _old(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
     """Return how many old rows are left out, as far as it is known."""
     if numbers is None:
         return f"how many of {human_bytes(rows.of_bytes)} of keyed state is known after the run"
-    elements = f", and of these and other lists {counted(numbers.elements, 'element')}" if numbers.elements else ""
-    return f"{counted(numbers.rows, 'row')}{elements}, are lost"
+    whole = counted(numbers.rows, "row")
+    return f"{whole}, {counted(numbers.elements, 'list element')} in all" if numbers.elements else whole
 
 
 def _named(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> str:
