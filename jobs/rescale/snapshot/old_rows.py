@@ -39,8 +39,8 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
     told apart.
     """
     known = [state for header in operator.keyed_headers if header is not None for state in header.states]
-    found = [state for state in known if state.name == name]
-    if not found and any(header is None for header in operator.keyed_headers):
+    infos = [state for state in known if state.name == name]
+    if not infos and any(header is None for header in operator.keyed_headers):
         raise UnsupportedError(
             "an unknown serializer hides the names of the keyed states, so none of them can lose old rows",
             operator=operator.label,
@@ -48,7 +48,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             advice="let the TTL of the job itself remove them",
         )
     with_ttl = sorted({state.name for state in known if _has_ttl(state)})
-    if not found:
+    if not infos:
         raise RequestError(
             f"no keyed state {name!r} in the operator",
             operator=operator.label,
@@ -62,7 +62,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             operator=operator.label,
             state=name,
             expected=f"a state with a TTL: {', '.join(with_ttl) or 'the operator has none'}",
-            found=f"a state of type {found[0].state_type} without one",
+            found=f"a state of type {infos[0].state_type} without one",
             advice=Advice("leave it out, or drop the whole state (", mention("drop-state", "UID:NAME"), ")"),
         )
     try:
@@ -71,7 +71,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
     except UnsupportedError as error:
         raise error.located(operator=operator.label) from None
     size = sum(holder.size for holder in operator.managed_keyed)
-    return OldRows(operator.operator_id, operator.label, name, found[0].state_type, until, size)
+    return OldRows(operator.operator_id, operator.label, name, infos[0].state_type, until, size)
 
 
 def without_old_rows(operator: Operator, lost: Collection[OldRows]) -> Operator:

@@ -13,13 +13,12 @@ from rescale.airflow.forms.form import title
 from rescale.options.option import Option, OptionKind
 from rescale.options.rows import OPTIONS, option
 from rescale.plan.proof import Proof
-from rescale.planning.request.ages import age_words
 from rescale.planning.request.result_files import Files, Format
 from rescale.text.errors import RequestError, in_option
 
 if TYPE_CHECKING:
     from rescale.options.asked import Values
-from rescale.planning.request.request import Request
+    from rescale.planning.request.request import Request
 
 ADDED_BY_AIRFLOW = frozenset({"openlineage"})
 """Keys that Airflow itself adds to the `conf` of a run.
@@ -190,6 +189,8 @@ def request_sentence(request: Request) -> str:
 
 def describe_request(request: Request) -> str:
     """Describe a request in a line: shape, renames, drops, Kafka changes, format."""
+    from rescale.planning.request.ages import age_words
+
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     surgery, kafka = request.surgery, request.surgery.kafka
     parts = [f"{what} {of['']}" if "" in of else f"{what} unchanged" for what, of in numbers]

@@ -105,11 +105,11 @@ def batch(group: Sequence[Record], max_parallelism: int) -> Records:
 def content(records: Records) -> list[Record]:
     data = records.data.tobytes()
     columns = (records.states.tolist(), records.starts.tolist(), records.limits.tolist(), records.ends.tolist())
-    found = []
+    listing = []
     for state, start, limit, end in zip(*columns, strict=True):
         assert int.from_bytes(data[limit : limit + 4], "big") == end - limit - 4
-        found.append(Record(state, data[start:limit], data[limit + 4 : end]))
-    return found
+        listing.append(Record(state, data[start:limit], data[limit + 4 : end]))
+    return listing
 
 
 @given(st.lists(records, min_size=1, max_size=12), st.sampled_from([128, 129]))
@@ -120,20 +120,20 @@ def content(records: Records) -> list[Record]:
 def test_old_values_are_left_out_by_both_ways(group: list[Record], max_parallelism: int) -> None:
     outcomes = [expected(record) for record in group]
     staying = [record for record, _ in outcomes if record is not None]
-    found = batch(group, max_parallelism)
-    before = content(found)
+    everything = batch(group, max_parallelism)
+    before = content(everything)
     slow = OldRecords(RULES, max_parallelism)
-    assert content(YoungRecords(RULES, 5).of(found)) == staying
-    young = slow.without(found)
+    assert content(YoungRecords(RULES, 5).of(everything)) == staying
+    young = slow.without(everything)
     assert content(young) == staying
-    assert content(found) == before == group
+    assert content(everything) == before == group
     totals = dict.fromkeys(NAMES.values(), LeftOut())
     for record, (_, left_out) in zip(group, outcomes, strict=True):
         if record.state in NAMES:
             totals[NAMES[record.state]] = totals[NAMES[record.state]].plus(left_out)
     assert slow.left_out == totals
-    assert framed_size(found, max_parallelism) == framed_size(young, max_parallelism) + slow.bytes
-    assert framed_size(found, max_parallelism) + 2 == len(write_group(3, group, max_parallelism))
+    assert framed_size(everything, max_parallelism) == framed_size(young, max_parallelism) + slow.bytes
+    assert framed_size(everything, max_parallelism) + 2 == len(write_group(3, group, max_parallelism))
 
 
 def test_state_without_a_rule_is_not_looked_at() -> None:

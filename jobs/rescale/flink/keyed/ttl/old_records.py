@@ -22,7 +22,7 @@ _TIME_SIZE, _LENGTH_SIZE = 8, 4
 
 
 class LeftOut(NamedTuple):
-    """What was left out of a state: whole rows, and elements of lists, those of whole rows included."""
+    """Numbers of whole rows and of list elements that were left out of a state; elements of whole rows count, too."""
 
     rows: int = 0
     elements: int = 0
