@@ -74,7 +74,7 @@ class OldRecords:
         if not len(changed):
             return records, old
         of_changed = young & np.isin(owners, changed)
-        owners, begins, behinds = owners[of_changed], begins[of_changed], behinds[of_changed]
+        owners, begins, behinds = _runs(owners, begins, behinds, of_changed)
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed] - self._prefix, begins])
         sizes = np.concatenate(
@@ -96,6 +96,14 @@ class OldRecords:
         lengths = (ends - columns["limits"][changed] - _LENGTH_SIZE).astype(">u4").view(np.uint8)
         data[columns["limits"][changed][:, None] + np.arange(_LENGTH_SIZE)] = lengths.reshape(-1, _LENGTH_SIZE)
         return replace(records, data=data, **columns), old
+
+
+def _runs(owners: Longs, begins: Longs, behinds: Longs, staying: Flags) -> tuple[Longs, Longs, Longs]:
+    """Return the list, the begin and the end of each run of staying elements that lie end to end."""
+    follows = np.append(False, staying[:-1] & (owners[1:] == owners[:-1]))
+    goes_on = np.append(staying[1:] & (owners[1:] == owners[:-1]), False)
+    first, last = staying & ~follows, staying & ~goes_on
+    return owners[first], begins[first], behinds[last]
 
 
 def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
@@ -126,7 +134,7 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
 
     assert rule.element is not None
     code, depth = lower(rule.element)
-    room = int((records.ends[chosen] - records.limits[chosen]).sum()) // _TIME_SIZE + len(chosen)
+    room = int((records.ends[chosen] - records.limits[chosen]).sum()) // (_TIME_SIZE + 1) + len(chosen)  # with a comma
     owners, begins, behinds = (np.empty(room, np.int64) for _ in range(3))
     with np.errstate(over="ignore"):  # matters where the loop is not compiled
         count, _, wrong = age_loop.find_elements(

@@ -46,7 +46,7 @@ class YoungRecords:
                 if shortened is records:
                     shortened = replace(records, data=records.data.copy(), ends=records.ends.copy())
                 _shorten(shortened, rule, chosen, keep)
-        return shortened.only(keep)
+        return shortened if keep.all() else shortened.only(keep)
 
 
 def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> None:
