@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rescale.execution.compare.diff.snapshots import diff_snapshots
+from rescale.execution.compare.validation.declared_differences import check_declared
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import Loop
 from rescale.flink.keyed.blocks.records import Records
@@ -15,6 +17,7 @@ from rescale.flink.keyed.ttl.last_access import instant_of
 from rescale.flink.keyed.ttl.young_records import YoungRecords
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.plan import plan_from_json, plan_to_json
+from rescale.planning.request.surgery import resolve_surgery
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.report.pages.declared import certified_lines, declared_lines
 from rescale.runstate.certificate import CertifiedOldRows, CertifiedRecords, read_certificate
@@ -113,6 +116,19 @@ def test_old_rows_are_declared_and_counted(tmp_path: Path) -> None:
     old = certified(target, "users").old_rows[TEXTS]
     assert certified_lines(certificate)[1].endswith(f": {old.rows} rows, {old.elements} list elements in all")
     assert "the result holds exactly the rows and list elements whose last access is later" in certificate.proves
+    other = parse_surgery(old_rows=[f"states:{TEXTS}={instant_of(until - 1)}"], renames=["states=users"])
+    with pytest.raises(IntegrityError, match="records were lost, doubled or changed"):
+        validate_published(source, target, Loop(), declared=other)
+
+
+def test_source_without_the_declared_ttl_is_found(tmp_path: Path) -> None:
+    source = open_snapshot(directory("2-canonical-rocksdb"))
+    surgery = resolve_surgery(source, parse_surgery(old_rows=[f"states:{VALUES}=1d"]))
+    (rows,) = surgery.old_rows
+    check_declared(source, source, surgery)
+    for other in (replace(rows, name="last"), replace(rows, type="MAP"), replace(rows, operator_id="ab" * 16)):
+        with pytest.raises(IntegrityError):
+            check_declared(source, source, replace(surgery, old_rows=(other,)))
 
 
 def test_result_in_the_format_of_the_heap_is_refused(tmp_path: Path) -> None:
