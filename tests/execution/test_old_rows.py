@@ -121,7 +121,7 @@ def test_old_rows_are_declared_and_counted(tmp_path: Path) -> None:
         validate_published(source, target, Loop(), declared=other)
 
 
-def test_source_without_the_declared_ttl_is_found(tmp_path: Path) -> None:
+def test_source_without_the_declared_ttl_is_found() -> None:
     source = open_snapshot(directory("2-canonical-rocksdb"))
     surgery = resolve_surgery(source, parse_surgery(old_rows=[f"states:{VALUES}=1d"]))
     (rows,) = surgery.old_rows
