@@ -14,6 +14,7 @@ from rescale.snapshot.dropped_states import DroppedState
 from rescale.snapshot.surgery import NO_SURGERY, Dropped, LostState, Surgery
 from rescale.text.errors import RequestError
 from support.snapshots import directory
+from support.timed_rows import VALUES
 
 LOSS = Surgery(dropped=(Dropped("ab" * 16, "totals", 1234, (LostState("sum", "VALUE", None),)),))
 
@@ -75,6 +76,22 @@ def test_restarts_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "1 finished of 2 subtasks of short" in capsys.readouterr().err
     assert main(["validate", source, target, "--restart", "short"]) == 0
     assert main(["validate", source, target]) == 0  # its certificate declares the restart
+
+
+def test_old_rows_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = directory("2-canonical-rocksdb"), str(tmp_path / "target")
+    option = f"--drop-older=states:{VALUES}=1d"
+    run = ["run", source, "--target", target, "--parallelism", "3", option]
+    assert main(run) == 2
+    said = capsys.readouterr().err
+    assert "would lose state" in said
+    assert f"the state {VALUES} (VALUE) of states (" in said
+    assert list(tmp_path.iterdir()) == []
+    assert main([*run, "--yes"]) == 0, capsys.readouterr()
+    assert f"{VALUES} (VALUE) of states (" in capsys.readouterr().err
+    assert main(["validate", source, target, option]) == 0
+    assert main(["validate", source, target]) == 0  # its certificate declares the old rows
+    assert main(["diff", source, target, option]) == 0
 
 
 @pytest.mark.parametrize("more", [[], ["--max-parallelism", "600"]])

@@ -14,9 +14,10 @@ from rescale.text.errors import RequestError
 
 def confirm_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
     """Ask on a terminal whether state may be lost, unless `yes`. Raises `RequestError` without an agreement."""
-    if yes or not (surgery.dropped or surgery.dropped_states):
+    if yes or not (surgery.dropped or surgery.dropped_states or surgery.old_rows):
         return
-    lost = declared_lines(Surgery(dropped=surgery.dropped, dropped_states=surgery.dropped_states))
+    losses = Surgery(dropped=surgery.dropped, dropped_states=surgery.dropped_states, old_rows=surgery.old_rows)
+    lost = declared_lines(losses)
     if not _agrees(lost, "Lose this state?", output):
         raise RequestError(
             "the run would lose state, and that was not confirmed; nothing was written",

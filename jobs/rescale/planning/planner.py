@@ -20,7 +20,7 @@ from rescale.plan.plan import FORMAT, Plan
 from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import Rekeying
 from rescale.plan.work_class import work_class
-from rescale.planning.refusals import refuse_changelog, refuse_heap, refuse_names, refuse_unread
+from rescale.planning.refusals import refuse_changelog, refuse_heap, refuse_names, refuse_old_rows, refuse_unread
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.operator_shapes import Shape, new_shapes
 from rescale.planning.request.request import Request
@@ -151,6 +151,7 @@ class _OperatorPlanner:
         refuse_unread(operator)
         refuse_changelog(operator, wanted)
         refuse_names(operator, wanted)
+        refuse_old_rows(operator, wanted)
         if by_record:
             refuse_heap(operator)
         headers = HeaderPlanner(operator.label, self.literals)
@@ -178,6 +179,7 @@ class _OperatorPlanner:
             heap_timers=keyed.heap_timers,
             databases=keyed.databases,
             compacted=keyed.compacted,
+            cutoffs=operator.cutoffs,
         )
 
     def _by_record(

@@ -134,6 +134,7 @@ def test_every_field_arrives_in_the_request() -> None:
         kafka_topics=["orders=orders-v2"],
         kafka_sources=["orders=orders-source"],
         state_drops=["visits:last:one"],
+        old_rows=["visits:first=30d"],
     )
     assert request_of(params) == make_request(
         "s3://bucket/save",
@@ -149,6 +150,7 @@ def test_every_field_arrives_in_the_request() -> None:
             renames=["visits=visitors", "a=b=c"],
             drops=["totals"],
             state_drops=["visits:last:one"],
+            old_rows=["visits:first=30d"],
             kafka_offsets="topic,partition,offset\norders,0,5",
             kafka_topics=["orders=orders-v2"],
             kafka_sources=["orders=orders-source"],
@@ -164,7 +166,8 @@ def test_proof_is_no_part_of_the_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "emptied", ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops", "state_drops"]
+    "emptied",
+    ["operators", "key_hashes", "operator_names", "allowed_prefixes", "renames", "drops", "state_drops", "old_rows"],
 )
 def test_cleared_field_is_no_part_of_the_request(emptied: str) -> None:
     assert request_of(filled(**PLACES, **{emptied: None})) == request_of(filled(**PLACES))

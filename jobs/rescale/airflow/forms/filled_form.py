@@ -98,13 +98,14 @@ def is_set(row: Option, params: Mapping[str, Any]) -> bool:
 
 
 def refuse_unapproved_drops(params: Mapping[str, Any], *, required: bool) -> None:
-    """Raise `RequestError` if the run would drop state or restart operators without an approval.
+    """Raise `RequestError` if the run would drop state or old rows, or restart operators, without an approval.
 
     A form without approval, which only plans, may name drops and restarts. `required`: the settings require an approval
     of every plan that drops state, so the form need not ask for it.
     """
     changes = {
         "drop operators or states": [*lines_of(params, "drops"), *lines_of(params, "state_drops")],
+        "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
     asked = {what: names for what, names in changes.items() if names}
@@ -188,6 +189,8 @@ def request_sentence(request: Request) -> str:
 
 def describe_request(request: Request) -> str:
     """Describe a request in a line: shape, renames, drops, Kafka changes, format."""
+    from rescale.planning.request.ages import age_words
+
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     surgery, kafka = request.surgery, request.surgery.kafka
     parts = [f"{what} {of['']}" if "" in of else f"{what} unchanged" for what, of in numbers]
@@ -198,6 +201,7 @@ def describe_request(request: Request) -> str:
     parts += [f"topic {old} renamed to {new}" for old, new in kafka.topics.items()]
     parts += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
     parts += [f"state {state} dropped" for state in surgery.state_drops]
+    parts += [f"rows of {state} older than {age_words(age)} dropped" for state, age in surgery.ages.items()]
     parts += [f"{operator} restarted" for operator in surgery.restarts]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
     wanted = "unchanged" if request.format is Format.KEEP else request.format.value

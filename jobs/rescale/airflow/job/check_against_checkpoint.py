@@ -207,7 +207,12 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
         if all(_is_settled(operator) for operator, _ in matching_states(by_id, drop))
     )
     renames = surgery.kafka.with_renames(surgery.renames)
-    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts)
+    ages = {
+        state: age
+        for state, age in surgery.ages.items()
+        if all(_is_settled(operator) for operator, _ in matching_states(by_id, state))
+    }
+    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts, ages=ages)
 
 
 def is_logged(operator: Operator) -> bool:

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--yes",
         action="store_true",
-        help="drop state, restart operators, and give operators different max parallelisms, without asking",
+        help="drop state and old rows, restart operators, and allow different max parallelisms, without asking",
     )
 
 

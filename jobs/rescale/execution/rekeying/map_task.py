@@ -72,6 +72,7 @@ class _OperatorSorter:
         self._borders = np.array([write_range.first * planned.number_of_states for write_range in ranges], np.int64)
         self._reader = reader
         self._sizes = np.zeros(self._sorter.cells, np.int64)
+        self._young = planned.young_records()
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
         source, new_ids = self._planned.source(unit.source)
@@ -80,6 +81,8 @@ class _OperatorSorter:
             records = replace(batch_records, states=new_ids[batch_records.states])
             if some_are_left_out:
                 records = records.only(records.states != LEFT_OUT)
+            if self._young is not None:
+                records = self._young.of(records)
             new_groups, _ = self._planned.key_groups.of(records)
             index, blocks = self._sorter.sort(records, records.states, new_groups)
             self._sizes[index["cell"]] += index["size"]

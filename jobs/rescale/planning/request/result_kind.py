@@ -31,7 +31,7 @@ def is_rewritten_by_record(operator: Operator, shape: Shape, wanted: Format) -> 
     """Tell whether records are read and written anew: for new key groups, a new header, or another kind of state."""
     if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
-    if operator.dropped_states or operator.changelogs:
+    if operator.dropped_states or operator.cutoffs or operator.changelogs:
         return True
     if wanted is Format.CANONICAL:
         return operator.becomes_canonical

@@ -9,12 +9,14 @@ from typing import TypeVar
 from rescale.flink.encoding.binary import encode_modified_utf8
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.kafka_changes import add_kafka_changes
+from rescale.planning.request.old_rows import resolve_ages
 from rescale.planning.request.operator_shapes import by_operator, find_operator
 from rescale.planning.request.request import Request
 from rescale.planning.request.restarts import restarted_operators
 from rescale.planning.request.surgery_request import SurgeryRequest
 from rescale.snapshot.dropped_states import DroppedState, lost_states, state_names
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.old_rows import OldRows
 from rescale.snapshot.surgery import Renamed, Surgery, as_dropped
 from rescale.text.errors import RequestError
 from rescale.text.names import did_you_mean
@@ -33,6 +35,10 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
     """
     renames = request.kafka.with_renames(request.renames)
     surgery = operator_surgery(snapshot.operators, renames, request.drops, request.state_drops, request.restarts)
+    if request.ages:
+        old = resolve_ages(snapshot, request.ages, surgery.dropped_ids)
+        _refuse_dropped(old, surgery.dropped_states)
+        surgery = replace(surgery, old_rows=old)
     return add_kafka_changes(surgery, snapshot, request.kafka)
 
 
@@ -61,6 +67,19 @@ def operator_surgery(
         dropped_states=tuple(_dropped_states(operators, state_drops, left_out)),
         restarted=restarted_operators(operators, restarts, left_out),
     )
+
+
+def _refuse_dropped(old: Iterable[OldRows], dropped: Iterable[DroppedState]) -> None:
+    """Refuse a state that is dropped, and loses old rows as well."""
+    states = {(state.operator_id, state.name) for state in dropped}
+    for rows in old:
+        if (rows.operator_id, rows.name) in states:
+            raise RequestError(
+                "a state is dropped, and its old rows as well",
+                operator=rows.label,
+                state=rows.name,
+                advice="ask for one of the two",
+            )
 
 
 def _refuse_drops(operators: Sequence[Operator], dropped: Collection[str], renamed: Collection[str]) -> None:

@@ -27,7 +27,7 @@ BOTH = StateDigest(3, 37, 160)
 def tally(
     in_result: bool, keys: int = 0, *, of_timers: bool = False, doubled: bool = False, **states: StateDigest
 ) -> RecordTally:
-    return RecordTally(0, in_result, states, 0, 0, keys, of_timers, doubled)
+    return RecordTally(0, in_result, states, 0, 0, keys, of_timers, doubled, {})
 
 
 def proven(*tallies: RecordTally, of: Operator | None = None, key_hash: str | None = None) -> CertifiedRecords:

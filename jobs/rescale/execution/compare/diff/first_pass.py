@@ -119,7 +119,7 @@ def _extent_units(
 
 def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterator[RecordUnit]:
     for holder in pair.record_holders(operator):
-        for source in sources_of(holder, operator.max_parallelism):
+        for source in sources_of(holder, operator.max_parallelism, operator.cutoffs):
             yield RecordUnit(0, side, pair.label, source)
 
 

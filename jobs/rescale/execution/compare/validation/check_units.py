@@ -152,8 +152,8 @@ def _shared(giver: Database, takers: Sequence[Database]) -> list[KeyGroupRange]:
 def _checks_of(
     i: int, old: Operator, new: Operator, key_hash: str | None, holder: KeyedHolder, *, in_result: bool
 ) -> Iterator[RecordCheck]:
-    maximum = (new if in_result else old).max_parallelism
-    for source in sources_of(holder, maximum):
+    operator = new if in_result else old
+    for source in sources_of(holder, operator.max_parallelism, operator.cutoffs):
         yield RecordCheck(i, old.label, in_result, key_hash, new.max_parallelism, source)
 
 

@@ -202,7 +202,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups or the kind changed, or directories were split."""
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
-    if old.dropped_states or (old.raw_timers and not new.raw_timers):
+    if old.dropped_states or old.cutoffs or (old.raw_timers and not new.raw_timers):
         return True
     if old.heap_streams and _lists_other_states(old, new):
         return True

@@ -51,7 +51,8 @@ class DirectoryFiles(NamedTuple):
 def comparable_by_files(old: Operator, new: Operator) -> bool:
     """Whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
     same = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
-    return same and bool(old.databases) and not old.dropped_states and not (old.raw_timers and not new.raw_timers)
+    all_rows = not old.dropped_states and not old.cutoffs
+    return same and bool(old.databases) and all_rows and not (old.raw_timers and not new.raw_timers)
 
 
 def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, DirectoryFiles]]:

@@ -10,8 +10,9 @@ from rescale.execution.compare.validation.key_counter import MOST_KEYS_COUNTED
 from rescale.execution.compare.validation.record_compare import RecordTally
 from rescale.flink.advice import CANONICAL
 from rescale.flink.keyed.blocks.record_digest import StateDigest
+from rescale.flink.keyed.ttl.old_records import LeftOut
 from rescale.flink.keys.pojo_formulas import KNOWN
-from rescale.runstate.certificate import CertifiedRecords, CertifiedState
+from rescale.runstate.certificate import CertifiedOldRows, CertifiedRecords, CertifiedState
 from rescale.snapshot.model import Operator
 from rescale.text.errors import IntegrityError, SnapshotError
 
@@ -47,7 +48,17 @@ def record_proof(
             state: CertifiedState(digest.records, f"{digest.digest:032x}") for state, digest in sorted(source.items())
         },
         left_out=left_out,
+        old_rows=_old_rows(operator, tallies),
     )
+
+
+def _old_rows(operator: Operator, tallies: Iterable[RecordTally]) -> dict[str, CertifiedOldRows]:
+    """Return the old rows of the source that were left out, by state."""
+    totals = {name: LeftOut() for name, _ in sorted(operator.cutoffs)}
+    for tally in tallies:
+        for name, left_out in tally.left_out.items():
+            totals[name] = totals[name].plus(left_out)
+    return {name: CertifiedOldRows(*total) for name, total in totals.items()}
 
 
 def hash_rule_status(key_hash: str | None) -> str | None:

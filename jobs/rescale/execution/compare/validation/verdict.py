@@ -105,6 +105,10 @@ _CLAIM_OF_SOURCES = (
 _CLAIM_OF_DROPPED_STATES = (
     "the result holds nothing of a state that was declared as dropped, and everything else of its operator"
 )
+_CLAIM_OF_OLD_ROWS = (
+    "of a state that was declared to lose old rows, the result holds exactly the rows and list elements whose last "
+    "access is later than declared; the time of last access was read in every row and element"
+)
 _CLAIM_OF_RESTARTS = "no subtask of an operator that was declared as restarted counts as finished in the result"
 _CLAIM_OF_CHECKSUMS = (
     "for state that was compared by checksums of its store, the bytes of all files after their headers, end to end, "
@@ -167,6 +171,7 @@ def _claims(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
         *_true((_CLAIM_OF_THE_RENAMED, surgery.renamed), (_CLAIM_OF_THE_DROPPED, surgery.dropped)),
         *_true((_CLAIM_OF_KAFKA, surgery.kafka), (_CLAIM_OF_SOURCES, becomes_source)),
         *_true((_CLAIM_OF_DROPPED_STATES, surgery.dropped_states), (_CLAIM_OF_RESTARTS, surgery.restarted)),
+        *_true((_CLAIM_OF_OLD_ROWS, surgery.old_rows)),
     ]
 
 
@@ -208,7 +213,8 @@ def _limits(source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperat
 
 def _is_otherwise(surgery: Surgery) -> bool:
     """Whether the surgery changes state; renaming alone does not."""
-    return bool(surgery.dropped or surgery.dropped_states or surgery.kafka or surgery.restarted)
+    changes = (surgery.dropped, surgery.dropped_states, surgery.kafka, surgery.restarted, surgery.old_rows)
+    return any(changes)
 
 
 def _true(*sentences: tuple[str, object]) -> list[str]:
