@@ -1,4 +1,4 @@
-"""What is reported of reads that fail once, twice alike, or twice differently."""
+"""Reports of reads that fail once, twice alike, or twice differently."""
 
 from __future__ import annotations
 
