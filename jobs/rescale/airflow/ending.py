@@ -90,7 +90,7 @@ def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
 group_end_task = rescale_task(
     _end_of_group, END, _TITLE, has_access=False, multiple_outputs=True, trigger_rule=TriggerRule.ALL_DONE
 )
-"""Last task of a rescale in a task group of somebody's DAG, and the only one that the tasks after the group wait for.
+"""Last task of a rescale that is a task group in a user's DAG; the tasks after the group wait for this task only.
 
 It is no teardown: Airflow does not let tasks wait for teardowns. It fails unless the result is published, so they run
 only after that.
@@ -117,7 +117,7 @@ def _has_failed(ti: Any) -> bool:
 
 
 def _states(ti: Any) -> dict[str, str | None]:
-    """Return the states of all tasks of the rescale, by task id: those of the run, or of the task group."""
+    """Return the states of all tasks of the rescale, in the run or in its task group, by task id."""
     states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
     group = sibling_task_id(ti.task_id, "")
     return {task_id: state for task_id, state in states.items() if task_id.startswith(group)}

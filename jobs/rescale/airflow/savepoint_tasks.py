@@ -69,14 +69,14 @@ def _look(params: Any = None, ti: Any = None) -> Summary:
 
 
 def _check(params: Any = None) -> Summary:
-    """Tries on probes, which it removes, what a run needs: the target's store, and this worker if steps run on it."""
+    """Tries the target's store with probe files, which it removes, and checks this worker if steps run on it."""
     from rescale.airflow.environment import check_environment
 
     return check_environment(params)
 
 
 def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
-    """Removes what a run left in and beside its target, unless the run is still running or has published."""
+    """Removes the files that a run left in and beside its target, unless the run is still running or has published."""
     from rescale.airflow.forms.filled_form import refuse_unknown_fields
     from rescale.airflow.savepoint_work import discard_unpublished
 

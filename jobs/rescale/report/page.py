@@ -70,7 +70,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture with a caption, and the table of its `numbers`; `rows` names what the rows of that table are."""
+    """A picture with a caption, and the table of its `numbers`; `rows` names the rows, such as `subtasks`."""
 
     title: str
     caption: str

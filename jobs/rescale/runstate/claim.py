@@ -33,9 +33,9 @@ from rescale.text.names import quoted
 def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, str] | None = None) -> None:
     """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
 
-    The claim keeps the time and `by`, which names the run to those that are refused later. Raises `RequestError` if the
-    target holds anything that is not this plan's, and `UnsupportedError` if the store ignores conditions, unless
-    `accept_unconditional`.
+    The claim records the time and `by`, the name of the run, which the errors of refused runs show. Raises
+    `RequestError` if the target holds anything that is not this plan's, and `UnsupportedError` if the store ignores
+    conditions, unless `accept_unconditional`.
     """
     store, place = open_store(plan.target), places_of(plan).claim
     refuse_unavailable_target(plan)
@@ -95,7 +95,7 @@ def refuse_unavailable_target(plan: Plan) -> None:
 class PlannedNames:
     """Names of the files of a result. Of files in RocksDB directories, only the beginnings are known in advance.
 
-    With `prepared`, all files that were copied ahead are among them: the run removes those that its result lacks.
+    With `prepared`, names of all files that were copied ahead are included: the run removes the ones it does not need.
     """
 
     whole: frozenset[str]

@@ -38,8 +38,8 @@ class Published:
 def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     """Put the bytes that the certificate names as `_metadata`, if absent, and nothing else.
 
-    Raises `IntegrityError` if a file of the result is not in its certified version, also if the result was published
-    before, and `RequestError` if the result is being discarded or was discarded meanwhile.
+    Raises `IntegrityError` if a file of the result is not in its certified version, even if the result was published
+    before; and `RequestError` if the result is being discarded, or was discarded meanwhile.
     """
     already = permit(plan, Transition.PUBLISH) is State.PUBLISHED
     claim = _read_twice(plan)

@@ -253,7 +253,7 @@ def _delete_existing(uris: Sequence[str], target: str) -> None:
 
 
 def _existing(uris: Sequence[str], target: str) -> list[str]:
-    """Return those of the files that exist: a store's policy may allow to delete only what the run has put."""
+    """Return the files that exist: a bucket policy may refuse to delete objects that the run has not put."""
     return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
 
 

@@ -99,7 +99,7 @@ def take_documents(target: str) -> None:
 
 
 def _foreign(folder: Path, is_ours: Callable[[str], bool]) -> list[str]:
-    """Return the names in a directory that are not ours, or are not those of regular files."""
+    """Return the names in a directory that are not names of ours, or that belong to links, directories or devices."""
     names = []
     try:
         for path in folder.iterdir():

@@ -108,7 +108,7 @@ def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
         ) from None
     if handles.plan != plan.digest:
         raise IntegrityError(
-            "the handles of written files are those of another plan",
+            "the handles of written files belong to another plan",
             path=uri,
             expected=plan.digest,
             found=handles.plan,

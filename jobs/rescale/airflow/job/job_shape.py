@@ -2,7 +2,7 @@
 
 Flink's REST API shows vertices: chains of operators, with the id of the first one (`StreamingJobGraphGenerator`). The
 other operators of a chain are not listed; they only share the chain's tasks. A parallelism for all operators applies
-to them, too, unless the request names an operator that is not a vertex: that may be any of them.
+to them, too. But if the request names an operator that is not a vertex, it may be any of these.
 """
 
 from __future__ import annotations

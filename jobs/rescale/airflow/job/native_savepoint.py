@@ -89,7 +89,7 @@ def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpo
                 refuse_heap(operator)
         except RescaleError as error:
             raise RequestError(
-                "the request needs every record of the state, and those in a native savepoint could not be read",
+                "the request needs every record of the state, and records of a native savepoint could not be read",
                 path=checkpoint.metadata_uri,
                 operator=operator.label,
                 state=error.state,

@@ -103,7 +103,7 @@ class DriverPod:
         raise StoreError(
             f"the pod {self._pod.metadata.name} {'did not start' if is_late else 'ended without a result'}",
             found=f"it is {phase}" if code is None else f"exit code {code}",
-            advice="look at its output above (was it out of memory, or was a node lost?); another try goes on",
+            advice="look at its output above (was it out of memory, or was a node lost?); another try resumes",
         )
 
     def _look(self) -> V1Pod | None:

@@ -122,7 +122,7 @@ def in_a_process(
 
 
 def environment_of_steps(spark: Spark) -> dict[str, str]:
-    """Return the environment of a step with this Spark: that of this process without Airflow's variables.
+    """Return the environment of a step with this Spark: the environment of this process without Airflow's variables.
 
     These hold connections and keys, and the step may run users' own functions that hash keys.
     """

@@ -34,7 +34,7 @@ Outcome = tuple[R | None, RescaleError | None]
 
 
 def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
-    """Split units into slices, one for a task: bounded in bytes and number of units, at least one for every core.
+    """Split units into slices, one for each task, bounded in bytes and number of units; at least one for every core.
 
     Slices are larger if there would be more than `MOST_SLICES`.
     """

@@ -72,7 +72,7 @@ def _look_advice(unread: Sequence[KafkaOffsets]) -> Advice:
 def _refuse_unread(source: KafkaOffsets) -> None:
     if why := source.unread or source.unread_enumerator:
         raise UnsupportedError(
-            "the request changes Kafka offsets, but those of this source cannot be read",
+            "the request changes Kafka offsets, but the offsets of this source cannot be read",
             operator=source.label,
             found=why,
             advice=Advice("leave the offsets as they are, or leave the operator out (", mention("drop", "UID"), ")"),
@@ -181,7 +181,7 @@ def _stored_offsets(source: KafkaOffsets) -> _Offsets:
 
 
 def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
-    """Return the partitions that a row applies to: those with an offset, or any known one if the row drops it."""
+    """Return the partitions that a row applies to: partitions with an offset, or any known one if the row drops it."""
     return [
         partition
         for partition, offset in stored.items()

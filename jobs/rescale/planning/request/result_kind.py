@@ -28,7 +28,7 @@ def stays_on_heap(operator: Operator, wanted: Format) -> bool:
 
 
 def is_rewritten_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
-    """Tell whether records are read and written anew: for new key groups, a new header, or another kind of state."""
+    """Return whether records are read and rewritten: for new key groups, a new header, or another kind of state."""
     if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
     if operator.dropped_states or operator.changelogs:

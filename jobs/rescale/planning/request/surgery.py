@@ -168,7 +168,7 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
         operator_id = (find_operator(by_id, selector) if selector else None) or ""
         if operator_id in dropped:
             raise RequestError(
-                "an operator is dropped, but the request asks something else of it as well",
+                "an operator is dropped, but the request also changes it in another way",
                 operator=by_id[operator_id].label,
                 found=f"{selector}={value}",
                 advice="ask for one of the two",

@@ -1,4 +1,4 @@
-"""Keyed state whose key groups move unchanged: every new subtask gets those of its range, from all old subtasks.
+"""Keyed state whose key groups move unchanged: a new subtask gets the key groups of its range from all old subtasks.
 
 At the same max parallelism a key group is a range of bytes, which moves without being read.
 """

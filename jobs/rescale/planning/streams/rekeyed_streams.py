@@ -42,8 +42,8 @@ def plan_rekeyed(
     """Return the records to read and the new streams of keyed state; None if there is no keyed state.
 
     `timers` are raw keyed timers that become states like any other. `created` is None unless the result has RocksDB
-    directories; then it is their creation time, in seconds since 1970. Such directories leave out timers that are in
-    raw keyed state, too, because a job that keeps its timers on the heap does not read those of a directory.
+    directories; then it is their creation time, in seconds since 1970. Timers that are also in raw keyed state are not
+    written into such directories: a job that keeps its timers on the heap does not read timers from RocksDB.
     `stays_on_heap` selects the heap's own format for the result.
     """
     givers = operator.managed_keyed

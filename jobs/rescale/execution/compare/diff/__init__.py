@@ -1,4 +1,4 @@
-"""Comparison of any two snapshots of a job, whatever their shapes and whoever made them.
+"""Comparison of any two snapshots of a job: shapes and formats may differ, and Flink or Rescale may have written them.
 
 It compares what Flink would restore, state by state: keyed records, list and union elements, broadcast copies. Where
 they are stored does not matter. A first pass over all state gives a count and a digest of each state; a second pass

@@ -203,7 +203,7 @@ def _looks(state: str, file: LiveFile) -> tuple[object, ...]:
 
 
 def _options(givers: Sequence[Database], new: Database) -> Iterator[FilePair]:
-    """Pair the OPTIONS files with those of the first giver that has any."""
+    """Pair the OPTIONS files with the files of the first source directory that has any."""
     theirs = [
         _extents(giver)[source.options]
         for giver in sorted(givers, key=lambda giver: giver.key_groups)

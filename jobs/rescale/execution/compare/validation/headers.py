@@ -53,7 +53,7 @@ class KeyedHeaders:
         self._compared: dict[tuple[bytes, ...], Tables] = {}
 
     def compare(self, givers: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
-        """Return the state id tables; `IntegrityError` unless the stream's header is that of its givers, merged."""
+        """Return state id tables; `IntegrityError` unless the stream's header is the merged header of its `givers`."""
         headers = stream.header, *(giver.header for giver in givers)
         if headers not in self._compared:
             self._compared[headers] = self._tables(givers, stream)
@@ -63,7 +63,7 @@ class KeyedHeaders:
         if not self._timers and not self._left_out and all(giver.header == stream.header for giver in givers):
             return {}
         headers = [s.parsed for s in (stream, *givers) if s.parsed is not None]
-        if isinstance(stream, Database):  # Flink's compression is not that of RocksDB's files
+        if isinstance(stream, Database):  # RocksDB compresses its own files, whatever Flink's header says
             headers = [replace(header, compressed=False) for header in headers]
         try:
             if len(headers) <= len(givers):
@@ -101,7 +101,7 @@ class ElementHeaders:
         self._compared: set[tuple[bytes, ...]] = set()
 
     def compare(self, givers: Sequence[ElementStream], stream: ElementStream) -> None:
-        """`IntegrityError` unless the stream's header is that of its givers, merged."""
+        """Raise `IntegrityError` unless the stream's header is the merged header of its `givers`."""
         headers = stream.header, *(giver.header for giver in givers)
         if headers not in self._compared:
             self._check(givers, stream)
