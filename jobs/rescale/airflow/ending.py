@@ -53,8 +53,8 @@ def end_task(
 ) -> Any:
     """Return the task that decides the state of the run; all other tasks must be upstream of it.
 
-    `may_skip_run` are the ids of the tasks that can skip the whole run (`skip_task`). Those of `after_publication` must
-    have succeeded, too. `remark` adds a clause to the outcome, made from the task instance.
+    `may_skip_run` are the ids of the tasks that can skip the whole run (`skip_task`). The tasks `after_publication`
+    must have succeeded, too. `remark` adds a clause to the outcome, made from the task instance.
     """
 
     def end(params: Any = None, ti: Any = None) -> Summary:

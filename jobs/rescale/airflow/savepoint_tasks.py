@@ -1,6 +1,6 @@
-"""The tasks of a rescale. Each can be killed at any point and run again: what it writes depends only on the plan.
+"""The tasks of a rescale. A task can be killed at any point and run again: its output depends only on the plan.
 
-Most of them work in the worker, on metadata. Those that move or read state only wait for a step that runs elsewhere.
+Most tasks work in the worker, on metadata. Tasks that move or read state only wait for a step that runs elsewhere.
 
 Airflow imports this module whenever it parses a DAG. So here, and in the other modules that define tasks, a task
 imports what it needs for its work when it runs. The work of the tasks below is in `savepoint_work`.

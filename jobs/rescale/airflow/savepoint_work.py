@@ -1,6 +1,6 @@
 """The work of the tasks in `savepoint_tasks`, which reads snapshots and plans.
 
-It is a module of its own because it imports most of this package, which parsing a DAG must not.
+This is a module of its own because it imports most of this package, which must not happen when a DAG is parsed.
 """
 
 from __future__ import annotations

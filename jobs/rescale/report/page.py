@@ -1,6 +1,6 @@
 """A page as values: its content, not its looks. Renderers turn it into text, Markdown and HTML.
 
-Everything in a page is data. A renderer escapes the characters that are special in its format, so that the name of an
+A page holds plain text. A renderer escapes the characters that are special in its format, so that the name of an
 operator never becomes markup.
 """
 

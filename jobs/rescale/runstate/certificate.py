@@ -81,7 +81,11 @@ class CertifiedChecksums:
 
 @dataclass(frozen=True)
 class CertifiedTables:
-    """SST files that were read whole. Those of an unknown form are `unchecked`: no checksum of a block was compared."""
+    """Numbers of SST files that were read whole.
+
+    In `checked` files, every block has the checksum that RocksDB wrote with it; `unchecked` files have an unknown
+    format.
+    """
 
     checked: int
     unchecked: int

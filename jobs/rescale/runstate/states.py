@@ -311,7 +311,7 @@ class Claim(NamedTuple):
 
 
 def claim_on(target: str, store: Store | None = None) -> Claim | None:
-    """Return the claim on the target, or None without one. Raises `RequestError` for another file in its place.
+    """Return the claim on the target; None without one. Raises `RequestError` if the claim's file is not a claim.
 
     `store` replaces this process's own store of the target.
     """

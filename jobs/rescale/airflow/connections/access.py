@@ -213,7 +213,7 @@ def _s3_fields(connection_id: str, extra: Mapping[str, Any]) -> Mapping[str, Any
 def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str]:
     """Return encryption and billing settings as variables.
 
-    They have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
+    The settings have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
     """
     from rescale.storage.s3.object_settings import VARIABLES
 

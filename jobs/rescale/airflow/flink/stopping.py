@@ -289,9 +289,9 @@ def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
 
 
 def end_pending_work(before: JobToRestart, run: str) -> FlinkQuestion | None:
-    """End what must not run when the job is started again; return the question for it, or None if nothing is left.
+    """End a savepoint in progress or a job that was started from the result, before the job is started again.
 
-    That is a savepoint in progress, or a job that was started from the result.
+    Return the question for its end; None if there is neither.
     """
     if before.is_replaced:
         return None

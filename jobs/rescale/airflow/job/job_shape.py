@@ -97,7 +97,7 @@ def _keeps_a_max_parallelism(job: Job, request: Request) -> bool:
 
 
 def _names_only_vertices(job: Job, request: Request) -> bool:
-    """Return whether all operators with a max parallelism of their own are vertices. Others may be in any chain."""
+    """Return whether all operators with a max parallelism of their own are vertices, not later operators of a chain."""
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
     return {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= vertex_ids
 

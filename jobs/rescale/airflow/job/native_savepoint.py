@@ -31,7 +31,7 @@ from rescale.text.errors import RequestError, RescaleError
 
 _ROCKSDB = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
 _HEAP = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
-"""Names of state backends (`StateBackend.getName`). All but the first of each are deprecated, and gone in Flink 2."""
+"""Names of state backends (`StateBackend.getName`): the current one, then deprecated ones, which Flink 2 removed."""
 
 _CANONICAL = 'choose "canonical" under "Format of the savepoint"'
 

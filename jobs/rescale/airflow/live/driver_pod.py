@@ -135,7 +135,7 @@ class DriverPod:
 class RoundsPod:
     """A driver pod that makes one round after another; it starts with the first one, and ends with the block.
 
-    Orders lie beside `target`. The other arguments are those of `DriverPod`.
+    Orders are put beside `target`. For the other arguments, see `DriverPod`.
     """
 
     def __init__(self, template: str, labels: Mapping[str, str], target: str, say: Callable[[str], None]) -> None:

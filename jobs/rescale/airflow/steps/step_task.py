@@ -1,4 +1,4 @@
-"""Tasks that move or read state. Each runs a step outside the worker's process, and waits for its end.
+"""Tasks that move or read state. Such a task runs a step outside the worker's process, and waits for the step's end.
 
 Only this module decides where the step runs: in a pod if `RESCALE_DRIVER_POD` names a template, otherwise as a process
 of the worker.

@@ -22,9 +22,9 @@ from rescale.text.names import did_you_mean
 class Request:
     """A parsed request, not yet compared with the snapshot.
 
-    `parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all others. So do
-    `max_parallelism` and `key_hash`, which has names of formulas or functions. `uids` has (operator id, name) pairs
-    with the names that the user knows operators by, for snapshots that hold only ids.
+    `parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all other operators.
+    `max_parallelism` and `key_hash` are mappings of the same kind; hashes are names of formulas or functions. `uids`
+    has (operator id, name) pairs for snapshots that hold only ids.
     """
 
     source: str

@@ -99,7 +99,7 @@ def _dropped_states(
 ) -> Iterator[DroppedState]:
     """Yield the states that `UID:NAME` name; `dropped` are the ids of operators that are left out.
 
-    Both may contain colons, so the snapshot decides where the uid ends.
+    UID and NAME may contain colons, so the snapshot decides where the uid ends.
     """
     by_id = {operator.operator_id: operator for operator in operators}
     known: set[tuple[str, str]] = set()

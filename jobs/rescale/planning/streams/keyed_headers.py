@@ -23,8 +23,8 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 class PlannedHeader:
     """The header of a new stream, and how the key groups of source subtasks are translated to it.
 
-    `id_tables` maps a subtask to the number of the table that translates its state ids, `timer_id_tables` that of its
-    timers. The key groups of the subtasks in `anew` are written anew.
+    `id_tables` maps a source subtask to the number of the table that translates its state ids; `timer_id_tables` does
+    so for its raw timers. Key groups of the subtasks in `anew` are rewritten as empty ones.
     """
 
     piece: Piece
