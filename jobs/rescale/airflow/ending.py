@@ -184,9 +184,10 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
 
 
 def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
-    """Raise an error for the first of these tasks that should have succeeded, and did not.
+    """Raise an error for the first task in `then` that has neither succeeded nor skipped itself.
 
-    The task that cuts a job over does what others do for a job that is stopped first; the others skip themselves.
+    If the job was cut over, `follow_and_cut_over` did the work of `hand_over` and `announce`; if it was stopped first,
+    there is nothing for `compare_all_records` to do.
     """
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
     in_one = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}

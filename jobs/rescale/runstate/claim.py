@@ -21,7 +21,7 @@ from rescale.runstate.certificate import certificate_beside
 from rescale.runstate.documents import read_document, store_plan
 from rescale.runstate.places import Places, certificate_place, is_prepared_file, places_of, plan_in_name, probe_place
 from rescale.runstate.states import State, Transition, claimed_by, is_being_discarded, permit, state_of
-from rescale.runstate.territory import check_territory, take_documents
+from rescale.runstate.target_safety import refuse_unsafe_target, take_documents
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
@@ -75,7 +75,7 @@ def _probe_conditions(store: Store, target: str) -> None:
 
 def refuse_unavailable_target(plan: Plan) -> None:
     """Raise `RequestError` if no run of the plan can start or resume in its target. Writes nothing."""
-    check_territory(plan)
+    refuse_unsafe_target(plan)
     if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # in these two, the files have an owner
         _refuse_foreign_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)

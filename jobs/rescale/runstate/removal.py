@@ -33,7 +33,7 @@ from rescale.runstate.states import (
     refuse_unless,
     state_of,
 )
-from rescale.runstate.territory import is_same_place, take_documents
+from rescale.runstate.target_safety import is_same_place, take_documents
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.text.advice import Advice, command

@@ -10,7 +10,7 @@ from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN, parse_for
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest
-from rescale.runstate.territory import refuse_overlap
+from rescale.runstate.target_safety import refuse_overlap
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import is_s3, normalise, parent
 from rescale.text.advice import Advice, mention

@@ -121,7 +121,7 @@ def key_hash_warnings(
 ) -> Iterator[str]:
     """Yield a sentence for each requested key hash that is not needed.
 
-    `asked` is the request's mapping; `chosen` maps operator ids to the hashes by which keys go to new key groups.
+    `asked` are the request's hashes; `chosen` are the hashes from which new key groups are computed, by operator id.
     Raises `RequestError` if `asked` names an operator that is not in the snapshot.
     """
     named = by_operator(operators, asked)

@@ -43,7 +43,7 @@ def spark_errors_raised() -> Iterator[None]:
 
 
 @contextmanager
-def reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
+def progress_reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
     """Report the bytes done about every second while the block runs."""
     finished = threading.Event()
 
