@@ -162,5 +162,5 @@ def is_published(plan: Plan) -> bool:
 
 
 def was_published(plan: Plan) -> bool:
-    """Return whether the result is or was published. A job that owns it deletes it after newer checkpoints."""
+    """Return whether the result is or was published; a job that owns the result may have deleted it since."""
     return is_published(plan) or state_of(plan.target, plan.digest) in (State.GONE, State.EMPTIED)

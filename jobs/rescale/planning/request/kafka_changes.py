@@ -89,8 +89,8 @@ def _rows_by_source(
     by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
     for row in rows:
         asked = [ids[row.operator]] if row.operator else list(known)
-        takers = [operator_id for operator_id in asked if _partitions_of(row, known.get(operator_id, {}))]
-        if not takers:
+        new_holders = [operator_id for operator_id in asked if _partitions_of(row, known.get(operator_id, {}))]
+        if not new_holders:
             raise RequestError(
                 "the request sets the offset of a partition that no Kafka source holds"
                 if row.offset is not None
@@ -100,7 +100,7 @@ def _rows_by_source(
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
-        for operator_id in takers:
+        for operator_id in new_holders:
             by_source[operator_id].append(row)
     return by_source
 

@@ -157,7 +157,7 @@ def request_after(surgery: Surgery, operators: Sequence[Operator], request: Requ
 
 
 def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
-    """Return a request's values of single operators by the ids after the surgery; "" stands for all others.
+    """Return values for single operators by their ids after the surgery; "" stands for all other operators.
 
     Raises `RequestError` if there is a value for an operator that the surgery drops.
     """
