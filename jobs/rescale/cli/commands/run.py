@@ -132,12 +132,12 @@ def _proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
 
 def move(plan: Plan, master: str, proof: Proof) -> None:
     """Run all steps of a plan in one process."""
-    with reported(plan):
+    with errors_in_report(plan):
         run_own_step(Step.RUN, ["--plan", places_of(plan).plan, "--proof", proof.value], master)
 
 
 @contextmanager
-def reported(plan: Plan) -> Iterator[None]:
+def errors_in_report(plan: Plan) -> Iterator[None]:
     """Put a final error of the block into the report of the plan."""
     try:
         yield
