@@ -20,6 +20,7 @@ from rescale.following import follower as followers
 from rescale.following.follower import Follower, Limits
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
+from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.removal import remove_follower
@@ -39,7 +40,7 @@ from rescale.snapshot.reading.discovery import complete_checkpoints
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
-from rescale.text.errors import RequestError
+from rescale.text.errors import IntegrityError, RequestError
 from support import edited, snapshots
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.diffing import diff
@@ -118,6 +119,49 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
     assert not [uri for uri in left if uri.startswith((pins_place(follower.target), rounds_place(follower.target)))]
     with pytest.raises(RequestError):
         follow(follower, 1)
+
+
+def test_every_record_of_the_first_round_after_a_base_is_compared(job: Checkpoints, home: str) -> None:
+    proofs: list[tuple[int, Proof]] = []
+
+    def noting(plan: Plan, proof: Proof) -> None:
+        proofs.append((plan.checkpoint_id, proof))
+        carry_out(plan, proof)
+
+    follower = replace(follower_of(job, home), move=noting)
+    follow(follower, 0)
+    for number in (4, 5):
+        checkpoints_follow(job, [number])
+        follow(follower, 1)
+    checkpoints_follow(job, [6])
+    job.rewrite(with_other_backends)
+    follow(follower, 1)
+    checkpoints_follow(job, [7])
+    follow(follower, 1)
+    full, changes = Proof.RECORDS, Proof.CHANGES
+    assert proofs == [(3, full), (4, changes), (4, full), (5, changes), (6, full), (7, changes), (7, full)]
+    assert [made.compared for made in described_rounds(follower.target)] == [None, 4, 4, None, 7]
+    assert read_certificate(round_target(follower.target, 7)).proof == "records"
+    finish(follower)
+    validate_published(job.newest, follower.target, Loop(2, None))
+
+
+def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+
+    def differing(plan: Plan, proof: Proof) -> None:
+        if plan.continued is not None and proof is Proof.RECORDS:
+            raise IntegrityError("a record differs", path=plan.target)
+        carry_out(plan, proof)
+
+    with pytest.raises(IntegrityError) as caught:
+        follow(replace(follower, move=differing), 1)
+    assert "makes a new base" in str(caught.value.advice)
+    assert rounds_there(follower.target) == []
+    (made,) = follow(follower, 0)
+    assert (made.kind, made.checkpoint, made.compared) == (RoundKind.BASE, 4, None)
 
 
 def test_finish_at_the_checkpoint_of_the_newest_round(job: Checkpoints, home: str) -> None:

@@ -64,10 +64,10 @@ DOCUMENTS = (
     PublishedDocument("inspect", 1, "rescale inspect", (Inspection,)),
     PublishedDocument("kafka-offsets", 1, "rescale inspect --kafka-offsets json", (tuple[PrintedOffset, ...],)),
     PublishedDocument("match", 1, "rescale match", (MatchDocument,)),
-    PublishedDocument("plan", 3, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
+    PublishedDocument("plan", 4, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
     PublishedDocument("run", 2, "rescale run, and rescale follow --finish", (Outcome,)),
     PublishedDocument("prepare", 1, "rescale run --prepare", (Preparation,)),
-    PublishedDocument("follow", 1, "rescale follow, a document a line", (RoundLine,)),
+    PublishedDocument("follow", 2, "rescale follow, a document a line", (RoundLine,)),
     PublishedDocument(
         "certificate", 2, "rescale validate, and <target>.rescale/certificate.json", (CertificateDocument,)
     ),

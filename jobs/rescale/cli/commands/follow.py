@@ -66,9 +66,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     with own_rounds(arguments.master) as move_round:
 
         def move_any(plan: Plan, proof: Proof) -> None:
-            """Move a round in the lasting process, and a full run in a process of its own."""
+            """Move a round in the lasting process; move, or compare, all records in a process of its own."""
             if proof is not Proof.CHANGES:
-                agree_to_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
+                if plan.continued is None:
+                    agree_to_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
                 move(plan, arguments.master, proof)
                 return
             with reported(plan):

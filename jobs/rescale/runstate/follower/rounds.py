@@ -55,7 +55,8 @@ class Round:
     `root` is the checkpoint of the full run on which it is based. `rows_left` counts rows that were replaced or
     deleted, `rows_came` rows that are new or replace others; both are None for a base. `bytes_changed` are bytes
     written besides copies of an earlier round. `taken` is the time of the checkpoint, in seconds since 1970. `seconds`
-    is the duration of the round; None if its process was killed before it was recorded.
+    is the duration of the round; None if its process was killed before it was recorded. `compared` is the checkpoint of
+    the round since the base of which every record was compared; None if none was.
     """
 
     number: int
@@ -71,6 +72,7 @@ class Round:
     taken: float | None
     seconds: float | None
     last_round_seconds: float | None
+    compared: int | None = None
 
 
 def followed_job(target: str) -> FollowedJob | None:
