@@ -126,7 +126,7 @@ def run(source: str, target: Path, folder: Path | None, *options: str) -> tuple[
     return done.returncode, json.loads(done.stdout)
 
 
-def refuse_wrong_groups(target: Path) -> None:
+def check_key_groups(target: Path) -> None:
     """Check that a published result has each key in its key group of 1000."""
     (operator,) = (result := open_snapshot(str(target))).operators
     groups = {group: data for stream in operator.keyed for group, data in contents(result, stream) if data}
@@ -141,7 +141,7 @@ def test_keys_of_a_registered_type_get_new_key_groups(
     code, document = run(source, tmp_path / "target", folder)
     assert (code, document.get("what")) == (0, None)
     find(folder, monkeypatch)
-    refuse_wrong_groups(tmp_path / "target")
+    check_key_groups(tmp_path / "target")
 
 
 def test_worker_processes_load_the_row(
@@ -150,7 +150,7 @@ def test_worker_processes_load_the_row(
     plan = planned(source, tmp_path / "target", folder, monkeypatch)
     with process_tasks(2) as workers:
         execute(plan, workers)
-    refuse_wrong_groups(tmp_path / "target")
+    check_key_groups(tmp_path / "target")
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_workers_of_spark_load_the_row(
     code, document = run(source, tmp_path / "target", folder, "--master", "local-cluster[2,1,1024]")
     assert (code, document.get("what")) == (0, None)
     find(folder, monkeypatch)
-    refuse_wrong_groups(tmp_path / "target")
+    check_key_groups(tmp_path / "target")
 
 
 VALUES = "    values=Sequence((Fixed(8, FixedHash.LONG), Text())),"
@@ -181,6 +181,27 @@ def test_wrong_row_stops_the_run(source: str, values: str, tmp_path: Path) -> No
     code, document = run(source, tmp_path / "target", tmp_path / "wrong")
     assert (code, document["error"], document["state"]) == (4, IntegrityError.__name__, "total")
     assert not (tmp_path / "target" / "_metadata").exists()
+
+
+HASHED_BY_A_FUNCTION = """
+from rescale.flink.keys.java_strings import java_string_hash
+
+def code(key: bytes) -> int:
+    cents = int.from_bytes(key[:8], "big", signed=True)
+    return 31 * (cents ^ cents >> 32) + java_string_hash(key[9:].decode()) & 0xFFFFFFFF
+"""
+
+
+def test_function_hashes_keys_of_a_registered_type(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unhashed = example()[0].replace(VALUES, "    values=Sequence((Fixed(8), Text())),")
+    install(tmp_path / "installed", {"money": "money:MONEY"}, unhashed + HASHED_BY_A_FUNCTION)
+    assert run(source, tmp_path / "target", tmp_path / "installed")[0] == 3
+    code, document = run(source, tmp_path / "target", tmp_path / "installed", "--key-hash", "money:code")
+    assert (code, document.get("what")) == (0, None)
+    find(tmp_path / "installed", monkeypatch)
+    check_key_groups(tmp_path / "target")
 
 
 class Money(JavaType):
