@@ -47,7 +47,7 @@ from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint, tak
 from rescale.flink_rest.client import SavepointFormat, StopMode
 from support.session_cluster import session_cluster, wait_until
 
-BYTES_BESIDE = 300
+BYTES_BESIDE = 190
 """Bytes that a key takes in a savepoint beside the bytes of its value."""
 
 LEVELS = {
