@@ -1,4 +1,4 @@
-"""What is reported of reads that fail once, twice alike, or twice differently."""
+"""Reads that fail once, twice alike, or twice differently, and the errors that report them."""
 
 from __future__ import annotations
 
