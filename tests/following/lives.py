@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from support import warm
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.faults import Faults, Kind
@@ -50,7 +50,7 @@ class Life(ABC):
 
     def assert_right(self) -> None:
         """Flink finds a whole result, without a file that it does not know: `validate` refuses those."""
-        assert validate_published(self.job.newest, self.target, Loop()).verdict == "complete"
+        assert validate_published(self.job.newest, self.target, InProcessTasks()).verdict == "complete"
 
     def stage(self, name: str, *options: str, first: Callable[[], None] | None = None) -> Stage:
         """Live a stage, after something has happened to the job."""

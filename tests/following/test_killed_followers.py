@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from following.lives import Life, Stage
-from rescale.runstate.follower.rounds import rounds_there
+from rescale.runstate.follower.rounds import finished_rounds
 from support import warm
 from support.faults import Faults, Kind
 from support.slow import Share, in_shares, slow
@@ -36,7 +36,7 @@ class FollowersLife(Life):
         assert not names & {"pins", "rounds", "follower.json"}
 
     def is_done(self, stage: Stage) -> bool:
-        return "--finish" not in stage.options and stage.number in rounds_there(self.target)
+        return "--finish" not in stage.options and stage.number in finished_rounds(self.target)
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def test_target_in_or_around_the_source_is_refused(source: str, target: str) -> 
     ("source", "target"),
     [("/a/source", "/a/source-2"), ("s3://b/source", "s3://b/source2"), ("/a/x", "s3://b/x"), ("s3://a/x", "s3://b/x")],
 )
-def test_neighbours_and_other_stores_are_apart(source: str, target: str) -> None:
+def test_target_beside_the_source_or_in_another_store_is_accepted(source: str, target: str) -> None:
     refuse_overlap(source, target)
 
 
@@ -69,7 +69,7 @@ def test_directory_with_documents_of_an_earlier_release_becomes_ours(target: Pat
 
 
 @pytest.mark.parametrize("names", [["certificate.json"], ["claim", "notes.txt"]])
-def test_directory_of_somebody_else_is_not_taken(names: list[str], target: Path, documents: Path) -> None:
+def test_directory_of_another_program_is_refused(names: list[str], target: Path, documents: Path) -> None:
     for name in names:
         (documents / name).touch()
     with pytest.raises(RequestError, match=names[-1]):

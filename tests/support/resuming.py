@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
@@ -97,7 +97,7 @@ def is_there(target: str) -> bool:
 
 
 def assert_right(target: str, source: str = snapshots.directory(SNAPSHOT)) -> None:
-    certificate = validate_published(source, target, Loop())
+    certificate = validate_published(source, target, InProcessTasks())
     assert certificate.verdict == "complete"
     stored = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 20)[0])
     assert stored["candidate_sha256"] == certificate.candidate_sha256

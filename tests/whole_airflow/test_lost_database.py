@@ -19,7 +19,7 @@ import pytest
 
 from rescale.demo.airflow_home import DAG_ID
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.runstate.step import Step
 from support.airflow_server import AirflowServer, request, wait_for
 from support.postgres import PASSWORD, Postgres, postgres
@@ -152,7 +152,7 @@ def test_runs_that_lose_the_database_go_on(
         _, events = airflow.api("GET", "/assets/events")
     assert sorted(event["extra"]["uri"] for event in events["asset_events"]) == [str(moving), str(taking)]
     for target in (moving, taking):
-        assert validate_published(source, str(target), Loop()).verdict == "complete"
+        assert validate_published(source, str(target), InProcessTasks()).verdict == "complete"
     assert not any(tmp_path.glob("asking*")), "staged files of the rejected run were left"
     logs = [path for path in airflow.home.folder.rglob("*") if path.is_file()]
     assert [path for path in logs if PASSWORD.encode() in path.read_bytes()] == []

@@ -154,7 +154,7 @@ def test_notifier_is_called_for_a_job_that_went_back(
 
 
 @pytest.mark.slow
-def test_unanswered_plan_is_called_to_mind_once_before_its_deadline(platform: AirflowServer, tmp_path: Path) -> None:
+def test_reminder_is_sent_once_before_the_deadline_of_a_question(platform: AirflowServer, tmp_path: Path) -> None:
     run = asked(platform, tmp_path / "rescaled", approval_minutes=10)
     wait_for(lambda: f"expiring {run.run_id}" in notices(platform), "the notifier")
     question = run.question()

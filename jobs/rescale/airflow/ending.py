@@ -30,7 +30,7 @@ from rescale.airflow.steps.earlier_tasks import (
     WITH_PODS,
     Summary,
     output_of_any,
-    sibling,
+    sibling_task_id,
 )
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
 from rescale.airflow.steps.step_task import delete_pods_of_run
@@ -79,7 +79,7 @@ def end_task(
 def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
     """Checks that the result is published; its output describes the result."""
     _delete_pods(ti)
-    if _states(ti).get(sibling(ti.task_id, INSPECT)) == "skipped":
+    if _states(ti).get(sibling_task_id(ti.task_id, INSPECT)) == "skipped":
         skip_task("the tasks before this group have skipped it")
     _skip_if_nothing_to_do(ti, [PLAN])
     published = _published(ti, params["connection"])
@@ -99,14 +99,14 @@ only after that.
 
 def _delete_pods(ti: Any) -> None:
     """Delete the pods that the rescale left behind; a DAG with a task group may have other pods, which are not ours."""
-    in_group = [sibling(ti.task_id, task_id) for task_id in WITH_PODS]
+    in_group = [sibling_task_id(ti.task_id, task_id) for task_id in WITH_PODS]
     delete_pods_of_run(ti.dag_id, ti.run_id, () if in_group == [*WITH_PODS] else in_group)
 
 
 def _skip_if_nothing_to_do(ti: Any, first: Sequence[str]) -> None:
     """Skip the task if one of the tasks `first` found nothing to do, with the reason of that task."""
     for task_id in first:
-        reason = ti.xcom_pull(task_ids=sibling(ti.task_id, task_id), key=NOTHING_TO_DO)
+        reason = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, task_id), key=NOTHING_TO_DO)
         if reason is not None and not _has_failed(ti):  # an XCom of an earlier pass stays until its task starts again
             skip_task(reason)
 
@@ -119,7 +119,7 @@ def _has_failed(ti: Any) -> bool:
 def _states(ti: Any) -> dict[str, str | None]:
     """Return the states of all tasks of the rescale, by task id: those of the run, or of the task group."""
     states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
-    group = sibling(ti.task_id, "")
+    group = sibling_task_id(ti.task_id, "")
     return {task_id: state for task_id, state in states.items() if task_id.startswith(group)}
 
 
@@ -150,10 +150,10 @@ def _published(ti: Any, connection: str | None) -> Summary:
         _refuse_unpublished(ti, planned, has_summary=summary is not None)
     if summary is None:
         raise RescaleError(
-            f"the result is published, but the task {sibling(ti.task_id, PUBLISH)!r} did not finish",
+            f"the result is published, but the task {sibling_task_id(ti.task_id, PUBLISH)!r} did not finish",
             path=planned["target"],
             found=_failed(ti),
-            advice=f"clear the task {sibling(ti.task_id, PUBLISH)!r} and those after it",
+            advice=f"clear the task {sibling_task_id(ti.task_id, PUBLISH)!r} and those after it",
         )
     return dict(summary)
 
@@ -188,9 +188,9 @@ def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
 
     The task that cuts a job over does what others do for a job that is stopped first; the others skip themselves.
     """
-    followed = ti.xcom_pull(task_ids=sibling(ti.task_id, FOLLOW)) is not None
+    followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
     in_one = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
-    for task_id in [sibling(ti.task_id, name) for name in then if name not in in_one]:
+    for task_id in [sibling_task_id(ti.task_id, name) for name in then if name not in in_one]:
         if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
             raise RescaleError(
                 f"the result is published, but the task {task_id!r} did not succeed",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli.output import Output, redirect_to_devnull, unwritten
+from rescale.cli.output import Output, output_error, redirect_to_devnull
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
 from rescale.text.errors import RequestError, StoreError, unexpected
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         redirect_to_devnull(sys.stderr)
         return StoreError.exit_code
     except OSError as error:
-        full = unwritten(error)
+        full = output_error(error)
         print(f"error: {full}", file=sys.stderr)
         return full.exit_code
     return code

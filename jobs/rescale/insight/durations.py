@@ -1,4 +1,4 @@
-"""Estimates, from bytes and rates, of how long a run takes and how long Flink restores.
+"""Estimates of the durations of a run, and of Flink's restore, from bytes and rates.
 
 `benchmarks/` measured the rates of a run (1 GB, two cores, a local disk with a warm cache). Flink's rates come from
 restoring 1 GB of RocksDB state at other parallelisms on the same machine, and S3's from the documentation of AWS. The
@@ -25,8 +25,8 @@ CORES = 2
 """Cores of the machine that does the work; the time to move and to compare is divided by them."""
 
 PROCESS_SECONDS, WORKERS_SECONDS = 0.5, 0.7
-"""Seconds until the process of a step starts its work, and until its workers do. Workers start only if there is more
-than a little work, and more than copying files on this machine. `rescale run` pays both once for all of its steps."""
+"""Seconds until the process of a step starts its work, and until its workers do. Workers start for more than a little
+work, unless it only copies local files. `rescale run` starts both once for all of its steps."""
 
 
 class Rates(NamedTuple):

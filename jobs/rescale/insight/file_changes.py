@@ -25,7 +25,7 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RequestError
 
 _PAYS = 2
-"""A live rescale pays if its last round is at least this many times as fast as a full run."""
+"""A live rescale pays off if its last round is at least this many times as fast as a full run."""
 
 Sum = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
 """A field of `OperatorChanges` that can be added up."""

@@ -9,7 +9,7 @@ from rescale.flink.keyed.heap.heap_entries import entry_layouts
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.state_meta_info import StateKind
 from rescale.planning.request.result_files import Format
-from rescale.planning.request.result_kind import becomes_databases
+from rescale.planning.request.result_kind import becomes_databases, stays_on_heap
 from rescale.rocksdb.manifest.manifest import DEFAULT_COLUMN_FAMILY
 from rescale.snapshot.keyed_state import Changelog, KeyedStream
 from rescale.snapshot.model import Operator
@@ -145,3 +145,16 @@ def refuse_heap(operator: Operator) -> None:
             entry_layouts(understood(header))
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
+
+
+def refuse_old_rows(operator: Operator, wanted: Format) -> None:
+    """Raise `UnsupportedError` if old rows would be left out of state that remains in the heap's own format."""
+    if operator.cutoffs and stays_on_heap(operator, wanted):
+        raise UnsupportedError(
+            "old rows cannot be left out of a result in the heap's own format",
+            operator=operator.label,
+            state=operator.cutoffs[0][0],
+            expected="format canonical or rocksdb",
+            found="format keep, for state in the heap's own format",
+            advice=Advice(CANONICAL_RESULT, ", which every backend restores"),
+        )

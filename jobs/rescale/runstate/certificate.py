@@ -37,7 +37,8 @@ class CertifiedRecords:
     """Records that were compared one by one: their number, a lower bound of their keys, and a digest of each state.
 
     `hash_is` says how sure the rule `key_hash` is; both are None where no rule is known. `left_out` is the number of
-    records of each dropped state, which the source has and the result does not.
+    records of each dropped state, which the source has and the result does not. `old_rows` counts the old rows of each
+    state that loses such.
     """
 
     compared: int
@@ -46,6 +47,18 @@ class CertifiedRecords:
     distinct_keys_at_least: int
     states: dict[str, CertifiedState]
     left_out: dict[str, int] = field(default_factory=dict)
+    old_rows: dict[str, CertifiedOldRows] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CertifiedOldRows:
+    """Old rows of a state that the source has and the result does not: whole rows, and elements of lists.
+
+    The elements include those of whole rows. The time of last access of each was read.
+    """
+
+    rows: int
+    elements: int
 
 
 @dataclass(frozen=True)
@@ -181,7 +194,7 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
                 advice=_ADVICE,
             )
     store.put(places.certificate, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))
-    if metadata is not None:  # after it: a candidate that equals `_metadata` says that it was certified
+    if metadata is not None:  # only after the certificate, since a candidate in `_metadata` counts as certified
         store.put(places.candidate, metadata)
 
 

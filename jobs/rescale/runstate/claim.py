@@ -38,7 +38,7 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     `accept_unconditional`.
     """
     store, place = open_store(plan.target), places_of(plan).claim
-    refuse_taken(plan)
+    refuse_unavailable_target(plan)
     take_documents(plan.target)
     store_plan(plan)
     who = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
@@ -60,7 +60,7 @@ def _probe_conditions(store: Store, target: str) -> None:
     name = uuid.uuid4().hex
     probe, data = probe_place(target, f"{name}-conditional"), name.encode()
     honours = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
-    with suppress(LockedError):  # then it stays, as other leftovers do
+    with suppress(LockedError):  # a locked probe stays, like other leftovers
         store.delete([probe])
     if not honours:
         raise UnsupportedError(
@@ -73,10 +73,10 @@ def _probe_conditions(store: Store, target: str) -> None:
         )
 
 
-def refuse_taken(plan: Plan) -> None:
+def refuse_unavailable_target(plan: Plan) -> None:
     """Raise `RequestError` if no run of the plan can start or resume in its target. Writes nothing."""
     check_territory(plan)
-    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # else the files have an owner
+    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # in these two, the files have an owner
         _refuse_foreign_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
     if is_being_discarded(plan.target):
@@ -145,7 +145,7 @@ def _published_before(target: str, published: bool) -> str | None:
     try:
         certificate = certificate_beside(target)
         published_sha256 = hashlib.sha256(read_document(Places(target, "").metadata)).hexdigest()
-    except RescaleError:  # the error at hand matters more
+    except RescaleError:  # the error about the occupied target matters more
         return None
     if certificate is None or certificate.candidate_sha256 != published_sha256:
         return None

@@ -211,13 +211,13 @@ def orders_place(target: str) -> str:
     return join(beside(target), ORDERS)
 
 
-def is_followers(target: str, uri: str) -> bool:
+def is_follower_file(target: str, uri: str) -> bool:
     """Return whether a file is a pin of the target's follower, belongs to one of its rounds, or is its document."""
     documents = (follower_place(target), cut_over_place(target))
     folders = (pins_place(target), rounds_place(target), orders_place(target))
     return uri in documents or any(contains(folder, uri) for folder in folders)
 
 
-def lies_with_follower(uri: str) -> bool:
+def is_in_follower_directory(uri: str) -> bool:
     """Return whether a place is among the pins or rounds of a follower, which change and so need no protection."""
     return any(f"{BESIDE}/{folder}/" in real(uri) for folder in (PINS, ROUNDS))

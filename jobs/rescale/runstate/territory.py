@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rescale.plan.plan import Plan
-from rescale.runstate.places import beside, is_document, is_staged, lies_with_follower
+from rescale.runstate.places import beside, is_document, is_in_follower_directory, is_staged
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.local_errors import translated
 from rescale.storage.files.mounts import location_of
@@ -46,7 +46,7 @@ def _overlap(snapshot: str, target: str) -> bool:
 
 
 def is_same_place(target: str, other: str) -> bool:
-    """Tell whether two targets are the same directory, whatever links and mounts lead there."""
+    """Return whether two targets are the same directory, also through links and mounts."""
     if is_s3(target) or is_s3(other):
         return target == other
     return location_of(Path(target)) == location_of(Path(other))
@@ -57,7 +57,7 @@ def check_territory(plan: Plan) -> None:
 
     From then on, this process and its tasks refuse to change anything in the source.
     """
-    if not is_s3(plan.source) and not lies_with_follower(plan.source):
+    if not is_s3(plan.source) and not is_in_follower_directory(plan.source):
         owned.protect([plan.source])
     refuse_overlap(plan.source, plan.target)
     check_documents(plan.target)

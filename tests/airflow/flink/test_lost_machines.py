@@ -128,7 +128,7 @@ def cluster(machines: SessionCluster) -> Iterator[SessionCluster]:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("machine", ["job_manager", "task_manager"])
-def test_a_machine_is_lost(
+def test_cut_over_survives_the_loss_of_a_machine(
     cluster: SessionCluster, is_available: bool, tmp_path: Path, machine: str, moment: str
 ) -> None:
     story = begin(cluster, tmp_path / f"{machine} {moment}".replace(" ", "-"), give_up_after=120)

@@ -29,7 +29,7 @@ def test_discard_removes_what_a_run_left(capsys: Captured, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
     assert answer(capsys, "discard", str(target)) == (0, {"removed": [], "left": []})
     assert main(["discard", str(target)]) == 0
-    assert capsys.readouterr().out.startswith("there is nothing to remove")
+    assert capsys.readouterr().out.startswith("nothing to remove")
     assert document.keys() == fields("discard")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,9 @@ def test_measuring_many_files_reads_little(tmp_path: Path, monkeypatch: pytest.M
     assert len(reads.lengths) <= 2 * 32
     assert sum(reads.lengths) < whole / 4
     assert measured(snapshot) == first
+    reads.lengths.clear()
+    with_key_group_sizes(replace(snapshot, operators=snapshot.operators * 10))
+    assert len(reads.lengths) <= 2 * 32
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-imported", "1.20-rocksdb-3to2"])

@@ -53,7 +53,8 @@ def check_shape(job: Job, request: Request) -> None:
         other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
         if vertex.partially_finished and vertex.operator_id not in restarted and other is not None:
             raise UnsupportedError(
-                "some subtasks of this operator have finished; in another shape it is undefined which ones those are",
+                "some subtasks of this operator have finished; at another parallelism it is undefined which of the new "
+                "ones would count as finished",
                 operator=vertex.name,
                 expected=f"parallelism {vertex.parallelism}",
                 found=other,

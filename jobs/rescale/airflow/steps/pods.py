@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import V1EnvVar, V1Pod
 
 from rescale.airflow.connections.access import storage_access
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.airflow.steps.trace_context import trace_context
@@ -107,7 +107,7 @@ class StepPod(KubernetesPodOperator):
         super().execute(context)
 
     def _form(self, context: Context) -> dict[str, Any]:
-        return stripped(context["params"] if self.values is None else self.values)
+        return trimmed_values(context["params"] if self.values is None else self.values)
 
     def trigger_reentry(self, context: Context, event: dict[str, Any]) -> None:
         """Resume when the pod has ended. A failure becomes one of our errors."""

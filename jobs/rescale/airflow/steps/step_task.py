@@ -14,7 +14,7 @@ from typing import Any
 from rescale.airflow.connections.access import DRIVER_POD
 from rescale.airflow.connections.spark import Spark, platform_spark
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import PLAN, Summary, required_output, sibling
+from rescale.airflow.steps.earlier_tasks import PLAN, Summary, required_output, sibling_task_id
 from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf, rescale_task
 from rescale.airflow.steps.trace_context import trace_context
 from rescale.airflow.task_log import StepLog
@@ -49,7 +49,7 @@ def step_task(
 
         def process(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
             given = {} if values is None else {"params": values}
-            return task.override(task_id=sibling(beside, task_id))(planned, **given)
+            return task.override(task_id=sibling_task_id(beside, task_id))(planned, **given)
 
         return process
     _refuse_spark_setting()
@@ -59,7 +59,7 @@ def step_task(
 
     def pod(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
         return StepPod(
-            task_id=sibling(beside, task_id),
+            task_id=sibling_task_id(beside, task_id),
             task_display_name=display_name,
             doc_md=doc,
             step=step,

@@ -70,7 +70,7 @@ class BlockSorter:
 def write_rows(
     operator: int, unit: int, batch: int, index: Index, blocks: memoryview, borders: Longs
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (number of the border before them, row) for rows of blocks that lie between the same two `borders`."""
+    """Yield (index of the border before the row, row); all blocks of a row lie between the same two `borders`."""
     ends = np.cumsum(index["size"], dtype=np.int64)
     sections = np.searchsorted(borders, index["cell"].astype(np.int64), side="right") - 1
     first = 0

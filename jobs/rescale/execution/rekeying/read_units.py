@@ -11,7 +11,7 @@ from rescale.planning.task_sizes import UNIT_SIZE
 from rescale.snapshot.places import ChangePlace, StreamPlace
 
 _RATE_OF_CHANGES = 4
-"""How many times as fast changed files are read: most of their rows are compared with each other, and go no further."""
+"""How many times as fast as other state changed files are read: most of their rows are only compared, not written."""
 
 
 class ReadUnit(NamedTuple):

@@ -62,7 +62,7 @@ class FileShuffle:
 
 @dataclass(frozen=True)
 class _Send(Generic[U]):
-    """Has a slice of units sent into a file."""
+    """Task of the first stage: sends the rows of a slice of units into a file."""
 
     make_sender: MakeSender[U]
     partitions: int
@@ -73,7 +73,7 @@ class _Send(Generic[U]):
 
 @dataclass(frozen=True)
 class _Write(Generic[R]):
-    """Has the rows of a partition written; a task is a partition and its size."""
+    """Task of the second stage: runs `work` on the rows of a partition; the argument is (partition, its size)."""
 
     work: Callable[[int, Iterable[bytes]], Iterator[R]]
     files: Sequence[SpillFile]

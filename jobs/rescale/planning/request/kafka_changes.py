@@ -27,7 +27,7 @@ _Offsets = Mapping[TopicPartition, int | StartAt | None]
 """The stored offset of each partition of a source; None for a partition without one."""
 
 
-def with_kafka(surgery: Surgery, snapshot: Snapshot, request: KafkaRequest) -> Surgery:
+def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaRequest) -> Surgery:
     """Return the surgery with the requested changes of Kafka sources; `snapshot` is the one before the surgery.
 
     Raises `RequestError` if the request names something that is not there, and `UnsupportedError` if the offsets of a

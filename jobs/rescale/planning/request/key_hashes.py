@@ -61,7 +61,7 @@ def choose_key_hashes(
 
 
 def _named(header: KeyedHeader | None, work: WorkClass, named: str | None, for_others: str | None) -> str | None:
-    """Return the name of the hash if it follows without a look at keys; None if not, or if no hash is needed."""
+    """Return the name of the hash if it is known without reading keys; None if not, or if no hash is needed."""
     if header is None:
         if work is not WorkClass.REHASH and named is None:
             return None

@@ -1,4 +1,4 @@
-"""The request: a source, a target, a new shape, and how the result shall be made."""
+"""The request: a source, a target, a new shape, and the options of the result."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class HeaderPlanner:
         same_places = all(table == tuple(range(len(merged.header.states))) for table in merged.id_maps)
         if not same_places or merge_keyed_headers([merged.header, *parsed]).header != merged.header:
             raise UnsupportedError(
-                "the subtasks registered different states, and the heap's format does not tell where a state begins",
+                "the subtasks registered different states, and the heap's format does not mark where a state begins",
                 operator=self._label,
                 expected="the same states in every keyed stream",
                 found=f"others in subtask {next(g.subtask for g in givers if g.parsed != merged.header)}",

@@ -36,7 +36,7 @@ def assembly_warnings(
 
 
 def reference_warnings(source: str, operators: Sequence[OperatorPlan]) -> Iterator[str]:
-    """Yield what the user should know about a result that is asked to refer to files of the source."""
+    """Yield what the user should know about a result that is to refer to files of the source."""
     files = {piece.file for operator in operators for db in operator.databases for _, piece in db.referred}
     if files:
         keyed = [operator for operator in operators if any(operator.new_keyed_bytes)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rescale.flink.keyed.ttl.last_access import instant_of
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.start import common_parallelism
 from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
@@ -112,6 +113,12 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
     for state in surgery.dropped_states:
         keyed = "; for this, all records are read one by one and written anew" if state.elements is None else ""
         yield f"{state.label}: the state {state.name} is dropped, as requested, and is not in the result{keyed}"
+    for rows in surgery.old_rows:
+        yield (
+            f"{rows.label}: rows of the state {rows.name} last accessed at or before {instant_of(rows.until)} are left "
+            "out, as requested. How many is not known before the run: it reads all records of the operator one by one, "
+            "and writes the others anew"
+        )
 
 
 def key_hash_warnings(

@@ -11,7 +11,7 @@ from rescale.insight.hand_picked_keys import HandPickedKeys
 from rescale.insight.insight import Insight, JobRestore
 from rescale.insight.shapes import Candidate, ShapeAdvice
 from rescale.report.page import Block, Table, paragraphs, table, tabled
-from rescale.report.shortening import cut_lines, left_out
+from rescale.report.shortening import cut_lines, note_on_rest
 from rescale.text.names import first_of
 from rescale.text.units import arrow, counted, duration, human_bytes
 
@@ -287,6 +287,6 @@ def insight_blocks(insight: Insight) -> list[Block]:
         *tabled(RESTORES, restores_table(insight)),
         *tabled(FORMATS, formats_table(insight)),
         *tabled(SHAPES, shapes_table(insight)),
-        *left_out(len(_telling(insight)) - _MOST_SHAPES, "more operator", "more operators", reported=False),
+        *note_on_rest(len(_telling(insight)) - _MOST_SHAPES, "more operator", "more operators", reported=False),
     ]
     return [*tables, *paragraphs(cut_lines(sentences(insight)))]

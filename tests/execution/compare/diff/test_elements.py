@@ -94,7 +94,7 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
         (((0, 1), (0, 1, 2)), (2, 3), 0, None),
     ],
 )
-def test_copies_that_may_come_from_the_parallelism_get_a_remark(
+def test_copies_missing_because_of_another_parallelism_get_a_remark(
     subtasks: tuple[tuple[int, ...], ...], parallelism: tuple[int, int], differing: int, remark: str | None
 ) -> None:
     """It stays a difference, because the order of the snapshots is unknown."""

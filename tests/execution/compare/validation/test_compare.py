@@ -88,7 +88,7 @@ def test_different_lengths_are_found(comparer: MakeComparer) -> None:
         comparer(SOURCE, RESULT)(check((pairs._replace(source=Extent(1, 2, 2)),)))
 
 
-def test_key_group_missing_in_source_is_compared_with_the_filler(comparer: MakeComparer) -> None:
+def test_key_group_missing_in_source_must_be_an_empty_block(comparer: MakeComparer) -> None:
     pair = GroupPair(9, None, Extent(1, 4, 3), filler=b"abc")
     tally = comparer(b"", RESULT)(check((pair,)))
     assert (tally.items, tally.size) == (1, 3)

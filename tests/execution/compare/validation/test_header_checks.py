@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rescale.execution.compare.validation.coverage import check_raw_timers, check_rekeyed
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header, write_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
@@ -115,7 +115,7 @@ def test_headers_of_all_directories_are_compared_if_records_move(subtask: int, m
         check_rekeyed(of(8, AB, AB), of(maximum, *headers))
 
 
-def test_left_out_states_are_in_no_header() -> None:
+def test_dropped_states_are_in_no_header() -> None:
     compare([stream(AB)], stream(A), left_out=["b"])
     assert compare([stream(BA)], stream(A), left_out=["b"]) == {stream(BA).header: (-1, 0)}
     refused([stream(AB)], stream(AB), "result and source differ", left_out=["b"])
@@ -191,7 +191,7 @@ def test_rewritten_streams_list_the_states_of_all_source_streams() -> None:
         check_rekeyed(old, as_streams(2, 8, A))
 
 
-def test_doubled_timers_are_in_the_result_once() -> None:
+def test_timers_stored_twice_are_in_the_result_once() -> None:
     """The timers stand in the header or in raw keyed state, even if other states are left out."""
     key = replace(A, key_serializer=parsed(LONG))
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
@@ -211,7 +211,7 @@ def test_doubled_timers_are_in_the_result_once() -> None:
         check_rekeyed(given_up, replace(as_streams(3, 16, key), raw_keyed=kept))
 
 
-def test_each_header_is_compared_with_the_headers_of_its_givers() -> None:
+def test_each_header_is_compared_with_the_headers_of_its_sources() -> None:
     """The cached answer for one set of givers is not used for another."""
     headers = KeyedHeaders("op")
     headers.compare([stream(A)], stream(A))
@@ -224,7 +224,7 @@ def test_each_header_is_compared_with_the_headers_of_its_givers() -> None:
 
 
 def test_first_stream_of_each_distinct_header_is_compared() -> None:
-    assert [differing.subtask for differing in different([stream(A, 3), stream(B, 4), stream(A, 5)])] == [3, 4]
+    assert [differing.subtask for differing in distinct_by_header([stream(A, 3), stream(B, 4), stream(A, 5)])] == [3, 4]
 
 
 # Timers that stay raw keyed state.

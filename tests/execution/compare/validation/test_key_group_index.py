@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.execution.compare.validation.coverage import check_elements, check_rekeyed, pair_key_groups
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers, read_keyed_header
@@ -40,7 +40,9 @@ ranges = st.builds(lambda first, size: KeyGroupRange(first, first + size - 1), s
 
 
 @given(st.lists(ranges, max_size=30), st.lists(ranges, min_size=1, max_size=10))
-def test_givers_are_all_streams_that_share_key_groups(theirs: list[KeyGroupRange], ours: list[KeyGroupRange]) -> None:
+def test_index_returns_all_streams_that_share_key_groups(
+    theirs: list[KeyGroupRange], ours: list[KeyGroupRange]
+) -> None:
     """Ranges may overlap, be empty, and come in any order."""
     streams = [Ranged(i, key_groups) for i, key_groups in enumerate(theirs)]
     givers = KeyGroupIndex(streams)
@@ -49,7 +51,7 @@ def test_givers_are_all_streams_that_share_key_groups(theirs: list[KeyGroupRange
 
 
 @given(st.integers(1, 200), st.integers(1, 50), st.integers(1, 50))
-def test_givers_of_ranges_as_flink_cuts_them_are_found(maximum: int, before: int, after: int) -> None:
+def test_index_finds_the_old_streams_of_every_new_subtask(maximum: int, before: int, after: int) -> None:
     before, after = min(before, maximum), min(after, maximum)
     streams = [Ranged(i, key_group_range(maximum, before, i)) for i in range(before)]
     givers = KeyGroupIndex(streams)
@@ -92,9 +94,9 @@ def test_headers_are_compared_as_if_merged_one_by_one(streams: list[tuple[KeyedH
         expected = merged_one_by_one(givers, stream)
         if expected is None:
             with pytest.raises(IntegrityError, match="header of subtask 0"):
-                headers.compare(different(givers), stream)
+                headers.compare(distinct_by_header(givers), stream)
         else:
-            tables = headers.compare(different(givers), stream)
+            tables = headers.compare(distinct_by_header(givers), stream)
             assert {g.subtask: tables[g.header] for g in givers if g.header in tables} == expected
 
 
@@ -119,10 +121,10 @@ def test_operator_state_headers_are_compared_as_if_merged_one_by_one(
         stream, givers = element_stream(0, {}, own), [element_stream(i, {}, header) for i, header in enumerate(theirs)]
         more = has_more(own.list_states, [header.list_states for header in theirs])
         if merge_operator_state_headers([own, *theirs]) == own and not more:
-            headers.compare(different(givers), stream)
+            headers.compare(distinct_by_header(givers), stream)
         else:
             with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):
-                headers.compare(different(givers), stream)
+                headers.compare(distinct_by_header(givers), stream)
 
 
 class Counters:

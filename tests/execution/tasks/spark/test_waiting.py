@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark import SparkConf
 
-from rescale.execution.tasks.spark.waiting import waited_for, watch
+from rescale.execution.tasks.spark.waiting import missing_resources, watch
 
 
 def test_missing_executors_are_reported_after_a_while_and_at_longer_intervals(
@@ -45,9 +45,9 @@ def test_wait_for_executors_is_silent_after_spark_has_stopped(capsys: pytest.Cap
 def test_report_of_missing_executors_names_the_resources_of_the_kubernetes_pod() -> None:
     conf = SparkConf(loadDefaults=False).setMaster("k8s://https://api").set("spark.executor.memoryOverhead", "1024m")
     conf.set("spark.executor.cores", "2").set("spark.kubernetes.namespace", "flink")
-    said = waited_for(conf, "spark-1")
+    said = missing_resources(conf, "spark-1")
     assert "its pod requests 2 cores and 1g and 1024m beside it" in said
     assert said.endswith("kubectl -n flink describe pods -l spark-role=executor,spark-app-selector=spark-1")
-    assert waited_for(conf.setMaster("spark://host:7077"), "app") == (
+    assert missing_resources(conf.setMaster("spark://host:7077"), "app") == (
         "the cluster must offer 2 cores and 1g and 1024m beside it"
     )

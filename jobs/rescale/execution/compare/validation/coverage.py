@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, different
+from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, distinct_by_header
 from rescale.flink.key_group_index import KeyGroupIndex
 from rescale.flink.keyed.header import KeyedHeader, merge_keyed_headers
 from rescale.flink.keyed.heap.heap import empty_group
@@ -56,7 +56,7 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     properties = savepoint_properties(canonical=canonical) if theirs.properties else b""
     if ours.properties != properties:
         raise IntegrityError(
-            "the result's metadata names another kind of snapshot than the result is",
+            "the metadata of the result has the properties of another kind of snapshot",
             expected=f"the properties of a {'canonical' if canonical else 'native'} savepoint",
             found=f"the properties of {result.type.name}, or damaged ones",
         )
@@ -176,7 +176,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     for stream in results:
         own = new.key_groups_of(stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
-        tables = headers.compare(different(givers.overlapping(own)), stream) if slot is Slot.KEYED else {}
+        tables = headers.compare(distinct_by_header(givers.overlapping(own)), stream) if slot is Slot.KEYED else {}
         for key_group, extent in stream.present_groups:
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is in the result twice", operator=old.label)
@@ -202,7 +202,7 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """Whether keyed state is compared record by record: key groups or the kind changed, or directories were split."""
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
-    if old.dropped_states or (old.raw_timers and not new.raw_timers):
+    if old.dropped_states or old.cutoffs or (old.raw_timers and not new.raw_timers):
         return True
     if old.heap_streams and _lists_other_states(old, new):
         return True
@@ -236,13 +236,15 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     if not same_groups:
         raw_keyed = (*old.own_raw_keyed, *new.own_raw_keyed)
         check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
-    all_givers = different(givers)
+    all_givers = distinct_by_header(givers)
     for stream in takers:
         own = new.key_groups_of(stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
         kept = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
         check_equal(f"framing of subtask {stream.subtask}", kept, stream.framing, old.label)
-        headers.compare(different(near.overlapping(own)) if new.databases and same_groups else all_givers, stream)
+        headers.compare(
+            distinct_by_header(near.overlapping(own)) if new.databases and same_groups else all_givers, stream
+        )
 
 
 class FilePair(NamedTuple):
@@ -300,9 +302,9 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
     for source in sources:
         by_subtask[source.subtask].append(source)
-    headers, all_givers = ElementHeaders(old.label), different(sources)
+    headers, all_givers = ElementHeaders(old.label), distinct_by_header(sources)
     for stream in results:
-        headers.compare(different(by_subtask[stream.subtask]) if same_parallelism else all_givers, stream)
+        headers.compare(distinct_by_header(by_subtask[stream.subtask]) if same_parallelism else all_givers, stream)
 
 
 def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, int]]:

@@ -17,7 +17,7 @@ from rescale.snapshot.keyed_state import Database, KeyedHolder, KeyedStream
 from rescale.snapshot.model import ElementStream
 from rescale.text.errors import IntegrityError, RescaleError
 
-MADE_ANEW = "if the result is published, run again into another target; else discard it and run again"
+RERUN_ADVICE = "if the result is published, run again into another target; else discard it and run again"
 """Advice for a wrong result: a published one is never discarded."""
 
 
@@ -32,7 +32,7 @@ Tables = dict[bytes, tuple[int, ...]]
 """State ids in the result by the source's state id, for each source header whose ids differ."""
 
 
-def different(streams: Iterable[H]) -> list[H]:
+def distinct_by_header(streams: Iterable[H]) -> list[H]:
     """Return the first stream with each header."""
     first_streams: dict[bytes, H] = {}
     for stream in streams:
@@ -53,7 +53,7 @@ class KeyedHeaders:
         self._compared: dict[tuple[bytes, ...], Tables] = {}
 
     def compare(self, givers: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
-        """`IntegrityError` unless the stream's header is its givers' headers merged; the givers' headers differ."""
+        """Return the state id tables; `IntegrityError` unless the stream's header is that of its givers, merged."""
         headers = stream.header, *(giver.header for giver in givers)
         if headers not in self._compared:
             self._compared[headers] = self._tables(givers, stream)
@@ -101,7 +101,7 @@ class ElementHeaders:
         self._compared: set[tuple[bytes, ...]] = set()
 
     def compare(self, givers: Sequence[ElementStream], stream: ElementStream) -> None:
-        """`IntegrityError` unless the stream's header is its givers' headers merged; the givers' headers differ."""
+        """`IntegrityError` unless the stream's header is that of its givers, merged."""
         headers = stream.header, *(giver.header for giver in givers)
         if headers not in self._compared:
             self._check(givers, stream)
@@ -143,5 +143,5 @@ def _refuse_surplus(label: str, subject: str, known: Collection[str], states: Se
             state=surplus[0],
             expected=f"{len(known)} states",
             found=f"{len(states)}",
-            advice=MADE_ANEW,
+            advice=RERUN_ADVICE,
         )

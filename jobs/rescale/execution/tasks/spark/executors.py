@@ -34,7 +34,7 @@ class Executors(NamedTuple):
 
 
 def executors_for(work: int, most: Executors) -> Executors:
-    """Return the cores that `work` bytes are worth: one for each slice, at least one, at most the allowed number."""
+    """Return executors with one core for each slice of `work` bytes: at least one core, at most those of `most`."""
     slots = min(most.slots, max(1, -(-work // SLICE_BYTES)))
     instances = -(-slots // most.cores)
     return Executors(instances, -(-slots // instances))

@@ -1,10 +1,10 @@
 """Checks of a request against the job's latest checkpoint, while the job still runs.
 
-The plan of the savepoint would make the same checks, after the job was stopped. But the checkpoint may be of another
-kind than the savepoint, and it is older. So only requests are refused that would be refused with every later snapshot
-of the job: wrong operator names, shapes, key hashes. In doubt the log has a warning, and the plan decides.
+The plan of the savepoint makes the same checks, but only after the job was stopped. The checkpoint is older than the
+savepoint, and may be of another kind. So this refuses only what would be refused for every later snapshot of the job:
+wrong operator names, shapes, key hashes. All other findings are warnings in the log, and the plan decides.
 
-Keys that fit no known hash are not in doubt, although they may all be gone when the savepoint is taken: the user can
+Keys that fit no known hash are refused, too, although all of them may be gone when the savepoint is taken: the user can
 name the hash, or run again.
 """
 
@@ -25,7 +25,7 @@ from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.operator_shapes import Shape, by_operator
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import Resolved, resolve_request
-from rescale.planning.request.surgery import resolve_surgery, states_meant
+from rescale.planning.request.surgery import matching_states, resolve_surgery
 from rescale.planning.request.surgery_request import SurgeryRequest
 from rescale.planning.warnings.chains import generated_id_warnings
 from rescale.snapshot.model import Operator, Snapshot
@@ -35,7 +35,7 @@ from rescale.text.errors import RequestError, RescaleError, UnsupportedError
 log = logging.getLogger(__name__)
 
 
-def look_ahead(
+def check_against_checkpoint(
     job: Job,
     request: Request,
     latest: Snapshot | UnreadableCheckpoint,
@@ -56,7 +56,7 @@ def look_ahead(
         _defer_to_plan("the operators or shapes of the job have changed since its latest checkpoint", latest.directory)
         return False
     try:
-        surgery = stable_surgery(latest.operators, request.surgery)
+        surgery = checkable_surgery(latest.operators, request.surgery)
         resolved = resolve_request(latest, replace(request, surgery=surgery))
         if surgery.state_drops == request.surgery.state_drops:  # otherwise an operator may have no keys left
             _refuse_finished(job, resolved)
@@ -119,13 +119,13 @@ def _refuse_key_hashes(resolved: Resolved) -> None:
     }
     if not changed:
         return
-    from rescale.airflow.job.sampled_keys import refuse_by_sample  # imports numpy, which few requests need
+    from rescale.airflow.job.sampled_keys import refuse_unknown_key_hash  # imports numpy, which few requests need
     from rescale.planning.request.key_hashes import choose_key_hashes
 
     for operator in resolved.snapshot.operators:
         if is_logged(operator):  # the changes in a log may not show how keys are written
             changed.pop(operator.entry.operator_id, None)
-    choose_key_hashes(resolved.snapshot, changed, resolved.request.key_hash, refuse_by_sample)
+    choose_key_hashes(resolved.snapshot, changed, resolved.request.key_hash, refuse_unknown_key_hash)
 
 
 def _refuse_mixed_maxima(resolved: Resolved) -> None:
@@ -187,7 +187,7 @@ def _has_shape(resolved: Resolved, request: Request) -> bool:
     return has and changes_shape_only(request)
 
 
-def stable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> SurgeryRequest:
+def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> SurgeryRequest:
     """Return the surgery without Kafka partitions, and without states of operators that may register more states.
 
     For the rest of it, a checkpoint is as good as a later savepoint of the same job. Both have the same operators. But
@@ -202,10 +202,17 @@ def stable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> Su
         by_operator(operators, {name: True})
     by_id = {operator.entry.operator_id: operator for operator in operators}
     state_drops = tuple(
-        drop for drop in surgery.state_drops if all(_is_settled(operator) for operator, _ in states_meant(by_id, drop))
+        drop
+        for drop in surgery.state_drops
+        if all(_is_settled(operator) for operator, _ in matching_states(by_id, drop))
     )
     renames = surgery.kafka.with_renames(surgery.renames)
-    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts)
+    ages = {
+        state: age
+        for state, age in surgery.ages.items()
+        if all(_is_settled(operator) for operator, _ in matching_states(by_id, state))
+    }
+    return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts, ages=ages)
 
 
 def is_logged(operator: Operator) -> bool:

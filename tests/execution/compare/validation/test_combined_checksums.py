@@ -11,7 +11,7 @@ import pytest
 from rescale.execution.compare.validation.check_units import Check, Checks
 from rescale.execution.compare.validation.compare import ElementCheck, FileCheck, GroupCheck, Tally
 from rescale.execution.compare.validation.coverage import FilePair, GroupPair
-from rescale.execution.compare.validation.store_checksums import StoreChecksums, proven_by_sums
+from rescale.execution.compare.validation.store_checksums import StoreChecksums, prove_by_checksums
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
@@ -56,7 +56,7 @@ class Stored:
     def proven(self, source: Sequence[bytes], result: Sequence[bytes], *checks: Check) -> StoreChecksums:
         """Prove the checks. File 0 is `_metadata`, whose bytes the snapshot holds."""
         listed = Checks([(7, check) for check in checks], [])
-        return proven_by_sums(
+        return prove_by_checksums(
             self.side("source", [b"_metadata", *source]), self.side("result", [b"_metadata", *result]), listed
         )
 

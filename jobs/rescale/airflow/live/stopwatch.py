@@ -1,4 +1,4 @@
-"""The parts of a cut-over, each with the time that it took."""
+"""Stopwatch for the parts of a cut-over."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 log = logging.getLogger(__name__)
 
 
-class Parts:
-    """Stopwatch of a cut-over, which begins when it is made. `seconds` has a value for each part that has ended."""
+class Stopwatch:
+    """Stopwatch of a cut-over; it starts when it is created. `seconds` has the duration of each part that has ended."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()

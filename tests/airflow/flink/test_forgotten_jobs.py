@@ -15,8 +15,8 @@ from rescale.airflow.flink import stopping
 from rescale.airflow.flink.checkpoint_stop import restart_of
 from rescale.airflow.flink.ids import ids
 from rescale.airflow.flink.operators import GoBack
-from rescale.airflow.flink.questions import JobRuns, SavepointTaken
-from rescale.airflow.flink.stopping import JobBefore, end_pending_work, go_back, hand_job_over, take_savepoint
+from rescale.airflow.flink.questions import JobStartQuestion, SavepointQuestion
+from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, take_savepoint
 from rescale.airflow.hand_overs import Print, RunJar
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
@@ -24,7 +24,7 @@ from rescale.flink_rest.client import Flink, StopMode
 from rescale.text.errors import RequestError, StoreError
 
 RUN = "rescale_job/manual"
-BEFORE = JobBefore(
+BEFORE = JobToRestart(
     "http://flink", "1" * 32, "clicks", StopMode.STOP, "s3://b/savepoints", 2, RunJar("http://flink", "clicks.jar")
 )
 RUNS_ON = msgspec.structs.replace(BEFORE, taking=StopMode.RUN_ON, hand_over=Print())
@@ -87,8 +87,8 @@ def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: 
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[second] = _GOES_ON
     cleared, taken = end_pending_work(BEFORE, RUN), take_savepoint(BEFORE, RUN)
-    assert isinstance(cleared, SavepointTaken)
-    assert isinstance(taken, SavepointTaken)
+    assert isinstance(cleared, SavepointQuestion)
+    assert isinstance(taken, SavepointQuestion)
     assert cleared.trigger_id == taken.trigger_id == second
     assert not cluster.asked_for
 
@@ -98,7 +98,7 @@ def test_next_savepoint_is_triggered_after_a_failed_one(cluster: Cluster) -> Non
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[first] = _FAILED
     taken = take_savepoint(BEFORE, RUN)
-    assert isinstance(taken, SavepointTaken)
+    assert isinstance(taken, SavepointQuestion)
     assert taken.trigger_id == second
     assert len(cluster.asked_for) == 1
 
@@ -109,13 +109,13 @@ def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: C
     cluster.jobs[second] = "RUNNING"
     with pytest.raises(RequestError, match="would do the same work twice"):
         hand_job_over(BEFORE.hand_over, START, RUN, BEFORE)
-    assert go_back(BEFORE, RUN, "s3://b/savepoint") == JobRuns("http://flink", second)
+    assert go_back(BEFORE, RUN, "s3://b/savepoint") == JobStartQuestion("http://flink", second)
     assert not cluster.asked_for
 
 
 def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster: Cluster) -> None:
     cluster.jobs[BEFORE.job_id] = "RUNNING"
-    question = SavepointTaken("http://flink", BEFORE.job_id, "2" * 32, RUNS_ON.own_directory(RUN), StopMode.RUN_ON)
+    question = SavepointQuestion("http://flink", BEFORE.job_id, "2" * 32, RUNS_ON.own_directory(RUN), StopMode.RUN_ON)
     with pytest.raises(StoreError, match="no longer knows the savepoint"):
         question.ask()
     cluster.latest = f"{RUNS_ON.own_directory(RUN)}/savepoint-1"
@@ -138,7 +138,7 @@ def test_going_back_to_a_deployment_does_not_ask_flink(monkeypatch: pytest.Monke
     """The FlinkDeployment was redeployed, and its new JobManager may never answer."""
     (tmp_path / "chk-8").mkdir()
     (tmp_path / "chk-8" / "_metadata").touch()
-    monkeypatch.setattr(JobBefore, "is_replaced", True)
+    monkeypatch.setattr(JobToRestart, "is_replaced", True)
     before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT, directory=str(tmp_path))
     assert restart_of(before, 8) == f"{tmp_path}/chk-8"
 
@@ -149,7 +149,7 @@ def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
     """While the job is being cancelled, nobody knows its last checkpoint."""
 
     class Cancelled(GoBack):
-        def source(self, context: Context, before: JobBefore) -> str | None:  # noqa: ARG002
+        def source(self, context: Context, before: JobToRestart) -> str | None:  # noqa: ARG002
             ended = cluster.jobs[before.job_id] == "CANCELED"
             cluster.jobs[before.job_id] = "CANCELED"
             return "s3://b/chk-8" if ended else None

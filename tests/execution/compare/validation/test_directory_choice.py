@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rescale.execution.compare.validation import directories
-from rescale.execution.compare.validation.directories import may_go_by_files, whole_files
+from rescale.execution.compare.validation.directories import comparable_by_files, match_directories
 from rescale.flink.key_groups import key_group_range
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService
@@ -54,7 +54,7 @@ def test_unchanged_directories_are_compared_without_reading_manifests(
         side.snapshot(*(side.database(i, *part) for i, part in enumerate(HALVES)), others=[other])
         for side, other in zip((source, result), changes, strict=True)
     )
-    other, directories = whole_files(old, new)
+    other, directories = match_directories(old, new)
     assert other == {}
     assert [(pair.subtask, pair.same, len(pair.copies), pair.deleted_ranges) for pair in directories.values()] == [
         (0, 0, 3, 0),
@@ -71,16 +71,16 @@ def test_manifests_that_were_read_before_are_not_read_again(
 ) -> None:
     old = source.of(*HALVES)
     new = result.of(*thirds(old))
-    expected = whole_files(old, new)
+    expected = match_directories(old, new)
     assert snapshots_read == [old, new]
     seen = with_tables(old)
-    assert whole_files(seen, new) == expected
+    assert match_directories(seen, new) == expected
     assert snapshots_read == [old, new, new]
     databases = seen.operators[0].databases
     some = replace(
         seen, operators=(replace(seen.operators[0], databases=(databases[0], old.operators[0].databases[1])),)
     )
-    assert whole_files(some, new) == expected
+    assert match_directories(some, new) == expected
     assert snapshots_read == [old, new, new, some, new]
 
 
@@ -91,35 +91,37 @@ def test_manifest_that_was_not_read_raises_value_error(
     new = result.of(*thirds(old))
     monkeypatch.setattr(directories, "with_tables", lambda of, *_: of)
     with pytest.raises(ValueError, match="the MANIFEST of subtask 0 was not read"):
-        whole_files(old, new)
+        match_directories(old, new)
 
 
-def test_operator_may_go_by_files_only_if_nothing_but_its_parallelism_changes() -> None:
+def test_directories_are_compared_by_files_only_if_just_the_parallelism_changes() -> None:
     owns = (Database(i, key_group_range(MAXIMUM, 2, i), Extent(1, 0, 0), b"", None, ()) for i in range(2))
     old = operator("op", 2, MAXIMUM, databases=tuple(owns))
     service = TimerService("timers", parsed(LONG), parsed(VOID_NAMESPACE))
     raw = replace(own_stream(0, 1, MAXIMUM, Framing.RAW), services=(service,))
     with_timers = replace(old, raw_keyed=(raw,))
-    assert may_go_by_files(old, old)
-    assert may_go_by_files(old, replace(old, databases=old.databases[:1]))
-    assert may_go_by_files(with_timers, with_timers)
-    assert may_go_by_files(old, with_timers)
-    assert not may_go_by_files(old, operator("op", 2, 2 * MAXIMUM, databases=old.databases))
-    assert not may_go_by_files(old, canonical(MAXIMUM))
-    assert not may_go_by_files(canonical(MAXIMUM), canonical(MAXIMUM))
-    assert not may_go_by_files(replace(old, dropped_states=frozenset({"one"})), old)
-    assert not may_go_by_files(with_timers, old)
+    assert comparable_by_files(old, old)
+    assert comparable_by_files(old, replace(old, databases=old.databases[:1]))
+    assert comparable_by_files(with_timers, with_timers)
+    assert comparable_by_files(old, with_timers)
+    assert not comparable_by_files(old, operator("op", 2, 2 * MAXIMUM, databases=old.databases))
+    assert not comparable_by_files(old, canonical(MAXIMUM))
+    assert not comparable_by_files(canonical(MAXIMUM), canonical(MAXIMUM))
+    assert not comparable_by_files(replace(old, dropped_states=frozenset({"one"})), old)
+    assert not comparable_by_files(with_timers, old)
 
 
-def test_operators_that_become_directories_or_change_key_groups_go_by_records(source: Side, result: Side) -> None:
+def test_operators_with_another_kind_of_state_or_max_parallelism_are_compared_by_records(
+    source: Side, result: Side
+) -> None:
     """An operator made of whole files stands beside them."""
     old = source.of(*HALVES)
     made = thirds(old)
     directories = tuple(result.database(i, *part) for i, part in enumerate(made))
     before, after = canonical(MAXIMUM), operator("becomes", 3, MAXIMUM, databases=directories)
-    assert not may_go_by_files(before, after)
+    assert not comparable_by_files(before, after)
     other = operator("moves", 2, 2 * MAXIMUM, databases=old.operators[0].databases)
-    assert not may_go_by_files(other, after)
+    assert not comparable_by_files(other, after)
     old = replace(old, operators=(before, other, *old.operators))
     new = result.snapshot(*directories, others=[after, after])
-    assert [list(directories) for directories in whole_files(old, new)] == [[], [], [0, 1, 2]]
+    assert [list(directories) for directories in match_directories(old, new)] == [[], [], [0, 1, 2]]

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
 from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
-from rescale.airflow.job.look_ahead import look_ahead
 from rescale.airflow.job.sampled_keys import _sample
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.metadata.handles import DistributionMode
@@ -57,7 +57,7 @@ def asked(parallelism: list[str] | None = None, maximum: list[str] | None = None
 
 
 def look(name: str, request: Request) -> bool:
-    return look_ahead(job_of(opened(name)), request, opened(name))
+    return check_against_checkpoint(job_of(opened(name)), request, opened(name))
 
 
 NOBODY: dict[str, Request] = {
@@ -66,6 +66,7 @@ NOBODY: dict[str, Request] = {
     "rename": asked(["3"], surgery=parse_surgery(renames=["nobody=somebody"])),
     "drop": asked(["3"], surgery=parse_surgery(drops=["nobody"])),
     "state": asked(["3"], surgery=parse_surgery(state_drops=["nobody:count"])),
+    "old rows": asked(["3"], surgery=parse_surgery(old_rows=["nobody:count=30d"])),
     "hash": asked([], ["1000"], key_hash=["nobody=java"]),
     "Kafka offsets": asked(["3"], surgery=parse_surgery(kafka_offsets="operator,topic,partition,offset\nnobody,t,0,1")),
     "Kafka source": asked(["3"], surgery=parse_surgery(kafka_sources=["nobody=source"])),
@@ -96,6 +97,7 @@ def test_unknown_operator_is_refused_before_the_job_is_stopped(of: str, name: st
         ),
         (asked([], ["1000"], key_hash=["clicks-per-user=record(a)"]), "does not define a hash for keys of the type"),
         (asked(["3"], surgery=parse_surgery(state_drops=["clicks-per-user:clcks"])), "no state 'clcks'"),
+        (asked(["3"], surgery=parse_surgery(old_rows=["clicks-per-user:pages=30d"])), "has no time to live"),
     ],
 )
 def test_invalid_request_is_refused_before_the_job_is_stopped(request_: Request, what: str) -> None:
@@ -107,15 +109,13 @@ def test_operators_are_named_by_uids_ids_and_given_names() -> None:
     names_ = parse_uids([f"{operator_id_of_uid('clicks')} the clicks"])
     parallelism = ["the clicks=3", "shards=3", f"{operator_id_of_uid('clicks-per-user')}=3"]
     snapshot = open_snapshot(directory("1.20-rocksdb-checkpoint"), uids=names_)
-    assert look_ahead(job_of(snapshot), asked(parallelism, uids=names_), snapshot) is False
+    assert check_against_checkpoint(job_of(snapshot), asked(parallelism, uids=names_), snapshot) is False
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 @pytest.mark.parametrize("wanted", Format)
 @pytest.mark.parametrize("maximum", [[], ["256"], ["4"]])
-def test_request_that_only_the_kind_of_the_checkpoint_rules_out_is_accepted(
-    name: str, wanted: Format, maximum: list[str]
-) -> None:
+def test_request_that_a_savepoint_would_allow_is_accepted(name: str, wanted: Format, maximum: list[str]) -> None:
     assert look(name, asked(["4"], maximum, format=wanted)) is False
 
 
@@ -216,7 +216,7 @@ def test_offsets_of_a_partition_that_may_be_discovered_late_are_left_to_the_plan
     offsets = "operator,topic,partition,offset\norders,orders,1,7"
     request = asked(["3"], surgery=parse_surgery(kafka_offsets=offsets))
     uids = parse_uids(["orders"])
-    assert look_ahead(job_of(source), replace(request, uids=uids), source) is False
+    assert check_against_checkpoint(job_of(source), replace(request, uids=uids), source) is False
     assert "a partition that no Kafka source holds" in " ".join(map(str.strip, caplog.messages))
 
 
@@ -237,18 +237,18 @@ def of_towns(directory: Path, key: Pojo, number: int) -> Snapshot:
 def test_keys_that_no_formula_fits_are_refused(tmp_path: Path) -> None:
     checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
     with pytest.raises(UnsupportedError, match=r"no formula fits.*the job was not stopped") as caught:
-        look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint)
+        check_against_checkpoint(job_of(checkpoint), asked([], ["1000"]), checkpoint)
     assert (caught.value.path, caught.value.operator) == (checkpoint.metadata_uri, operator_id_of_uid(UID))
     for divisor in ("64", "128"):
-        look_ahead(job_of(checkpoint), asked([], [divisor]), checkpoint)
+        check_against_checkpoint(job_of(checkpoint), asked([], [divisor]), checkpoint)
     named = asked([], ["1000"], key_hash=["keys_of_mine:hash_code"])
-    assert look_ahead(job_of(checkpoint), named, checkpoint) is False
+    assert check_against_checkpoint(job_of(checkpoint), named, checkpoint) is False
 
 
 @pytest.mark.parametrize(("key", "number"), [(KNOWN_FOLD, 40), (KNOWN_FOLD, 0), (KNOWN_FOLD, 2), (OWN_FOLD, 0)])
-def test_keys_that_may_tell_more_later_are_left_to_the_plan(tmp_path: Path, key: Pojo, number: int) -> None:
+def test_keys_that_fit_a_formula_or_are_too_few_are_left_to_the_plan(tmp_path: Path, key: Pojo, number: int) -> None:
     checkpoint = of_towns(tmp_path, key, number)
-    assert look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
+    assert check_against_checkpoint(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
 
 
 def test_keys_of_states_that_may_be_dropped_are_left_to_the_plan(
@@ -256,23 +256,23 @@ def test_keys_of_states_that_may_be_dropped_are_left_to_the_plan(
 ) -> None:
     checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
     dropped = asked([], ["1000"], surgery=parse_surgery(state_drops=[f"{UID}:total"]))
-    assert look_ahead(job_of(checkpoint), dropped, checkpoint) is False
-    monkeypatch.setattr("rescale.airflow.job.look_ahead._is_settled", lambda _: False)
-    assert look_ahead(job_of(checkpoint), dropped, checkpoint) is False
+    assert check_against_checkpoint(job_of(checkpoint), dropped, checkpoint) is False
+    monkeypatch.setattr("rescale.airflow.job.check_against_checkpoint._is_settled", lambda _: False)
+    assert check_against_checkpoint(job_of(checkpoint), dropped, checkpoint) is False
 
 
 def test_keys_with_a_custom_serializer_are_refused(tmp_path: Path) -> None:
     header = keyed_header(keyed_state("total"), key=CUSTOM)
     checkpoint = open_snapshot(write_savepoint(tmp_path / "chk", header, {}, 2, 128))
     with pytest.raises(UnsupportedError, match="the job was not stopped"):
-        look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint)
+        check_against_checkpoint(job_of(checkpoint), asked([], ["1000"]), checkpoint)
 
 
 def test_files_that_vanish_while_keys_are_read_are_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
     for file in (tmp_path / "chk").glob("keyed-*"):
         file.unlink()
-    assert look_ahead(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
+    assert check_against_checkpoint(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
     assert "in the checkpoint cannot be read: a file is gone" in caplog.text
 
 
@@ -286,13 +286,13 @@ def test_keys_are_sampled_from_every_kind_of_keyed_state(name: str) -> None:
 def test_parallelism_of_partially_finished_operator_is_refused_unless_all_may_finish(name: str) -> None:
     snapshot, request = opened(name), asked(["short=3"])
     with pytest.raises(UnsupportedError, match=r"have finished.*the job was not stopped"):
-        look_ahead(job_of(snapshot, finished=1), request, snapshot)
-    assert look_ahead(job_of(snapshot, finished=2), request, snapshot) is False
+        check_against_checkpoint(job_of(snapshot, finished=1), request, snapshot)
+    assert check_against_checkpoint(job_of(snapshot, finished=2), request, snapshot) is False
     chained = msgspec.structs.replace(
         job_of(snapshot, finished=1),
         vertices=tuple(vertex for vertex in job_of(snapshot).vertices if vertex.name != "short"),
     )
-    assert look_ahead(chained, request, snapshot) is False
+    assert check_against_checkpoint(chained, request, snapshot) is False
 
 
 def test_partially_finished_operator_in_a_chain_may_have_ended_with_its_chain() -> None:
@@ -304,7 +304,7 @@ def test_partially_finished_operator_in_a_chain_may_have_ended_with_its_chain() 
         changed = (msgspec.structs.replace(others[0], tasks=half), msgspec.structs.replace(others[1], tasks=ended))
         job = msgspec.structs.replace(job_of(snapshot), vertices=(*changed, *others[2:]))
         with pytest.raises(UnsupportedError, match="have finished") if refused else nullcontext():
-            assert look_ahead(job, asked(["short=3"]), snapshot) is False
+            assert check_against_checkpoint(job, asked(["short=3"]), snapshot) is False
 
 
 def test_unreadable_header_is_left_to_the_plan(
@@ -313,7 +313,7 @@ def test_unreadable_header_is_left_to_the_plan(
     def damaged(*_: object) -> None:
         raise SnapshotError("a state lacks a serializer")
 
-    monkeypatch.setattr("rescale.airflow.job.look_ahead.resolve_request", damaged)
+    monkeypatch.setattr("rescale.airflow.job.check_against_checkpoint.resolve_request", damaged)
     assert look("2-clicks", asked(["3"])) is False
     assert "cannot be read: a state lacks a serializer" in caplog.text
 
@@ -337,7 +337,7 @@ def test_request_for_the_present_shape_is_recognised(request_: Request, has: boo
     snapshot = opened("2-rocksdb-checkpoint")
     job = job_of(snapshot)
     alone = msgspec.structs.replace(job, vertices=job.vertices[1:2])
-    assert look_ahead(alone, request_, snapshot) is has
+    assert check_against_checkpoint(alone, request_, snapshot) is has
 
 
 def test_checkpoint_of_another_job_graph_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
@@ -346,14 +346,14 @@ def test_checkpoint_of_another_job_graph_is_ignored(caplog: pytest.LogCaptureFix
     for changed in ({"parallelism": 4}, {"max_parallelism": 32}, {"operator_id": "0" * 32}):
         vertex = msgspec.structs.replace(job.vertices[0], **changed)
         other = msgspec.structs.replace(job, vertices=(vertex, *job.vertices[1:]))
-        assert look_ahead(other, NOBODY["drop"], snapshot) is False
+        assert check_against_checkpoint(other, NOBODY["drop"], snapshot) is False
         assert "have changed since its latest checkpoint" in caplog.text
         caplog.clear()
 
 
 def test_request_is_accepted_without_a_checkpoint(caplog: pytest.LogCaptureFixture) -> None:
     unread = UnreadableCheckpoint("the latest checkpoint cannot be read: there is no snapshot", "/state/chk-7")
-    assert look_ahead(job_of(opened("2-clicks")), NOBODY["drop"], unread) is False
+    assert check_against_checkpoint(job_of(opened("2-clicks")), NOBODY["drop"], unread) is False
     assert "there is no snapshot (/state/chk-7)" in caplog.text
 
 
@@ -361,15 +361,15 @@ def test_different_max_parallelisms_need_an_approval_before_the_job_is_stopped()
     snapshot = opened("2-clicks")
     request = asked([], ["visits=64"])
     with pytest.raises(RequestError, match=r"without an approval .*was not stopped") as caught:
-        look_ahead(job_of(snapshot), request, snapshot, is_approved=False)
+        check_against_checkpoint(job_of(snapshot), request, snapshot, is_approved=False)
     assert "Flink restores all operators of a chain" in str(caught.value.found)
-    assert look_ahead(job_of(snapshot), request, snapshot, is_approved=True) is False
-    assert look_ahead(job_of(snapshot), asked([], ["64"]), snapshot, is_approved=False) is False
+    assert check_against_checkpoint(job_of(snapshot), request, snapshot, is_approved=True) is False
+    assert check_against_checkpoint(job_of(snapshot), asked([], ["64"]), snapshot, is_approved=False) is False
 
 
 def test_generated_ids_that_may_change_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     elements = (synthetic.element_stream(0, {"numbers": (DistributionMode.UNION, 2)}, b"head"),)
     alone = synthetic.snapshot(synthetic.operator("generated", 1, elements=elements, label="map"))
     with caplog.at_level("INFO"):
-        assert look_ahead(job_of(alone), asked(["2"]), alone) is False
+        assert check_against_checkpoint(job_of(alone), asked(["2"]), alone) is False
     assert "warning: the job leaves parallelism 1" in " ".join(" ".join(caplog.messages).split())

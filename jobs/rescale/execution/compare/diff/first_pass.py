@@ -27,7 +27,10 @@ StateDigests = dict[str, StateDigest]
 
 
 class StatePart(NamedTuple):
-    """A part of an operator's state that is compared on its own; key groups have no name and no `mode`."""
+    """State of one operator that is compared on its own: a named operator state, or all key groups of a slot.
+
+    Key groups have an empty `state` and no `mode`. `pair` is the number of the `OperatorPair`.
+    """
 
     pair: int
     slot: Slot
@@ -44,17 +47,21 @@ class _UnitPlace(NamedTuple):
 
 
 @dataclass
-class FirstLook:
-    """Result of the first pass: digests of records on both sides and their units, by pair; all other items, by part."""
+class FirstPass:
+    """Result of the first pass.
+
+    For keyed records, by number of the operator pair: digests of each side, and the units that were read. For
+    everything else: the digested items of each `StatePart`.
+    """
 
     records: dict[int, tuple[StateDigests, StateDigests]] = field(default_factory=lambda: defaultdict(lambda: ({}, {})))
     record_units: dict[int, list[RecordUnit]] = field(default_factory=lambda: defaultdict(list))
     items: dict[StatePart, DigestedItems] = field(default_factory=dict)
 
 
-def look_first(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstLook:
+def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstPass:
     """Read all state of the paired operators on both sides and digest it."""
-    look = FirstLook()
+    look = FirstPass()
     places: list[_UnitPlace] = []
     record_units: list[tuple[int, RecordUnit]] = []
     extent_units: list[ExtentUnit] = []
@@ -112,14 +119,14 @@ def _extent_units(
 
 def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterator[RecordUnit]:
     for holder in pair.record_holders(operator):
-        for source in sources_of(holder, operator.max_parallelism):
+        for source in sources_of(holder, operator.max_parallelism, operator.cutoffs):
             yield RecordUnit(0, side, pair.label, source)
 
 
 def _group_units(
     part: StatePart, label: str, side: Side, stream: KeyedStream
 ) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
-    """Whole key groups; of the heap's those with entries."""
+    """Yield units of whole key groups; a heap stream's key groups without entries are skipped."""
     for run in group_runs(stream.filled_groups):
         numbers, extents = zip(*run, strict=True)
         yield _UnitPlace(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, deflated=False)
@@ -139,5 +146,5 @@ def _element_units(
 
 
 def is_deflated(stream: ElementStream) -> bool:
-    """Whether each element is compressed; raw state has no header and never is."""
+    """Whether each element is compressed; raw operator state, which has no header, never is."""
     return bool(stream.header) and has_compressed_elements(stream.header)

@@ -14,7 +14,7 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
@@ -115,7 +115,7 @@ def test_in_process_loop_raises_the_original_exception(tmp_path: Path) -> None:
     plan = copying_nowhere(planned(tmp_path / "target"))
     claim(plan)
     with pytest.raises(IndexError):
-        redistribute_operator_state(plan, Loop())
+        redistribute_operator_state(plan, InProcessTasks())
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -12,7 +12,7 @@ from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, StoreError
 
 
-class CheckpointTaken(msgspec.Struct, frozen=True, tag=True):
+class CheckpointQuestion(msgspec.Struct, frozen=True, tag="CheckpointTaken"):
     """Question for the checkpoint that a trigger id began."""
 
     flink: str
