@@ -11,7 +11,7 @@ import pytest
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.compare.validation.declared_differences import check_declared
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.ttl.last_access import instant_of
 from rescale.flink.keyed.ttl.young_records import YoungRecords
@@ -78,10 +78,14 @@ def test_old_rows_are_missing_and_all_others_are_there(
     left_out = sum(old.rows for old in records.old_rows.values())
     assert sum(map(len, before.values())) == records.compared + left_out
     result = open_snapshot(target)
-    assert diff_snapshots(open_snapshot(source), result, Loop(), plan.surgery).equal
-    assert not diff_snapshots(open_snapshot(source), result, Loop()).equal
-    again = validate_published(source, target, Loop(), declared=parse_surgery(old_rows=ages))
-    assert again.operators == validate_published(source, target, Loop()).operators == read_certificate(target).operators
+    assert diff_snapshots(open_snapshot(source), result, InProcessTasks(), plan.surgery).equal
+    assert not diff_snapshots(open_snapshot(source), result, InProcessTasks()).equal
+    again = validate_published(source, target, InProcessTasks(), declared=parse_surgery(old_rows=ages))
+    assert (
+        again.operators
+        == validate_published(source, target, InProcessTasks()).operators
+        == read_certificate(target).operators
+    )
 
 
 def elements_in(rows: dict[str, dict[bytes, bytes]], state: str) -> int:
@@ -118,7 +122,7 @@ def test_old_rows_are_declared_and_counted(tmp_path: Path) -> None:
     assert "the result holds exactly the rows and list elements whose last access is later" in certificate.proves
     other = parse_surgery(old_rows=[f"states:{TEXTS}={instant_of(until - 1)}"], renames=["states=users"])
     with pytest.raises(IntegrityError, match="records were lost, doubled or changed"):
-        validate_published(source, target, Loop(), declared=other)
+        validate_published(source, target, InProcessTasks(), declared=other)
 
 
 def test_source_without_the_declared_ttl_is_found() -> None:

@@ -16,9 +16,9 @@ from random import Random
 import pytest
 
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.checkpoint_metadata import Metadata
-from rescale.runstate.follower.rounds import followed_job, rounds_there
+from rescale.runstate.follower.rounds import finished_rounds, followed_job
 from rescale.snapshot.reading.opening import open_snapshot
 from support import edited, warm
 from support.changing_job import ChangingJob
@@ -72,7 +72,7 @@ class History:
 
     def follow(self, kind: Kind) -> int:
         """Make a base if there is none, else a round if there is a checkpoint for it."""
-        there = rounds_there(self.target)
+        there = finished_rounds(self.target)
         rounds = 1 if there and there[-1] < self.job.checkpoints.number else 0
         return self.run(["follow", self.job.checkpoints.directory, *SHAPE, "--max-rounds", str(rounds)], kind)
 
@@ -106,7 +106,7 @@ def history(tmp_path: Path, seed: int) -> Iterator[History]:
 def test_result_of_a_follower_equals_the_last_checkpoint_whatever_befell_it(history: History) -> None:
     history.play()
     newest, said = history.job.checkpoints.newest, "\n".join(history.said)
-    assert validate_published(newest, history.target, Loop()).verdict == "complete", said
+    assert validate_published(newest, history.target, InProcessTasks()).verdict == "complete", said
     assert diff(open_snapshot(newest), open_snapshot(history.target)).equal, said
     left = {path.name for path in Path(f"{history.target}.rescale").iterdir()}
     assert not left & {"pins", "rounds", "follower.json"}, said

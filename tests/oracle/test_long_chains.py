@@ -19,7 +19,7 @@ from oracle.test_canonical import INLINE
 from oracle.test_continuing import execute_with, states_of
 from oracle.test_copies import INCREMENTAL
 from rescale.execution.steps import validate_published
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.following.round_plan import plan_round
 from rescale.planning.request.request import make_request
 from rescale.runstate.follower.rounds import RoundKind
@@ -106,7 +106,7 @@ def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) 
         planned = plan_round(request, [str(newest), str(base)], between, reserve=0)
         assert planned.kind is not RoundKind.BASE, planned.reason
         certificate = execute_with(planned.prepared.plan, planned.proof)
-        by_record = validate_published(str(source), str(target), Loop(2, None), allow_prefixes=[str(home)])
+        by_record = validate_published(str(source), str(target), InProcessTasks(2, None), allow_prefixes=[str(home)])
         assert states_of(certificate) == states_of(by_record)
         kinds.add(planned.kind)
         (states,) = states_of(certificate).values()

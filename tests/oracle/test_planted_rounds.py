@@ -21,7 +21,7 @@ from oracle.test_canonical import INLINE
 from oracle.test_continuing import execute_with, states_of
 from rescale.execution.sources import change_records
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.keyed.blocks.records import Records
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -85,7 +85,7 @@ def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFa
 def test_round_without_a_planted_fault_has_every_record(chain: Chain, tmp_path: Path) -> None:
     plan = chain.plan(tmp_path / "target")
     certificate = execute_with(plan, Proof.CHANGES)
-    assert states_of(certificate) == states_of(validate_coverage(plan, Loop(2, None), Proof.RECORDS))
+    assert states_of(certificate) == states_of(validate_coverage(plan, InProcessTasks(2, None), Proof.RECORDS))
 
 
 def with_values_of_own_files_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +145,6 @@ def test_planted_fault_in_the_choice_of_keys_is_found_by_comparing_every_record(
     with pytest.MonkeyPatch.context() as planted:
         plant(planted)
         plan = chain.plan(tmp_path / "target")
-        move(plan, Loop(2, None))
+        move(plan, InProcessTasks(2, None))
     with pytest.raises(IntegrityError):
-        validate_coverage(plan, Loop(2, None), Proof.RECORDS)
+        validate_coverage(plan, InProcessTasks(2, None), Proof.RECORDS)

@@ -1,4 +1,4 @@
-"""Reads that fail once, twice alike, or twice differently, and the errors that report them."""
+"""Reports of reads that fail once, twice alike, or twice differently."""
 
 from __future__ import annotations
 

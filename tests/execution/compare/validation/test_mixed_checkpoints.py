@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rescale.execution.steps import validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.metadata.handles import OperatorHandle
 from rescale.plan.proof import Proof
 from rescale.snapshot.reading.opening import open_snapshot
@@ -60,11 +60,11 @@ def test_operator_state_of_the_earlier_checkpoint_is_found(
     execute_without_spark(plan_rescale(str(earlier), str(base), ["3"], max_parallelism=["1000"]))
     plan = plan_continued(str(later), str(tmp_path / "target"), str(base), ["3"], ["1000"])
     with read_from(earlier / name, later / name) if is_mixed else nullcontext():
-        move(plan, Loop(2, None))
+        move(plan, InProcessTasks(2, None))
     for proof in (Proof.CHANGES, Proof.RECORDS):
         if is_mixed:
             with pytest.raises(IntegrityError) as caught:
-                validate_coverage(plan, Loop(2, None), proof)
+                validate_coverage(plan, InProcessTasks(2, None), proof)
             assert caught.value.operator == "shards"
         else:
-            assert validate_coverage(plan, Loop(2, None), proof).verdict == "complete"
+            assert validate_coverage(plan, InProcessTasks(2, None), proof).verdict == "complete"
