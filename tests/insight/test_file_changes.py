@@ -119,6 +119,8 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
     operator = msgspec.structs.replace(operator, bytes=3 * GB, added=GB, read=read, whole=0)
     estimated = FileChanges.estimated("/a", "/b", 10.0, (operator,), places_in_s3=0)
     assert estimated.pays is pays
+    many = msgspec.structs.replace(operator, entries=20_000 + operator.entries)
+    assert FileChanges.estimated("/a", "/b", 10.0, (many,), 0).round_seconds > estimated.round_seconds + 0.4
     text = file_changes_text(estimated)
     assert ("pays off (rescale follow)" in text) is pays
     assert ("saves little here" in text) is not pays
