@@ -243,10 +243,10 @@ class Flink:
     ) -> list[Path]:
         """Run the first phase of `job`, take snapshots of these kinds below `directory`, and return their paths.
 
-        A kind is `canonical` (the default), `native` or `checkpoint` (retained). Three other words take no snapshot:
-        `wave` lets the job run on for a while, `gate…` waits until a file of that name lies in `directory`, and
-        `details` writes a file with the answer of Flink's REST API about the job. If the snapshot `restored` is
-        given, the job is restored from it and does not run its first phase.
+        A kind is `canonical` (the default), `native` or `checkpoint` (retained). Four other words take no snapshot:
+        `wave` lets the job run on for a while, `gate…` waits until a file of that name lies in `directory`, `pause`
+        waits for two seconds, and `details` writes a file with the answer of Flink's REST API about the job. If the
+        snapshot `restored` is given, the job is restored from it and does not run its first phase.
         """
         answer = self.command(
             "snapshot",

@@ -7,8 +7,6 @@ all files inside `_metadata`. Before the last checkpoint, a compaction drops ele
 from __future__ import annotations
 
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +17,7 @@ from oracle.cases import ROCKSDB
 from oracle.harness import Flink, Job
 from oracle.test_canonical import INLINE
 from oracle.test_continuing import execute_with, states_of
+from oracle.test_long_chains import OFTEN
 from rescale.execution.sources import change_records
 from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
@@ -38,23 +37,13 @@ from support.pipeline import execute_without_spark, move, plan_rescale
 
 pytestmark = pytest.mark.slow
 
-JOB = Job("churn", 3, {"seed": 5, "keys": 80, "turn": 3}, max_parallelism=128, configuration=INLINE, **ROCKSDB)
+OPTIONS = {**INLINE, **OFTEN}
+JOB = Job("churn", 3, {"seed": 5, "keys": 80, "turn": 4}, max_parallelism=128, configuration=OPTIONS, **ROCKSDB)
 KINDS = (
     *("wave", "checkpoint", "wave", "checkpoint", "wave", "checkpoint"),
-    *("gate-expired", "wave", "checkpoint", "gate-compacted", "checkpoint"),
+    *("pause", "wave", "checkpoint", "pause", "checkpoint"),
 )
-GATES = (("gate-expired", 3, 2.0), ("gate-compacted", 4, 1.5))
-"""Seconds from a number of checkpoints to the opening of a gate. Elements live 1.5 seconds. The fourth file of level 0
-starts a compaction.
-"""
-
-
-def open_gates(source: Path) -> None:
-    for gate, number, seconds in GATES:
-        while sum(1 for _ in source.glob("*/chk-*/_metadata")) < number:
-            time.sleep(0.1)
-        time.sleep(seconds)
-        (source / gate).touch()
+"""In the first pause, elements expire, which live 1.5 seconds. In the second one, Flink compacts the files."""
 
 
 class Chain(NamedTuple):
@@ -75,7 +64,6 @@ def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFa
     home = tmp_path_factory.mktemp("planted")
     flink, source = retaining("2"), home / "source"
     narrow = flink.snapshot(JOB.with_(parallelism=2), home / "narrow", "checkpoint")
-    threading.Thread(target=open_gates, args=(source,), daemon=True).start()
     paths = flink.snapshots(JOB, source, *KINDS, restored=narrow)
     plan = plan_rescale(str(paths[2]), str(home / "base"), ["4"], [str(home)], max_parallelism=["1000"])
     execute_without_spark(plan)

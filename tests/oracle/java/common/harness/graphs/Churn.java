@@ -275,8 +275,8 @@ public final class Churn implements Scenario {
             }
             getRuntimeContext().getMapState(NOTES).put(visit.entry(visit.wave), visit.amount);
             getRuntimeContext().getState(SEEN).update(visit.text());
-            getRuntimeContext().getState(BRIEF).update(visit.text());
             if (visit.isKeptBriefly()) {
+                getRuntimeContext().getState(BRIEF).update(visit.text());
                 getRuntimeContext().getListState(FLEETING).add(visit.text());
             }
         }
