@@ -36,7 +36,7 @@ from rescale.runstate.publication import publish
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.places import ChangePlace, ChangeSide
 from rescale.snapshot.reading.opening import open_snapshot
-from rescale.text.errors import IntegrityError
+from rescale.text.errors import IntegrityError, SnapshotError
 from support.diffing import diff
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
 from support.slow import slow
@@ -220,32 +220,54 @@ def test_deleted_row_that_comes_back_is_found(
 
 
 @pytest.mark.parametrize(
-    "place",
-    [ChangesPlace(4, 0), ChangesPlace(4, 1), ChangesPlace(5, 2), ChangesPlace(6, 2)],
-    ids=["number 0", "number of the round before", "level of the round before", "level of the base"],
+    "misplaced",
+    [
+        pytest.param(lambda place: place._replace(sequence=0), id="number 0"),
+        pytest.param(lambda place: place._replace(sequence=place.sequence - 1), id="number of the round before"),
+        pytest.param(lambda place: place._replace(level=place.level + 1), id="level of the round before"),
+        pytest.param(lambda place: place._replace(level=6), id="level of the base"),
+    ],
 )
-def test_rounds_in_the_wrong_order_are_found(chain: list[str], tmp_path: Path, place: ChangesPlace) -> None:
-    """The second round has a number or a level that is not above those of the first."""
+def test_rounds_in_the_wrong_order_are_found(
+    chain: list[str], tmp_path: Path, misplaced: Callable[[ChangesPlace], ChangesPlace]
+) -> None:
+    """The second round has a number or a level that is not above those of the first.
+
+    The writer reads its MANIFEST again, and refuses most of these before the proof does.
+    """
     second = tmp_path / "second"
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
     plan = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
 
     def placed(continued: Rekeying) -> Rekeying:
-        assert {base.changes for base in continued.bases} == {ChangesPlace(4, 2)}
-        return replace(continued, bases=tuple(base._replace(changes=place) for base in continued.bases))
+        return replace(
+            continued, bases=tuple(base._replace(changes=misplaced(base.changes)) for base in continued.bases)
+        )
 
-    refuse_to_certify(with_planted(plan, placed))
+    planted = with_planted(plan, placed)
+    with pytest.raises((IntegrityError, SnapshotError, AssertionError)):
+        execute_with(planted, Proof.CHANGES)
 
 
-def test_changes_of_a_round_that_was_made_are_laid_over_it_again_without_harm(chain: list[str], tmp_path: Path) -> None:
-    """The changes from the first checkpoint to the third are laid over the result of the second."""
-    second, target = tmp_path / "second", tmp_path / "target"
+def test_round_that_is_applied_twice_does_no_harm(chain: list[str], tmp_path: Path) -> None:
+    """The changes from the second checkpoint to the third are laid over the result of the third."""
+    second, third, target = (tmp_path / name for name in ("second", "third", "target"))
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
-    part = plan_continued(chain[3], str(target), str(second), ["3"], ["1000"])
-    whole = plan_continued(chain[3], str(tmp_path / "whole"), chain[0], ["3"], ["1000"])
-    certificate = execute_with(with_changes_of(part, whole), Proof.CHANGES)
+    again = plan_continued(chain[3], str(third), str(second), ["3"], ["1000"])
+    execute_without_spark(again)
+    plan = with_changes_of(plan_continued(chain[3], str(target), str(third), ["3"], ["1000"]), again)
+    certificate = execute_with(plan, Proof.CHANGES)
     assert states_of(certificate) == states_of(validate_published(chain[3], str(target), InProcessTasks(2, None)))
     assert diff(open_snapshot(chain[3]), open_snapshot(str(target))).equal
+
+
+def test_changes_over_a_later_result_than_they_are_for_are_found(chain: list[str], tmp_path: Path) -> None:
+    """The changes from the first checkpoint to the third lack rows that the second one alone has."""
+    second = tmp_path / "second"
+    execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
+    part = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
+    whole = plan_continued(chain[3], str(tmp_path / "whole"), chain[0], ["3"], ["1000"])
+    refuse_to_certify(with_changes_of(part, whole))
 
 
 def test_omitted_round_is_found(chain: list[str], tmp_path: Path) -> None:
