@@ -107,7 +107,7 @@ def carry_out(
                 store_plan_page(plan, plan_markdown(planned))
                 return put_report(plan, planned)
 
-            with reported(plan):
+            with errors_in_report(plan):
                 carry_out_plan(plan, proof, explain)
         with waiting(f"publishing {plan.target}"):
             published = publish(plan, accept_unconditional=accept_unconditional)
