@@ -19,6 +19,7 @@ Columns, in seconds, as medians:
     publish    from their end until `_metadata` lies in the target
     after      until the command exits
     all        until `_metadata` lies in the target: how long the job stands still for the command
+    CPU        of all processes of the command, which tells more than the time on a machine that is busy
     estimate   what `rescale plan` says, and how far it is off from `all`
 """
 
@@ -38,16 +39,17 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+import psutil
 from tabulate import tabulate
 
 import tests_path  # noqa: F401
 from cut_over import RESCALE, SHAPES, TIMEOUT_SECONDS, Bulk, taken_savepoint
-from processes import usual_environment
+from processes import cpu_seconds, usual_environment
 from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint, take_checkpoint
 from rescale.flink_rest.client import SavepointFormat, StopMode
 from support.session_cluster import session_cluster, wait_until
 
-BYTES_BESIDE = 300
+BYTES_BESIDE = 190
 """Bytes that a key takes in a savepoint beside the bytes of its value."""
 
 LEVELS = {
@@ -60,7 +62,7 @@ LEVELS = {
 
 STAGES = {"read": "read and check every record", "write": "write every record", "validate": "validate"}
 ENDED = re.compile(r"^(?P<stage>[a-z ]+): .* in (?P<seconds>[\d.]+) s$")
-PARTS = ("plan", "report", "start", *STAGES, "between", "publish", "after", "all")
+PARTS = ("plan", "report", "start", *STAGES, "between", "publish", "after", "all", "CPU")
 
 
 def main() -> None:
@@ -115,12 +117,19 @@ def measured(home: Path, sources: dict[str, str], commands: Sequence[str], round
     for (name, command), runs in runs_of.items():
         size, estimate = estimates[name, command]
         medians = [median(run[part] for run in runs) for part in PARTS]
-        yield name, f"{size / 1e6:.0f}", command, *medians, estimate, f"{estimate / medians[-1] - 1:+.0%}"
+        yield (
+            name,
+            f"{size / 1e6:.0f}",
+            command,
+            *medians,
+            estimate,
+            f"{estimate / medians[PARTS.index('all')] - 1:+.0%}",
+        )
 
 
 def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
     """Run a command to its end; return the seconds of its parts."""
-    begun = time.time()
+    begun, cpu = time.time(), cpu_beside_flink()
     at: dict[str, float] = {}
     spent = dict.fromkeys(STAGES, 0.0)
     log = []
@@ -152,7 +161,14 @@ def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
         "publish": published - at["last"],
         "after": ended - published,
         "all": published,
+        "CPU": cpu_beside_flink() - cpu,
     }
+
+
+def cpu_beside_flink() -> float:
+    """Return the CPU seconds of this process and its descendants, without Flink's."""
+    flink = (child for child in psutil.Process().children() if child.name() == "java")
+    return cpu_seconds() - sum(sum(jvm.cpu_times()[:2]) for jvm in flink)
 
 
 if __name__ == "__main__":
