@@ -38,7 +38,7 @@ class _Rounds:
         self._tasks: TasksOnDemand | None = None
 
     def begin(self, records: int) -> None:
-        """Start workers of this machine, if so many bytes of records need them; else load what they would have."""
+        """Start local workers if there are more than `LITTLE_BYTES` of records; else import their modules here."""
         if records > LITTLE_BYTES and local_master(self._master) is not None:
             self._tasks_for(records).begin()
         import_module("move_and_validate")

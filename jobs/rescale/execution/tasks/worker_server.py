@@ -82,7 +82,7 @@ class WorkerServer:
     def fork(self, number: int) -> tuple[int, Connection]:
         """Return the process id of a new worker, and the connection to it.
 
-        `OSError` if the system has no room for another process, or if the server is gone.
+        Raises `OSError` if the system has no room for another process, or if the server is gone.
         """
         ours, theirs = Pipe()
         try:
@@ -96,7 +96,7 @@ class WorkerServer:
             raise
 
     def exit_code(self, pid: int) -> int:
-        """Return the exit code of a worker that ends, once; `OSError` if the server is gone."""
+        """Return the exit code of a worker that ends, once. Raises `OSError` if the server is gone."""
         self._control.sendall(_REQUEST.pack(_WAIT, pid))
         return self._answer()
 
@@ -116,7 +116,7 @@ class WorkerServer:
 
 
 def load_loops() -> None:
-    """Import the modules that work on records needs, which takes most of a second."""
+    """Import the modules that read and write records, which takes almost a second."""
     for module in _LOADED:
         import_module(module)
 

@@ -95,7 +95,7 @@ def _refuse_places(source: str, target: str, files: Files) -> None:
 
 
 def target_place(text: str) -> str:
-    """Return the normalised path of a target; `RequestError` if a result cannot be written there."""
+    """Return the normalised path of a target. Raises `RequestError` if a result cannot be written there."""
     target = normalise(text)
     if parent(target) == target:
         raise RequestError(
