@@ -14,7 +14,7 @@ import msgspec
 from rescale.execution.job import end_with_standard_input, run_part
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
-from rescale.execution.tasks.worker_server import load_loops
+from rescale.execution.tasks.worker_server import load_worker_modules
 from rescale.lasting_process import Order
 from rescale.mailbox import orders_at
 from rescale.options.spark_master import local_master
@@ -43,7 +43,7 @@ class _Rounds:
             self._tasks_for(records).begin()
         import_module("move_and_validate")
         if 0 < records <= LITTLE_BYTES:
-            load_loops()
+            load_worker_modules()
 
     def carry_out(self, order: Order) -> None:
         from move_and_validate import steps_of_a_run  # imported late: `begin` starts workers before

@@ -86,7 +86,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
             reasons.append((operator.label, reason))
             operators.append(operator)
             continue
-        continued = sides.continued()
+        continued = sides.rekeying_of_changes()
         operators.append(replace(operator, rekeying=continued))
         notes.append(sides.note(continued))
     if not any(operator.is_continued for operator in operators):
@@ -286,7 +286,7 @@ class _Sides:
                 return "the base has no level left for more changes"
         return None
 
-    def continued(self) -> Rekeying:
+    def rekeying_of_changes(self) -> Rekeying:
         """Return a rekeying of the changes alone, with the base's directories in the order of the new streams."""
         rekeying = self.planned.rekeying
         assert rekeying is not None

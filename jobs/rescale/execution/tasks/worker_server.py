@@ -115,7 +115,7 @@ class WorkerServer:
         return number
 
 
-def load_loops() -> None:
+def load_worker_modules() -> None:
     """Import the modules that read and write records, which takes almost a second."""
     for module in _LOADED:
         import_module(module)
@@ -123,7 +123,7 @@ def load_loops() -> None:
 
 def main(control: socket.socket) -> None:
     """Answer requests until the driver closes its end of the socket."""
-    load_loops()
+    load_worker_modules()
     gc.collect()
     gc.freeze()  # workers never scan the loaded modules for garbage
     while True:
