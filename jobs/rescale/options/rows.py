@@ -1,4 +1,4 @@
-"""The table of options: a new option of a request is a row here, and a line in `asked`."""
+"""The table of options: a new option of a request is a row here, and a line in `planning.request`."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@ Operators are renamed, dropped and restarted, states are dropped, and Kafka offs
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rescale.planning.request.kafka_offsets import (
     NO_KAFKA_REQUEST,
@@ -16,6 +17,9 @@ from rescale.planning.request.kafka_offsets import (
     parse_topics,
 )
 from rescale.text.errors import RequestError, in_option
+
+Values = Mapping[str, Any]
+"""Values by option name: a list of lines, the text of a file (None or "" without one), a choice, or a flag."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,19 @@ class SurgeryRequest:
 
 
 NO_SURGERY_REQUEST = SurgeryRequest()
+
+
+def surgery_of(values: Values) -> SurgeryRequest:
+    """Return the surgery with these values: all changes besides the shape. Raises `RequestError` for a wrong value."""
+    return parse_surgery(
+        renames=values["rename"],
+        drops=values["drop"],
+        state_drops=values["drop-state"],
+        kafka_offsets=values["kafka-offsets"] or "",
+        kafka_topics=values["kafka-topic"],
+        kafka_sources=values["kafka-source"],
+        restarts=values["restart"],
+    )
 
 
 def parse_surgery(
