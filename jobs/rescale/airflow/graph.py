@@ -26,7 +26,7 @@ from rescale.airflow.savepoint_tasks import (
 from rescale.airflow.steps.earlier_tasks import ANNOUNCE, ASK, XComField
 
 _AFTER_PLANNING = ("connection", "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
-"""Fields of the form that tasks after the plan read; the plan has all others."""
+"""Fields of the form that tasks after the plan read; all others are only read to make the plan."""
 
 
 class RescaleTasks(NamedTuple):
@@ -70,7 +70,7 @@ def rescale_graph(
     return RescaleTasks(inspected, published, [announced, refused])
 
 
-def look_graph() -> None:
+def plan_only_graph() -> None:
     """Create the tasks of a run that only plans."""
     chain(inspect(None), [look(), check()])
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.steps import reshuffle_keyed_state
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.processes import process_tasks
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.flink.keys.java_strings import java_string_hash
@@ -201,7 +201,7 @@ def test_values_of_a_registered_type_are_delimited_in_the_format_of_the_heap(
     target = str(tmp_path / "target")
     with process_tasks(2) as workers:
         execute(plan_rescale(heap_source, target, ["3"], max_parallelism=["1000"], format=wanted), workers)
-    (operator,) = diff_snapshots(open_snapshot(heap_source), open_snapshot(target), Loop()).operators
+    (operator,) = diff_snapshots(open_snapshot(heap_source), open_snapshot(target), InProcessTasks()).operators
     assert [(state.state, state.equal, state.b.count) for state in operator.states] == [("balance", True, len(KEYS))]
 
 

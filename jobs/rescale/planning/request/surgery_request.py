@@ -1,6 +1,6 @@
 """The part of a request that changes more than shapes.
 
-Operators are renamed, dropped and restarted, states are dropped, and Kafka offsets change.
+Operators are renamed, dropped and restarted, states and old rows are dropped, and Kafka offsets change.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rescale.planning.request.ages import Age, parse_ages
 from rescale.planning.request.kafka_offsets import (
     NO_KAFKA_REQUEST,
     KafkaRequest,
@@ -28,7 +29,7 @@ class SurgeryRequest:
 
     `renames` maps operators to their new uids or operator ids, and `drops` names the operators to leave out.
     `state_drops` names single states of other operators, as `UID:NAME`. `restarts` names operators whose finished
-    subtasks run again.
+    subtasks run again. `ages` say which old rows of states to leave out, by `UID:STATE`.
     """
 
     renames: dict[str, str] = field(default_factory=dict)
@@ -36,9 +37,10 @@ class SurgeryRequest:
     state_drops: tuple[str, ...] = ()
     kafka: KafkaRequest = NO_KAFKA_REQUEST
     restarts: tuple[str, ...] = ()
+    ages: dict[str, Age] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.renames or self.drops or self.state_drops or self.kafka or self.restarts)
+        return bool(self.renames or self.drops or self.state_drops or self.kafka or self.restarts or self.ages)
 
 
 NO_SURGERY_REQUEST = SurgeryRequest()
@@ -54,6 +56,7 @@ def surgery_of(values: Values) -> SurgeryRequest:
         kafka_topics=values["kafka-topic"],
         kafka_sources=values["kafka-source"],
         restarts=values["restart"],
+        old_rows=values["drop-older"],
     )
 
 
@@ -66,6 +69,7 @@ def parse_surgery(
     kafka_topics: Iterable[str] = (),
     kafka_sources: Iterable[str] = (),
     restarts: Iterable[str] = (),
+    old_rows: Iterable[str] = (),
 ) -> SurgeryRequest:
     """Parse the values of a command line or a form; `RequestError` names the first invalid value.
 
@@ -85,7 +89,10 @@ def parse_surgery(
         dropped_states = parse_state_drops(state_drops)
     with in_option("--restart"):
         restarted = parse_operators(restarts, "restarted")
-    return SurgeryRequest(new_names, dropped, dropped_states, KafkaRequest(offsets, topics, sources), restarted)
+    with in_option("--drop-older"):
+        ages = parse_ages(old_rows)
+    kafka = KafkaRequest(offsets, topics, sources)
+    return SurgeryRequest(new_names, dropped, dropped_states, kafka, restarted, ages)
 
 
 def parse_renames(values: Iterable[str]) -> dict[str, str]:
@@ -107,7 +114,7 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
-    """Return names of operators that are to be `what`; `RequestError` if one is empty or given twice."""
+    """Return names of operators; `RequestError` if one is empty or given twice. `what` is `dropped` or `restarted`."""
     operators: dict[str, None] = {}
     for value in values:
         if not value:

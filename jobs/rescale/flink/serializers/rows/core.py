@@ -108,6 +108,7 @@ def _by_content(field: TypeTree) -> TypeTree:
     return Blob(BlobHash.ARRAY) if field == Blob(BlobHash.UNKNOWN) else field
 
 
+LONG = _base("Long", Fixed(8, FixedHash.LONG))
 LIST = composite_row(
     _BASE + "ListSerializerSnapshot",
     "List",
@@ -132,7 +133,7 @@ ROWS = (
     _base("Char", Fixed(2, FixedHash.CHARACTER)),
     _base("Int", Fixed(4, FixedHash.INTEGER)),
     _base("Float", Fixed(4, FixedHash.FLOAT)),
-    _base("Long", Fixed(8, FixedHash.LONG)),
+    LONG,
     _base("Double", Fixed(8, FixedHash.DOUBLE)),
     _base("String", Text()),
     _base("BigInt", Number(scaled=False)),
