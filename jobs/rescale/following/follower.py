@@ -343,7 +343,7 @@ class Follower:
             self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
         except IntegrityError as error:
             remove_rounds(self.target, keep=[])
-            error.advice = "the rounds were removed, so the same command makes a new base; report this as a bug"
+            error.advice = "the rounds were removed, so another try makes a new base; report this as a bug"
             raise
         compared = replace(newest, compared=newest.checkpoint)
         write_round(self.target, compared)
