@@ -13,7 +13,8 @@ import pytest
 
 import rescale
 from rescale.cli.main import parser
-from rescale.options.option import NO_FIELD, FormSection, Option
+from rescale.options.follow_rows import FOLLOW_OPTIONS
+from rescale.options.option import FormSection, Option
 from rescale.options.rows import OPTIONS
 from support.readme import ROOT
 
@@ -23,7 +24,7 @@ OF_THE_CHART = {"help", "target", "master", "prepare"}
 """Options of `rescale run` that the chart sets itself, or does not need."""
 
 
-@pytest.mark.parametrize("row", OPTIONS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", [*OPTIONS, *FOLLOW_OPTIONS], ids=lambda row: row.name)
 def test_example_of_an_option_is_accepted_by_its_commands(row: Option) -> None:
     flag, _, value = row.example.partition(" ")
     assert flag == row.flag
@@ -36,6 +37,7 @@ def test_example_of_an_option_is_accepted_by_its_commands(row: Option) -> None:
 
 def test_fields_are_ordered_by_form_section() -> None:
     sections = [row.field.section for row in OPTIONS]
+    assert FormSection.NOWHERE not in sections
     assert sections == sorted(sections, key=list(FormSection).index)
 
 
@@ -62,4 +64,4 @@ def mentioned() -> Iterator[str]:
 def test_options_mentioned_in_advice_have_a_field() -> None:
     names = set(mentioned())
     assert {"max-parallelism", "drop"} <= names
-    assert names <= {row.name for row in OPTIONS if row.field is not NO_FIELD}
+    assert names <= {row.name for row in OPTIONS}

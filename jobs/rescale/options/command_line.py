@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rescale.options.follow_rows import FOLLOW_OPTIONS
 from rescale.options.option import Group, Option, OptionKind
-from rescale.options.rows import option, options_of
+from rescale.options.rows import OPTIONS, option
 from rescale.options.text_files import read_text
 from rescale.planning.request.kafka_offsets import parse_offsets
 from rescale.planning.request.surgery_request import Values, surgery_of
@@ -16,6 +17,11 @@ from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import RequestError
 
 Added = Callable[[Option, argparse.Action], None]
+
+
+def options_of(command: str) -> tuple[Option, ...]:
+    """Return the options of a command."""
+    return tuple(row for row in (*OPTIONS, *FOLLOW_OPTIONS) if command in row.commands)
 
 
 def add_options(

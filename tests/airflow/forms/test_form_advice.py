@@ -13,7 +13,7 @@ import rescale
 from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.forms.form import rescale_form
 from rescale.airflow.forms.form_advice import SHAPES, form_wording, word_for_form
-from rescale.options.option import NO_FIELD, Option
+from rescale.options.option import Option
 from rescale.options.rows import OPTIONS
 from rescale.planning.prepare import prepare
 from rescale.storage.s3.s3_advice import SETTINGS
@@ -24,7 +24,7 @@ from support.pipeline import plan_rescale
 from support.snapshots import directory
 
 
-@pytest.mark.parametrize("row", [row for row in OPTIONS if row.field is not NO_FIELD], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", OPTIONS, ids=lambda row: row.name)
 def test_option_is_mentioned_by_the_title_of_its_field(row: Option) -> None:
     assert form_wording(mention(row.name)) == f'"{row.field.title}"' != '""'
 
