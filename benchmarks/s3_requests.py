@@ -31,7 +31,7 @@ from tabulate import tabulate
 import tests_path  # noqa: F401
 from big_savepoint import write_savepoint
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
-from rescale.execution.tasks.in_process import Loop
+from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.runstate.claim import claim
@@ -208,7 +208,7 @@ def compare_runs(what: str, source: str, stores: dict[str, S3Store], parallelism
         plan = prepare(make_request(source, next(targets), [str(parallelism)], max_parallelism=["999"])).plan
         claim(plan)
         for step in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
-            step(plan, Loop(2))
+            step(plan, InProcessTasks(2))
         publish(plan)
 
     def through(store: S3Store, action: Callable[[], None]) -> None:
