@@ -306,7 +306,7 @@ def test_offsets_of_sources_that_cannot_be_read_are_not_changed(tmp_path: Path) 
     unread = source_savepoint(
         tmp_path / "newer", [[reader_element("orders", 0, 5, version=1)]], enumerator([("a", 0, 0)])
     )
-    with pytest.raises(UnsupportedError, match="those of this source cannot be read"):
+    with pytest.raises(UnsupportedError, match="offsets of this source cannot be read"):
         asked(unread, NEW)
     with pytest.raises(RequestError, match="could not be read"):
         offsets_text(kafka_offsets(open_snapshot(unread)), "csv")

@@ -228,7 +228,7 @@ def test_plan_says_how_much_of_a_dropped_state_is_lost(tmp_path: Path) -> None:
     assert re.search(r"is dropped: some of [\d.]+ kB of keyed state are lost$", way), way
     assert "the state owners (UNION, " in owners
     assert plan.surgery.dropped_states[1].bytes == plan.surgery.dropped_states[1].of_bytes > 0
-    assert any("records are read one by one" in warning for warning in plan.warnings)
+    assert any("records are read and rewritten" in warning for warning in plan.warnings)
     assert not any("Flink can do itself" in warning for warning in plan.warnings)
 
 

@@ -120,7 +120,7 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
     estimated = FileChanges.estimated("/a", "/b", 10.0, (operator,), places_in_s3=0)
     assert estimated.pays is pays
     text = file_changes_text(estimated)
-    assert ("pays (rescale follow)" in text) is pays
+    assert ("pays off (rescale follow)" in text) is pays
     assert ("saves little here" in text) is not pays
     assert "100 MB/s of new SST files" in text
 

@@ -132,7 +132,7 @@ def test_missing_or_unplanned_stream_is_refused_with_operator_and_subtask(tmp_pa
     fewer: WrittenHandles = replace(written[0], handles=tuple(others))
     more = replace(written[0], handles=(first, *others, first._replace(subtask=17)))
     for handles, subtask in ((fewer, first.subtask), (more, 17)):
-        with pytest.raises(IntegrityError, match="not those of the planned streams") as caught:
+        with pytest.raises(IntegrityError, match="do not match the planned streams") as caught:
             build_candidate(source, plan, [handles, *written[1:]])
         assert caught.value.operator == first.operator_id
         assert f"subtask {subtask}" in str(caught.value.found)

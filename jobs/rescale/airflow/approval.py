@@ -183,7 +183,7 @@ class PlanApproval(ApprovalOperator):
     def _timeout(self, minutes: float | None, ti: Any) -> timedelta:
         """Return the time for an answer: the minutes of the form, or less if the window closes earlier.
 
-        None is a field that was cleared, and means the default of the platform.
+        None, the value of a cleared field, means the default of the platform.
         """
         if minutes is None:
             minutes = form_of_platform()["approval_minutes"].value or APPROVAL_MINUTES

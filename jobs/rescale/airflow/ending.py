@@ -53,8 +53,8 @@ def end_task(
 ) -> Any:
     """Return the task that decides the state of the run; all other tasks must be upstream of it.
 
-    `may_skip_run` are the ids of the tasks that can skip the whole run (`skip_task`). Those of `after_publication` must
-    have succeeded, too. `remark` adds a clause to the outcome, made from the task instance.
+    `may_skip_run` are the ids of the tasks that can skip the whole run (`skip_task`). The tasks `after_publication`
+    must have succeeded, too. `remark` adds a clause to the outcome, made from the task instance.
     """
 
     def end(params: Any = None, ti: Any = None) -> Summary:
@@ -90,7 +90,7 @@ def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
 group_end_task = rescale_task(
     _end_of_group, END, _TITLE, has_access=False, multiple_outputs=True, trigger_rule=TriggerRule.ALL_DONE
 )
-"""Last task of a rescale in a task group of somebody's DAG, and the only one that the tasks after the group wait for.
+"""Last task of a rescale that is a task group in a user's DAG; the tasks after the group wait for this task only.
 
 It is no teardown: Airflow does not let tasks wait for teardowns. It fails unless the result is published, so they run
 only after that.
@@ -117,7 +117,7 @@ def _has_failed(ti: Any) -> bool:
 
 
 def _states(ti: Any) -> dict[str, str | None]:
-    """Return the states of all tasks of the rescale, by task id: those of the run, or of the task group."""
+    """Return the states of all tasks of the rescale, in the run or in its task group, by task id."""
     states: dict[str, str | None] = ti.get_task_states(dag_id=ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
     group = sibling_task_id(ti.task_id, "")
     return {task_id: state for task_id, state in states.items() if task_id.startswith(group)}
@@ -184,9 +184,10 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
 
 
 def _refuse_unfinished(ti: Any, target: str, then: Sequence[str]) -> None:
-    """Raise an error for the first of these tasks that should have succeeded, and did not.
+    """Raise an error for the first task in `then` that has neither succeeded nor skipped itself.
 
-    The task that cuts a job over does what others do for a job that is stopped first; the others skip themselves.
+    If the job was cut over, `follow_and_cut_over` did the work of `hand_over` and `announce`; if it was stopped first,
+    there is nothing for `compare_all_records` to do.
     """
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
     in_one = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}

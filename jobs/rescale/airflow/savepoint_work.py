@@ -1,6 +1,6 @@
 """The work of the tasks in `savepoint_tasks`, which reads snapshots and plans.
 
-It is a module of its own because it imports most of this package, which parsing a DAG must not.
+This is a module of its own because it imports most of this package, which must not happen when a DAG is parsed.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
 
 
 def discard_unpublished(target: str, ti: Any) -> Summary:
-    """Remove what a run left in and beside its target, unless the run is still running or has published.
+    """Remove the files that a run left in and beside its target, unless the run is still running or has published.
 
     The summary has the target, and the numbers of files that were `removed`, and `left` because others wrote them.
     """

@@ -56,7 +56,7 @@ S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line.
 
-    The imports of the commands take most of the time of a start. They are here so that Ctrl-C is handled meanwhile.
+    This imports all commands, which takes most of the start-up time; by now, Ctrl-C is handled.
     """
     from rescale.cli.commands import (
         demo,

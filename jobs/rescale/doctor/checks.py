@@ -19,7 +19,7 @@ class CheckOutcome(StrEnum):
 
     OK = "ok"
     WARNING = "warning"
-    """It works, but worse, or not in all cases."""
+    """A run works, but worse, or not in all cases."""
 
     ERROR = "error"
     """A run would fail."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rescale.doctor.checks import CheckList, result_of
 from rescale.runstate.places import beside, claim_place, probe_place
-from rescale.runstate.territory import check_documents, refuse_overlap
+from rescale.runstate.target_safety import check_documents, refuse_overlap
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import owned
 from rescale.storage.files.document_folders import STAGING

@@ -1,7 +1,7 @@
 """Counters of a step's work: records, stages, requests to the store, memory.
 
-The store counts requests; records and stages are counted here. Counts of workers return with their tasks and are
-added to the driver's; those of a lost task are lost.
+The store counts requests; records and stages are counted here. A task returns its worker's counts, which are added to
+the driver's; the counts of a lost task are lost.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class ByteAction(Enum):
 class Progress:
     """Progress of a step through `total` bytes, which are `counted` as read, written or copied.
 
-    It is `drawn` if the process that started this one draws it.
+    Progress is `drawn` if the parent process draws it: then ticks are printed instead of lines.
     """
 
     drawn: ClassVar[bool] = False

@@ -47,7 +47,7 @@ from rescale.runstate.places import Places
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, state_of
-from rescale.runstate.territory import take_documents
+from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints
 from rescale.storage.locations import contains

@@ -174,7 +174,7 @@ def _uid(name: str, operator_id: str) -> str:
 def _in_the_way(old: Sequence[Counterpart], matches: Sequence[Match], proposed: list[Match]) -> list[Counterpart]:
     """Return the operators without state that have the id that a renamed operator gets, and no counterpart.
 
-    Those with a counterpart are added to `proposed`: they are renamed, too.
+    Operators without state that have a counterpart are added to `proposed`: they are renamed, too.
     """
     matched = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
     stateless = {operator.operator_id: operator for operator in old if not operator.stateful}

@@ -40,7 +40,7 @@ def refuse_unread(operator: Operator) -> None:
     unlike = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
     if operator.raw_timers and unlike:  # an operator with raw keyed state of its own has its timers elsewhere
         raise SnapshotError(
-            "the raw keyed state of some subtasks holds timers, and that of others cannot be read as timers",
+            "the raw keyed state of some subtasks holds timers, but other subtasks have raw keyed state without timers",
             operator=operator.label,
             expected="timers in every subtask with raw keyed state",
             found=f"other bytes in subtask {unlike[0]}: the offsets of its key groups may be damaged",

@@ -31,7 +31,7 @@ class Base:
 
 
 def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
-    """Open the published result at `uri`, and what is needed to continue it.
+    """Open the published result at `uri`, its plan and its source checkpoint.
 
     Raises `RequestError` if it is not a published result with a certificate, or if files of its source checkpoint are
     gone, `UnsupportedError` if state was dropped, added or edited in it, and `IntegrityError` if it is not the result

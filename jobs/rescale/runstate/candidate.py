@@ -54,7 +54,7 @@ def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandl
     if handles.keys() != planned:
         odd = min(handles.keys() ^ planned)
         raise IntegrityError(
-            "the written handles are not those of the planned streams",
+            "the written handles do not match the planned streams",
             operator=odd[0],
             expected=f"{len(planned)} streams",
             found=f"{len(handles)}, differing in the {odd[1]} stream of subtask {odd[2]}",

@@ -1,7 +1,7 @@
-"""The certificate: what was compared, and the SHA-256 of the only candidate that may be published for it.
+"""The certificate: what was compared, and the SHA-256 of the only `_metadata` that may be published for it.
 
-It is a JSON document beside the target, which validation fills in. It carries its own digest, so that damage and edits
-show; all readers use `read_certificate`.
+It is a JSON document beside the target, which validation writes. It contains a digest of itself, which reveals damage
+and edits; all readers use `read_certificate`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class CertifiedDirectories:
 
 @dataclass(frozen=True)
 class CertifiedChecksums:
-    """Bytes that were compared by checksums of the store, of these algorithms, and not read."""
+    """Bytes that were not read but compared by checksums of the store, and the algorithms of these checksums."""
 
     algorithms: tuple[str, ...]
     bytes: int
@@ -94,7 +94,11 @@ class CertifiedChecksums:
 
 @dataclass(frozen=True)
 class CertifiedTables:
-    """SST files that were read whole. Those of an unknown form are `unchecked`: no checksum of a block was compared."""
+    """Numbers of SST files that were read whole.
+
+    In `checked` files, every block has the checksum that RocksDB wrote with it; `unchecked` files have an unknown
+    format.
+    """
 
     checked: int
     unchecked: int
@@ -104,8 +108,8 @@ class CertifiedTables:
 class CertifiedChanges:
     """Rows of an operator that continues a base: rows that `left` since (replaced or deleted), and rows that `came`.
 
-    `files_of_base` files of the base are in the result byte for byte. The digests of the states are the base's, less
-    those of the rows that left, plus those of the rows that came.
+    `files_of_base` files of the base are in the result byte for byte. The digest of a state is the base's digest, less
+    the rows that left, plus the rows that came.
     """
 
     left: int

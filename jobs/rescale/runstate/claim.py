@@ -21,7 +21,7 @@ from rescale.runstate.certificate import certificate_beside
 from rescale.runstate.documents import read_document, store_plan
 from rescale.runstate.places import Places, certificate_place, is_prepared_file, places_of, plan_in_name, probe_place
 from rescale.runstate.states import State, Transition, claimed_by, is_being_discarded, permit, state_of
-from rescale.runstate.territory import check_territory, take_documents
+from rescale.runstate.target_safety import refuse_unsafe_target, take_documents
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
@@ -33,9 +33,9 @@ from rescale.text.names import quoted
 def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, str] | None = None) -> None:
     """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
 
-    The claim keeps the time and `by`, which names the run to those that are refused later. Raises `RequestError` if the
-    target holds anything that is not this plan's, and `UnsupportedError` if the store ignores conditions, unless
-    `accept_unconditional`.
+    The claim records the time and `by`, the name of the run, which the errors of refused runs show. Raises
+    `RequestError` if the target holds anything that is not this plan's, and `UnsupportedError` if the store ignores
+    conditions, unless `accept_unconditional`.
     """
     store, place = open_store(plan.target), places_of(plan).claim
     refuse_unavailable_target(plan)
@@ -75,7 +75,7 @@ def _probe_conditions(store: Store, target: str) -> None:
 
 def refuse_unavailable_target(plan: Plan) -> None:
     """Raise `RequestError` if no run of the plan can start or resume in its target. Writes nothing."""
-    check_territory(plan)
+    refuse_unsafe_target(plan)
     if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # in these two, the files have an owner
         _refuse_foreign_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
@@ -95,7 +95,7 @@ def refuse_unavailable_target(plan: Plan) -> None:
 class PlannedNames:
     """Names of the files of a result. Of files in RocksDB directories, only the beginnings are known in advance.
 
-    With `prepared`, all files that were copied ahead are among them: the run removes those that its result lacks.
+    With `prepared`, names of all files that were copied ahead are included: the run removes the ones it does not need.
     """
 
     whole: frozenset[str]

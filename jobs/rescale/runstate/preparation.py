@@ -34,7 +34,7 @@ from rescale.runstate.claim import refuse_unavailable_target
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import Places, is_prepared_file, prepared_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
-from rescale.runstate.territory import take_documents
+from rescale.runstate.target_safety import take_documents
 from rescale.storage.locations import join, name
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, SnapshotError

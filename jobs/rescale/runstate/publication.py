@@ -38,8 +38,8 @@ class Published:
 def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     """Put the bytes that the certificate names as `_metadata`, if absent, and nothing else.
 
-    Raises `IntegrityError` if a file of the result is not in its certified version, also if the result was published
-    before, and `RequestError` if the result is being discarded or was discarded meanwhile.
+    Raises `IntegrityError` if a file of the result is not in its certified version, even if the result was published
+    before; and `RequestError` if the result is being discarded, or was discarded meanwhile.
     """
     already = permit(plan, Transition.PUBLISH) is State.PUBLISHED
     claim = _read_twice(plan)
@@ -162,5 +162,5 @@ def is_published(plan: Plan) -> bool:
 
 
 def was_published(plan: Plan) -> bool:
-    """Return whether the result is or was published. A job that owns it deletes it after newer checkpoints."""
+    """Return whether the result is or was published; a job that owns the result may have deleted it since."""
     return is_published(plan) or state_of(plan.target, plan.digest) in (State.GONE, State.EMPTIED)

@@ -33,7 +33,7 @@ from rescale.runstate.states import (
     refuse_unless,
     state_of,
 )
-from rescale.runstate.territory import is_same_place, take_documents
+from rescale.runstate.target_safety import is_same_place, take_documents
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.text.advice import Advice, command
@@ -253,7 +253,7 @@ def _delete_existing(uris: Sequence[str], target: str) -> None:
 
 
 def _existing(uris: Sequence[str], target: str) -> list[str]:
-    """Return those of the files that exist: a store's policy may allow to delete only what the run has put."""
+    """Return the files that exist: a bucket policy may refuse to delete objects that the run has not put."""
     return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
 
 

@@ -77,7 +77,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.decisions import approval_of
 from rescale.runstate.documents import DOCUMENT_LIMIT
 from rescale.runstate.places import Places, claim_place, discarding_place, places_of
-from rescale.runstate.territory import check_territory, take_documents
+from rescale.runstate.target_safety import refuse_unsafe_target, take_documents
 from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import Store, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
@@ -219,7 +219,7 @@ def permit(plan: Plan, transition: Transition) -> State:
 
     Raises `StoreError`, which is worth a retry, if a second read does not confirm that.
     """
-    check_territory(plan)
+    refuse_unsafe_target(plan)
     state = read_again_on_failure(lambda: _permitted(plan, transition), DOCUMENTS)
     if transition is not Transition.CLAIM:
         take_documents(plan.target)
@@ -311,7 +311,7 @@ class Claim(NamedTuple):
 
 
 def claim_on(target: str, store: Store | None = None) -> Claim | None:
-    """Return the claim on the target, or None without one. Raises `RequestError` for another file in its place.
+    """Return the claim on the target; None without one. Raises `RequestError` if the claim's file is not a claim.
 
     `store` replaces this process's own store of the target.
     """

@@ -90,7 +90,7 @@ def end_of(topic: Topic, job_id: str) -> list[tuple[int, int]]:
 
 UNCERTAIN = (
     "the newest checkpoint in the job's directory is not the one that Flink completed",
-    "it is uncertain from which checkpoint the job goes on",
+    "it is uncertain which checkpoint the job completed last",
 )
 """Beginnings of errors after which no job runs."""
 

@@ -108,7 +108,7 @@ def test_newest_checkpoint_that_flink_aborted_is_refused(checkpoints: str) -> No
 def test_completed_checkpoint_that_is_missing_is_refused(checkpoints: str) -> None:
     with pytest.raises(RequestError, match="not the one that Flink completed last"):
         final(Cluster(completed(9)), checkpoints)
-    with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+    with pytest.raises(RequestError, match="uncertain which checkpoint"):
         restart(Cluster(completed(9)), checkpoints)
 
 
@@ -118,14 +118,14 @@ def test_checkpoint_of_a_job_unknown_to_flink_must_be_the_last_known_one(checkpo
     for known in (7, None):
         with pytest.raises(RequestError, match="not the one that Flink completed last"):
             final(Cluster(None), checkpoints, known)
-        with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+        with pytest.raises(RequestError, match="uncertain which checkpoint"):
             restart(Cluster(None), checkpoints, known)
 
 
 def test_recorded_checkpoint_is_taken_without_asking_flink(checkpoints: str) -> None:
     assert recorded_checkpoint("job", checkpoints, 7) == f"{checkpoints}/chk-7"
     for number in (9, None):
-        with pytest.raises(RequestError, match="uncertain from which checkpoint"):
+        with pytest.raises(RequestError, match="uncertain which checkpoint"):
             recorded_checkpoint("job", checkpoints, number)
 
 

@@ -159,7 +159,7 @@ def test_cut_over_survives_the_loss_of_a_machine(
             with patch("rescale.airflow.job.job_tasks._was_handed_over", return_value=False):
                 run_operator(operator, story.run_id, story.state)
         except TaskEnded as ended:
-            if ended.error.what.startswith("it is uncertain from which checkpoint the job goes on"):
+            if ended.error.what.startswith("it is uncertain which checkpoint the job completed last"):
                 assert machine == "job_manager"
                 assert moment in FORGOTTEN[is_available]
                 wait_until(lambda: not cluster.alive(), "no job")

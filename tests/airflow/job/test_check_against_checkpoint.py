@@ -93,7 +93,7 @@ def test_unknown_operator_is_refused_before_the_job_is_stopped(of: str, name: st
         (asked(["3"], surgery=parse_surgery(renames=["clicks=shards"])), "two operators would get the same id"),
         (
             asked(["clicks=3"], surgery=parse_surgery(drops=["clicks"])),
-            "an operator is dropped, but the request asks something else",
+            "an operator is dropped, but the request also changes it",
         ),
         (asked([], ["1000"], key_hash=["clicks-per-user=record(a)"]), "does not define a hash for keys of the type"),
         (asked(["3"], surgery=parse_surgery(state_drops=["clicks-per-user:clcks"])), "no state 'clcks'"),

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +21,7 @@ from rescale.flink.keys.java_strings import java_string_hash
 from rescale.flink.release_line import RELEASE_LINES
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.registry import GROUP, registered, row_of
+from rescale.flink.serializers.registry import registered
 from rescale.flink.serializers.release_rules import Restores, reasons
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.user_serializer import UserSerializer
@@ -36,32 +34,15 @@ from support.heap import LONG as HEAP_LONG
 from support.heap import Entry, HeapState, write_heap_group, write_heap_savepoint
 from support.java_values import JavaType
 from support.pipeline import execute, plan_rescale, shared_spark
-from support.readme import DOCS
+from support.registering import MONEY, VALUES, example, find, install, nothing_stays_registered
 from support.rekeyed import contents
 from support.slow import slow
 from support.snapshot_bytes import LONG, keyed_header, keyed_state, list_of, parsed, snapshot
 from support.written import write_savepoint
 
-MONEY = "com.example.MoneySerializer$MoneySnapshot"
+__all__ = ["nothing_stays_registered"]
+
 KEYS = [(cents, currency) for cents in (-1, 0, 7, 1 << 40) for currency in ("EUR", "USD", "JPY", "CHF", "SEK")]
-
-
-def example() -> tuple[str, str]:
-    """The module and the `pyproject.toml` of the example in the documentation."""
-    text = (DOCS / "how-to" / "serializers.md").read_text(encoding="utf-8")
-    module, project = (re.findall(rf"^```{kind}\n(.*?)^```", text, re.M | re.S)[0] for kind in ("python", "toml"))
-    return module, project
-
-
-def install(folder: Path, points: dict[str, str], code: str, name: str = "money", version: str = "1.0") -> None:
-    """Lay a distribution with a module and its entry points out as an installer does."""
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}.py").write_text(code)
-    info = folder / f"{name}-{version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    lines = [f"{point} = {value}" for point, value in points.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +56,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [sys.executable, "-m", "pip", "install", *offline, "--target", str(installed), str(sources)]
     subprocess.run(pip, check=True)
     return installed
-
-
-@pytest.fixture(autouse=True)
-def _nothing_stays() -> Iterator[None]:
-    registered.cache_clear()
-    yield
-    registered.cache_clear()
-    sys.modules.pop("money", None)
-
-
-def find(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.syspath_prepend(folder)
-    registered.cache_clear()
 
 
 def money(cents: int, currency: str) -> bytes:
@@ -126,7 +94,7 @@ def run(source: str, target: Path, folder: Path | None, *options: str) -> tuple[
     return done.returncode, json.loads(done.stdout)
 
 
-def refuse_wrong_groups(target: Path) -> None:
+def check_key_groups(target: Path) -> None:
     """Check that a published result has each key in its key group of 1000."""
     (operator,) = (result := open_snapshot(str(target))).operators
     groups = {group: data for stream in operator.keyed for group, data in contents(result, stream) if data}
@@ -141,7 +109,7 @@ def test_keys_of_a_registered_type_get_new_key_groups(
     code, document = run(source, tmp_path / "target", folder)
     assert (code, document.get("what")) == (0, None)
     find(folder, monkeypatch)
-    refuse_wrong_groups(tmp_path / "target")
+    check_key_groups(tmp_path / "target")
 
 
 def test_worker_processes_load_the_row(
@@ -150,7 +118,7 @@ def test_worker_processes_load_the_row(
     plan = planned(source, tmp_path / "target", folder, monkeypatch)
     with process_tasks(2) as workers:
         execute(plan, workers)
-    refuse_wrong_groups(tmp_path / "target")
+    check_key_groups(tmp_path / "target")
 
 
 @pytest.mark.slow
@@ -160,10 +128,7 @@ def test_workers_of_spark_load_the_row(
     code, document = run(source, tmp_path / "target", folder, "--master", "local-cluster[2,1,1024]")
     assert (code, document.get("what")) == (0, None)
     find(folder, monkeypatch)
-    refuse_wrong_groups(tmp_path / "target")
-
-
-VALUES = "    values=Sequence((Fixed(8, FixedHash.LONG), Text())),"
+    check_key_groups(tmp_path / "target")
 
 
 @pytest.mark.parametrize(
@@ -181,6 +146,27 @@ def test_wrong_row_stops_the_run(source: str, values: str, tmp_path: Path) -> No
     code, document = run(source, tmp_path / "target", tmp_path / "wrong")
     assert (code, document["error"], document["state"]) == (4, IntegrityError.__name__, "total")
     assert not (tmp_path / "target" / "_metadata").exists()
+
+
+HASHED_BY_A_FUNCTION = """
+from rescale.flink.keys.java_strings import java_string_hash
+
+def code(key: bytes) -> int:
+    cents = int.from_bytes(key[:8], "big", signed=True)
+    return 31 * (cents ^ cents >> 32) + java_string_hash(key[9:].decode()) & 0xFFFFFFFF
+"""
+
+
+def test_function_hashes_keys_of_a_registered_type(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unhashed = example()[0].replace(VALUES, "    values=Sequence((Fixed(8), Text())),")
+    install(tmp_path / "installed", {"money": "money:MONEY"}, unhashed + HASHED_BY_A_FUNCTION)
+    assert run(source, tmp_path / "target", tmp_path / "installed")[0] == 3
+    code, document = run(source, tmp_path / "target", tmp_path / "installed", "--key-hash", "money:code")
+    assert (code, document.get("what")) == (0, None)
+    find(tmp_path / "installed", monkeypatch)
+    check_key_groups(tmp_path / "target")
 
 
 class Money(JavaType):
@@ -292,74 +278,3 @@ def test_restore_of_a_registered_type_is_unknown(folder: Path, monkeypatch: pyte
     for line in RELEASE_LINES:
         (reason,) = reasons(SerializerSnapshot(MONEY, 3, b""), 1, line)
         assert reason.restores is Restores.UNKNOWN
-
-
-@pytest.mark.parametrize(
-    ("points", "code", "sentence"),
-    [
-        ({"money": "money:GONE"}, "", "AttributeError"),
-        ({"money": "money:MONEY"}, "import nothing_of_that_name", "nothing_of_that_name"),
-        ({"money": "money:MONEY"}, "import sys; sys.exit(3)", "SystemExit: 3"),
-        ({"money": "money:MONEY"}, "MONEY = 7", "found: 7"),
-        ({"money": "money:MONEY"}, "from rescale.flink.serializers.rows.core import POJO as MONEY", "PojoSerializer"),
-        ({"money": "money:MONEY", "again": "money:MONEY"}, None, f"{MONEY} has a row of money 1.0"),
-    ],
-)
-def test_invalid_registration_is_refused(
-    points: dict[str, str], code: str | None, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(tmp_path / "wrong", points, example()[0] if code is None else code)
-    find(tmp_path / "wrong", monkeypatch)
-    with pytest.raises(RequestError) as refused:
-        row_of(MONEY)
-    assert "money 1.0" in refused.value.what
-    assert sentence in str(refused.value)
-
-
-def test_two_distributions_must_not_register_the_same_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("cash", "money"):
-        install(tmp_path / name, {name: f"{name}:MONEY"}, example()[0], name)
-        find(tmp_path / name, monkeypatch)
-    with pytest.raises(RequestError) as refused:
-        row_of(MONEY)
-    assert {"cash 1.0", "money 1.0"} <= set(re.findall(r"\w+ 1\.0", f"{refused.value.what} {refused.value.expected}"))
-    assert MONEY in str(refused.value.expected)
-
-
-def test_plan_refuses_a_row_for_a_class_of_flink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(
-        tmp_path / "wrong", {"own": "own:OWN"}, "from rescale.flink.serializers.rows.core import POJO as OWN", "own"
-    )
-    find(tmp_path / "wrong", monkeypatch)
-    source = write_savepoint(tmp_path / "source", keyed_header(keyed_state("total", LONG)), {}, 2, 128)
-    with pytest.raises(RequestError, match=r"own 1\.0") as refused:
-        plan_rescale(source, str(tmp_path / "target"), ["3"])
-    assert "PojoSerializerSnapshot has a row of Rescale itself" in str(refused.value.expected)
-
-
-@pytest.mark.parametrize(
-    ("line", "changed", "sentence"),
-    [
-        (VALUES, "    values=Sequence([Fixed(8), Text()]),", "unhashable type"),
-        (VALUES, "    values=Sequence((Fixed, Text())),", "no type of a value"),
-        (VALUES, "    values=Sequence(Fixed(8)),", "not iterable"),
-        (VALUES, "    values=lambda snapshot, tree_of: 1 / 0,", "ZeroDivisionError"),
-        (VALUES, "    values=lambda snapshot, tree_of: 7,", "no type of a value: 7"),
-        (VALUES, "    values=Fixed(4, FixedHash.LONG),", "no value that hashes as LONG has 4 bytes"),
-        (VALUES, "    values=Fixed(-8),", "-8 bytes"),
-        ("layout=simple", "layout=None", "layout is no function"),
-        ("layout=simple", "layout=lambda body: body.gone()", "AttributeError"),
-        ('name="Money"', 'name="Money {currency}"', "KeyError: 'currency'"),
-        ('versions={3: "1.0"}', "versions=(3,)", "versions is no releases"),
-    ],
-)
-def test_fault_of_a_row_names_its_distribution(
-    line: str, changed: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert line in example()[0]
-    install(tmp_path / "wrong", {"money": "money:MONEY"}, example()[0].replace(line, changed))
-    find(tmp_path / "wrong", monkeypatch)
-    with pytest.raises(RequestError) as refused:
-        compile_program(parsed(snapshot(MONEY)))
-    assert "money 1.0" in refused.value.what
-    assert sentence in str(refused.value.found)

@@ -1,6 +1,7 @@
 """Operators that take a job's savepoint, hand the job over, and go back.
 
-They occupy a worker for a few requests only. While a question has no answer yet, they are deferred to the triggerer.
+These operators occupy a worker for a few requests only. While a question has no answer, they are deferred to the
+triggerer.
 """
 
 from __future__ import annotations
@@ -106,10 +107,10 @@ class HandOverJob(WaitingOperator):
 
     Its result describes the new job, with `in_place_of`, the id of the job whose savepoint the run has taken.
 
-    `start` is the document of a `Start`. `before` is that of a `JobToRestart`, with the hand-over in it, if the run has
-    taken the savepoint; otherwise `hand_over` is the document of the hand-over (`hand_over_of`). `parallelism` is the
-    default parallelism of the job, if it is known. A plan only knows the operators, and takes the parallelism that most
-    of them have.
+    `start` is the document of a `Start`. If the run has taken the savepoint, `before` is the document of a
+    `JobToRestart`, which contains the hand-over; otherwise `hand_over` is the document of the hand-over
+    (`hand_over_of`). `parallelism` is the default parallelism of the job, if it is known. A plan takes the parallelism
+    of most operators for it.
     """
 
     template_fields: Sequence[str] = ("start", "before", "hand_over", "parallelism")

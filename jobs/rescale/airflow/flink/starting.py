@@ -76,7 +76,7 @@ def running_job(hand_over: HandOver, *seed: str) -> str | None:
 def _alive(flink: Flink, *seed: str) -> str | None:
     """Return the id of the job with this seed that has not ended.
 
-    It need not be the first id that Flink does not know: Flink forgets ended jobs (`jobstore.expiration-time`).
+    Ids before it may be unknown to Flink, which forgets ended jobs (`jobstore.expiration-time`).
     """
     alive = {line.job_id for line in flink.jobs() if not line.ended}
     return next((job_id for job_id in ids(*seed) if job_id in alive), None)

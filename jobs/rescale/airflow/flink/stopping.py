@@ -59,7 +59,7 @@ asynchronous state (`StreamOperatorStateHandler`)."""
 class JobToRestart(msgspec.Struct, frozen=True):
     """A running job before its rescale: everything that is needed to take its savepoint and to start it again.
 
-    `directory` is the directory for savepoints, or that of the job's checkpoints if its last one is to be the source.
+    `directory` is the directory for savepoints, or of the job's checkpoints if its last checkpoint is to be the source.
     `parallelism` is the default parallelism of the job. If the job is handed over to a FlinkDeployment, `deployment`
     are the resource's old fields, and `nonce` is that of its last redeployment.
     """
@@ -228,9 +228,9 @@ def take_savepoint(before: JobToRestart, run: str) -> FlinkQuestion:
 
 
 def _begun(flink: Flink, before: JobToRestart, run: str) -> dict[str, Savepoint | None]:
-    """Return each savepoint that this run may have begun, by trigger id; None for those that Flink does not know.
+    """Return each savepoint that this run may have begun, by trigger id; None for savepoints unknown to Flink.
 
-    Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so one that is in progress may
+    Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so a savepoint in progress may
     follow unknown ones.
     """
     tries = islice(ids("savepoint", run), _MAX_SAVEPOINTS)
@@ -289,9 +289,9 @@ def _refuse_running_job(before: JobToRestart, start: Start, run: str) -> None:
 
 
 def end_pending_work(before: JobToRestart, run: str) -> FlinkQuestion | None:
-    """End what must not run when the job is started again; return the question for it, or None if nothing is left.
+    """End a savepoint in progress or a job that was started from the result, before the job is started again.
 
-    That is a savepoint in progress, or a job that was started from the result.
+    Return the question for its end; None if there is neither.
     """
     if before.is_replaced:
         return None

@@ -190,10 +190,9 @@ def _has_shape(resolved: Resolved, request: Request) -> bool:
 def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) -> SurgeryRequest:
     """Return the surgery without Kafka partitions, and without states of operators that may register more states.
 
-    For the rest of it, a checkpoint is as good as a later savepoint of the same job. Both have the same operators. But
-    in between, the job may discover Kafka partitions, and operators may register states that they did not need before.
-    A canonical savepoint also holds as ordinary state what a checkpoint holds as raw keyed state (timers) or as
-    unchanged states of a changelog.
+    These cannot be checked with a checkpoint: before the savepoint, the job may discover Kafka partitions, and
+    operators may register further states. A canonical savepoint also lists timers and unchanged states of a changelog,
+    which a checkpoint holds as raw keyed state or not at all. All operators are the same in both.
 
     `operators` are those of the checkpoint. Raises `RequestError` for an operator that is not among them.
     """

@@ -2,7 +2,7 @@
 
 Flink's REST API shows vertices: chains of operators, with the id of the first one (`StreamingJobGraphGenerator`). The
 other operators of a chain are not listed; they only share the chain's tasks. A parallelism for all operators applies
-to them, too, unless the request names an operator that is not a vertex: that may be any of them.
+to them, too. But if the request names an operator that is not a vertex, it may be any of these.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _keeps_a_max_parallelism(job: Job, request: Request) -> bool:
 
 
 def _names_only_vertices(job: Job, request: Request) -> bool:
-    """Return whether all operators with a max parallelism of their own are vertices. Others may be in any chain."""
+    """Return whether all operators with a max parallelism of their own are vertices, not later operators of a chain."""
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
     return {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= vertex_ids
 

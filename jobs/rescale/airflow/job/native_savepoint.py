@@ -31,7 +31,7 @@ from rescale.text.errors import RequestError, RescaleError
 
 _ROCKSDB = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
 _HEAP = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
-"""Names of state backends (`StateBackend.getName`). All but the first of each are deprecated, and gone in Flink 2."""
+"""Names of state backends (`StateBackend.getName`): the current one, then deprecated ones, which Flink 2 removed."""
 
 _CANONICAL = 'choose "canonical" under "Format of the savepoint"'
 
@@ -89,7 +89,7 @@ def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpo
                 refuse_heap(operator)
         except RescaleError as error:
             raise RequestError(
-                "the request needs every record of the state, and those in a native savepoint could not be read",
+                "the request needs every record of the state, and records of a native savepoint could not be read",
                 path=checkpoint.metadata_uri,
                 operator=operator.label,
                 state=error.state,

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def _prepare(known: KnownPlaces, looked: Mapping[str, Any] | None, params: Any = None, ti: Any = None) -> Summary:
-    """Copy files of the job's checkpoints into the target while the job runs, if the result will consist of them."""
+    """Copy files of the job's checkpoints into the target while the job runs, if the result takes such files."""
     before = job_to_restart_of(required_output(LOOK, looked)["before"])
     if params["while_it_runs"] or before.taking is not StopMode.CHECKPOINT:
         log.info("nothing to do: the source of this run is not the job's last checkpoint")

@@ -41,7 +41,7 @@ def copy_ahead(before: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) ->
         return step.read(PreparedFiles)
 
     if not prepared_sizes(with_newest(before.directory, plan_of)):
-        log.info("nothing to copy ahead: the result takes no file of the checkpoint as it is")
+        log.info("nothing to copy ahead: the result takes no file of the checkpoint unchanged")
         return _NOTHING
     for _ in range(_MOST_CHECKPOINTS):
         with open_flink(before.flink) as flink:

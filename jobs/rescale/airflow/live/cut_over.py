@@ -5,9 +5,9 @@ publication and the start alone. If it makes another checkpoint before the cance
 does so again and again, or right before its end, the last round comes after the cancel. Records since the last
 checkpoint are processed again either way.
 
-It is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: a task that was
-killed goes on where it was. If a part fails, or takes too long, the job is started again from its last checkpoint, with
-its old shape.
+It is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: the next try of a
+killed task resumes. If a part fails, or takes too long, the job is started again from its last checkpoint, with its old
+shape.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _ANOTHER_RUN = (
 
 
 class WentBackError(RequestError):
-    """Raised when a cut-over has failed, and the job was started again as it was."""
+    """Raised when a cut-over has failed, and the job was started again with its old shape."""
 
 
 @dataclass
@@ -66,7 +66,7 @@ class CutOver:
     """A cut-over of the job that `follower` follows; `run` names the Airflow run, `limit` is in seconds.
 
     `mark` tells later tries, and the task that goes back, that the job was cancelled.
-    `parallelism` is the default parallelism of the new job, None for that of most operators.
+    `parallelism` is the default parallelism of the new job; None for the parallelism of most operators.
     """
 
     before: JobToRestart
@@ -190,7 +190,7 @@ class CutOver:
         return planned
 
     def _gone_back(self, error: RescaleError) -> WentBackError:
-        """Start the job again as it was, and return the error of the run."""
+        """Start the job again with its old shape, and return the error of the run."""
         while (pending := end_pending_work(self.before, self.run)) is not None:
             _answer(pending, _GO_BACK_SECONDS)
         back = go_back(self.before, self.run, restart_of(self.before, self.mark.checkpoint))

@@ -103,7 +103,7 @@ class DriverPod:
         raise StoreError(
             f"the pod {self._pod.metadata.name} {'did not start' if is_late else 'ended without a result'}",
             found=f"it is {phase}" if code is None else f"exit code {code}",
-            advice="look at its output above (was it out of memory, or was a node lost?); another try goes on",
+            advice="look at its output above (was it out of memory, or was a node lost?); another try resumes",
         )
 
     def _look(self) -> V1Pod | None:
@@ -135,7 +135,7 @@ class DriverPod:
 class RoundsPod:
     """A driver pod that makes one round after another; it starts with the first one, and ends with the block.
 
-    Orders lie beside `target`. The other arguments are those of `DriverPod`.
+    Orders are put beside `target`. For the other arguments, see `DriverPod`.
     """
 
     def __init__(self, template: str, labels: Mapping[str, str], target: str, say: Callable[[str], None]) -> None:

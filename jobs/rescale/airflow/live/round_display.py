@@ -26,7 +26,7 @@ from rescale.runstate.follower.rounds import Round, described_rounds
 log = logging.getLogger(__name__)
 
 _PAGE_SECONDS = 30.0
-"""Least time between two pages of the report, each of which is an XCom of up to a hundred kilobytes."""
+"""Least time between two pages of the report; a page is an XCom of up to a hundred kilobytes."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class RoundDisplay:
     _shown: dict[str, Any] | None = None
 
     def show(self, made: Round, waits_for: str | None, *, is_short: bool, asks: bool) -> None:
-        """Show a round, and what the cut-over waits for; None if it begins."""
+        """Show a round, and what the cut-over `waits_for`; None if the cut-over begins."""
         log.info("%s", round_line(made, waits_for or "nothing: the cut-over begins"))
         self._put(
             {

@@ -50,7 +50,7 @@ class WindowClosedError(RequestError):
 class Watch:
     """Watch over the job that `follower` follows, for a task instance `ti` with its `state` and filled form `params`.
 
-    No cut-over begins before the instant `opens` or after `closes`, which are those of a window; None for no limit.
+    In a window, no cut-over begins before the instant `opens` or after `closes`; None means no limit.
     """
 
     before: JobToRestart

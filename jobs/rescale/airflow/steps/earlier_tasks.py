@@ -69,7 +69,7 @@ def output_of_any(ti: Any, *task_ids: str) -> Any:
 
 
 def required_output(task_id: str, output: T | None) -> T:
-    """Return the output of a task. Raises `RequestError` if there is none, as of a task marked as successful."""
+    """Return the output of a task. Raises `RequestError` without one, as after a user marked the task as successful."""
     if output is None:
         raise RequestError(
             f"the task {task_id!r} has no output: it did not finish",

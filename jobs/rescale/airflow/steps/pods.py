@@ -38,8 +38,8 @@ CONTAINER = "driver"
 CLUSTER_ACCESS: dict[str, Any] = (
     {"in_cluster": True, "kubernetes_conn_id": None} if "KUBERNETES_SERVICE_HOST" in os.environ else {}
 )
-"""Arguments that select the cluster: the one that Airflow itself runs in, or that of the connection
-`kubernetes_default`."""
+"""Arguments that select the cluster: the cluster in which Airflow itself runs, or the one that the connection
+`kubernetes_default` names."""
 _SECONDS_TO_START = 900
 """Timeout for the start of a pod; the cluster may have to add a node first."""
 _SECONDS_BETWEEN_LOGS = 5
@@ -151,7 +151,7 @@ def _access(form: Mapping[str, Any]) -> Iterator[None]:
 
 
 def error_of(step: Step, code: int | None, result: str, failure: str) -> RescaleError:
-    """Return the error of a failed pod: that of its result document, if its exit code is the pod's."""
+    """Return the error of a failed pod, from its result document if the document has the pod's exit code."""
     if code and open_store(result).stat(result) is not None:
         try:
             read_result(result)

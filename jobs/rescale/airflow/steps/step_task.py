@@ -1,4 +1,4 @@
-"""Tasks that move or read state. Each runs a step outside the worker's process, and waits for its end.
+"""Tasks that move or read state. Such a task runs a step outside the worker's process, and waits for the step's end.
 
 Only this module decides where the step runs: in a pod if `RESCALE_DRIVER_POD` names a template, otherwise as a process
 of the worker.
@@ -122,7 +122,7 @@ def in_a_process(
 
 
 def environment_of_steps(spark: Spark) -> dict[str, str]:
-    """Return the environment of a step with this Spark: that of this process without Airflow's variables.
+    """Return the environment of a step with this Spark: the environment of this process without Airflow's variables.
 
     These hold connections and keys, and the step may run users' own functions that hash keys.
     """

@@ -47,7 +47,7 @@ OUTSIDE_HOURS = "outside_hours"
 
 @dataclass(frozen=True)
 class Window:
-    """A window; `values` are those of form fields.
+    """A window; `values` are the values of form fields.
 
     No run starts after the time of day `closes`, in `timezone`. The state of a job that is rescaled while it runs is
     moved from `begins_before` the opening on, and the job is cut over while the window is open.

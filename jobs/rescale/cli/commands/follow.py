@@ -7,7 +7,7 @@ import re
 from functools import partial
 
 from rescale.cli.arguments import add_master, add_request_options, add_target
-from rescale.cli.commands.run import carry_out, move, reported, this_process
+from rescale.cli.commands.run import carry_out, errors_in_report, move, this_process
 from rescale.cli.consent import confirm_mixed_maxima
 from rescale.cli.output import Output
 from rescale.cli.own_step import own_rounds
@@ -72,7 +72,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
                     confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
                 move(plan, arguments.master, proof)
                 return
-            with reported(plan):
+            with errors_in_report(plan):
                 move_round(plan, proof)
 
         follower = Follower(

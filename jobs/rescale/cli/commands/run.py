@@ -107,7 +107,7 @@ def carry_out(
                 store_plan_page(plan, plan_markdown(planned))
                 return put_report(plan, planned)
 
-            with reported(plan):
+            with errors_in_report(plan):
                 carry_out_plan(plan, proof, explain)
         with waiting(f"publishing {plan.target}"):
             published = publish(plan, accept_unconditional=accept_unconditional)
@@ -132,12 +132,12 @@ def _proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
 
 def move(plan: Plan, master: str, proof: Proof) -> None:
     """Run all steps of a plan in one process."""
-    with reported(plan):
+    with errors_in_report(plan):
         run_own_step(Step.RUN, ["--plan", places_of(plan).plan, "--proof", proof.value], master)
 
 
 @contextmanager
-def reported(plan: Plan) -> Iterator[None]:
+def errors_in_report(plan: Plan) -> Iterator[None]:
     """Put a final error of the block into the report of the plan."""
     try:
         yield

@@ -100,7 +100,7 @@ def _sink(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, pla
 
 @compiled
 def _comes_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
-    """Whether the next record of a run comes before that of another run, if their words are equal."""
+    """Whether the next record of a run precedes the other run's, if the first eight bytes of their keys are equal."""
     begin, other_begin = at[run] + 4, at[other_run] + 4
     size, other_size = number(data, at[run]), number(data, at[other_run])
     for i in range(min(size, other_size)):

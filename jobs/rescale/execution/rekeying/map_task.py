@@ -28,7 +28,8 @@ BATCHES = 8
 class MapTask:
     """Reads units and yields (partition, row): blocks for writers, and packed receipts or an error for `receipts`.
 
-    `receipts` is the partition whose task adds receipts up. `whole_entries` is that of the writer (`KeyedWriter`).
+    `receipts` is the partition whose task adds receipts up. `whole_entries` is the property of the writer
+    (`KeyedWriter`).
     `done` is called with the bytes of the source read so far.
     """
 

@@ -15,9 +15,9 @@ _RATE_OF_CHANGES = 4
 
 
 class ReadUnit(NamedTuple):
-    """A source of operator number `operator`, or the part of it that a task reads; `number` is its place among all.
+    """A source of the operator with number `operator`, or a part of the source if it is a stream.
 
-    Only streams are read in parts.
+    `number` is the index of this unit among all units.
     """
 
     number: int

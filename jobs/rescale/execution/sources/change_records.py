@@ -53,7 +53,8 @@ _KEYS_AT_ONCE = 1 << 14
 class Changes(NamedTuple):
     """Changes of one state since the earlier checkpoint: the rows that were removed (`left`) and added (`came`).
 
-    Both are sorted by key; a key with another value is in both. The next `Changes` of the reader overwrite the rows.
+    Both sets of rows are sorted by key; a key whose value has changed is in both. The reader's next `Changes` overwrite
+    these rows.
     """
 
     left: Records

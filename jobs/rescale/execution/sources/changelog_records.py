@@ -24,7 +24,7 @@ BaseParts = Callable[[Windows], Sequence[InWindows]]
 
 
 class ChangelogRecords:
-    """Reads a changelog's records; their state ids are those of `header`, which lists all states."""
+    """Reads a changelog's records, with the state ids of `header`, which lists all states."""
 
     def __init__(
         self,

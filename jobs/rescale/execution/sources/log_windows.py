@@ -42,7 +42,7 @@ _BUFFERED = 8 * 1024 * 1024
 
 
 class LogWindows:
-    """Windows of the changes in `sets` that lie in `key_groups`; their state ids are those of `header`."""
+    """Windows of the changes in `sets` that lie in `key_groups`, with the state ids of `header`."""
 
     def __init__(
         self, files: SnapshotFiles, sets: Sequence[ChangeSet], header: KeyedHeader, key_groups: KeyGroupRange

@@ -107,7 +107,9 @@ class CountedBatches:
     def __iter__(self) -> Iterator[Records]:
         for records in self._batches:
             METER.count_records(len(records))
-            yield records if self._old is None else self._old.without(records)
+            staying = records if self._old is None else self._old.without(records)
+            if len(staying):
+                yield staying
 
     @property
     def left_out(self) -> Mapping[str, LeftOut]:

@@ -3,8 +3,8 @@
 Senders leave their rows in files (`spill_file`), and writers read them from the same disk. No row passes through
 another process, as it would in Spark's own shuffle, which took half of the total CPU time.
 
-The files are deleted when the shuffle is no longer referenced. They lie in the workers' scratch directories, which are
-removed at the end, with files of killed workers.
+The files are deleted when the shuffle is no longer referenced. They are in the workers' scratch directories, which are
+removed at the end, together with the files of killed workers.
 """
 
 from __future__ import annotations

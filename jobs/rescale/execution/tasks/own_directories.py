@@ -1,4 +1,4 @@
-"""Scratch directories for the tasks of this process, one in each place for scratch directories.
+"""Scratch directories for the tasks of this process, one in each configured place (`SPARK_LOCAL_DIRS`).
 
 Tasks and their children put everything there, so that whatever a killed one leaves is removed with them.
 """

@@ -29,7 +29,8 @@ AGAIN_AND_AGAIN = "a task failed repeatedly"
 ADVICE = Advice("find the cause in the log above, then ", SAME_COMMAND, " to resume")
 
 _UNITS_AT_ONCE = 4
-"""Units of a slice that run at once: small ones mostly wait for the store. Each holds at most a part in memory."""
+"""Units of a slice that run at once, since small units mostly wait for the store. A unit has at most one part of a file
+in memory."""
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -39,7 +40,7 @@ Outcome = tuple[R | None, RescaleError | None]
 
 
 def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tuple[int, U]]]:
-    """Split units into slices, one for a task: bounded in bytes and number of units, at least one for every core.
+    """Split units into slices, one for each task, bounded in bytes and number of units; at least one for every core.
 
     Slices are larger if there would be more than `MOST_SLICES`.
     """

@@ -148,7 +148,8 @@ def main(control: socket.socket) -> None:
 def _work(number: int, descriptor: int, control: socket.socket) -> None:
     """Work as worker `number`, then exit.
 
-    Only worker 0 reports that loops are compiled. Each worker begins with another one of the scratch directories.
+    Only worker 0 reports that loops are compiled. Workers use the scratch directories in turn, each starting with
+    another one.
     """
     code = 1
     try:

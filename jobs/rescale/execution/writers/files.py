@@ -23,7 +23,7 @@ def stream_uri(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
 
 
 def begin_upload(plan: Plan, operator: OperatorPlan, stream: NewStream) -> str:
-    """Begin a stream's upload, after aborting one that an earlier attempt began; return its token."""
+    """Begin a stream's upload, and abort an earlier attempt's upload of it; return the token of the new one."""
     uri = stream_uri(plan, operator, stream)
     store = open_store(uri)
     store.abort_parts(uri)

@@ -151,7 +151,7 @@ class TimersWriter(WholeStreamWriter):
 
 @dataclass(frozen=True)
 class _TimerGroups:
-    """Writes key groups of timers, which do not contain their number."""
+    """Writes key groups of timers, which do not contain the number of the key group."""
 
     writer: TimerWriter
 

@@ -56,7 +56,7 @@ def _check(operator: Operator, dropped: Collection[str]) -> None:
 def _lack(operator: Operator) -> str | None:
     """Return the state that is incomplete without the finished subtasks' part; None if there is none."""
     if operator.managed_keyed or operator.raw_keyed or operator.other_keyed:
-        return "keyed state: keys of the finished subtasks would begin anew, and the other keys would not"
+        return "keyed state: keys of the finished subtasks would start without state, and the other keys would not"
     union = [
         state.name
         for stream in (*operator.operator, *operator.raw_operator)

@@ -28,7 +28,7 @@ def stays_on_heap(operator: Operator, wanted: Format) -> bool:
 
 
 def is_rewritten_by_record(operator: Operator, shape: Shape, wanted: Format) -> bool:
-    """Tell whether records are read and written anew: for new key groups, a new header, or another kind of state."""
+    """Return whether records are read and rewritten: for new key groups, a new header, or another kind of state."""
     if work_class(operator.max_parallelism, shape.max_parallelism) is not WorkClass.RELOCATE:
         return True
     if operator.dropped_states or operator.cutoffs or operator.changelogs:
@@ -48,8 +48,8 @@ def _joins_different_states(operator: Operator, shape: Shape) -> bool:
     streams = operator.heap_streams
     if len({stream.header for stream in streams}) < 2 or not all(tells_entries(stream.parsed) for stream in streams):
         return False
-    givers = KeyGroupIndex(streams)
-    return not all(_have_same_states(givers.overlapping(shape.key_groups_of(i))) for i in range(shape.parallelism))
+    old_holders = KeyGroupIndex(streams)
+    return not all(_have_same_states(old_holders.overlapping(shape.key_groups_of(i))) for i in range(shape.parallelism))
 
 
 def _have_same_states(streams: Sequence[KeyedStream]) -> bool:

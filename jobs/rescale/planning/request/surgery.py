@@ -118,7 +118,7 @@ def _dropped_states(
 ) -> Iterator[DroppedState]:
     """Yield the states that `UID:NAME` name; `dropped` are the ids of operators that are left out.
 
-    Both may contain colons, so the snapshot decides where the uid ends.
+    UID and NAME may contain colons, so the snapshot decides where the uid ends.
     """
     by_id = {operator.operator_id: operator for operator in operators}
     known: set[tuple[str, str]] = set()
@@ -176,7 +176,7 @@ def request_after(surgery: Surgery, operators: Sequence[Operator], request: Requ
 
 
 def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
-    """Return a request's values of single operators by the ids after the surgery; "" stands for all others.
+    """Return values for single operators by their ids after the surgery; "" stands for all other operators.
 
     Raises `RequestError` if there is a value for an operator that the surgery drops.
     """
@@ -187,7 +187,7 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
         operator_id = (find_operator(by_id, selector) if selector else None) or ""
         if operator_id in dropped:
             raise RequestError(
-                "an operator is dropped, but the request asks something else of it as well",
+                "an operator is dropped, but the request also changes it in another way",
                 operator=by_id[operator_id].label,
                 found=f"{selector}={value}",
                 advice="ask for one of the two",

@@ -96,7 +96,7 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
-    """Return names of operators that are to be `what`; `RequestError` if one is empty or given twice."""
+    """Return names of operators; `RequestError` if one is empty or given twice. `what` is `dropped` or `restarted`."""
     operators: dict[str, None] = {}
     for value in values:
         if not value:

@@ -70,7 +70,7 @@ def _common_maximum(
     if alone and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
         yield (
             "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
-            f"({first_of(alone, _SHOWN)}). Both then get max parallelism 1, and Flink refuses the state of the one "
-            "that had another, in this result as in any snapshot. If the job has such a chain, keep the operators "
-            "apart (disableChaining), or ask for two subtasks"
+            f"({first_of(alone, _SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of the "
+            "operator with one subtask, in this result as in any snapshot. If the job has such a chain, call "
+            "disableChaining between the operators, or give the operator two subtasks"
         )

@@ -137,7 +137,7 @@ def _of(restarted: Restarted) -> str:
 
 
 def _done_again(restarted: Restarted) -> str:
-    """Return what a restarted operator does once more."""
+    """Return a clause on the input that a restarted operator reads once more."""
     if restarted.assigned:
         return "they are assigned the splits that no subtask has finished, and read none of the others again"
     return (

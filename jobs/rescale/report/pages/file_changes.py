@@ -1,4 +1,4 @@
-"""Page about the files in which two checkpoints of a job differ, and what a live rescale would cost."""
+"""Page about the files in which two checkpoints of a job differ, and about the cost of a live rescale."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def union_sentences(insight: Insight) -> Iterator[str]:
 
 
 def hand_picked_sentences(insight: Insight) -> Iterator[str]:
-    """Yield sentences about keys that stand for subtasks: what the new shape does to them, and what to do."""
+    """Yield sentences about hand-picked keys: to which subtasks they go in the new shape, and what to do about it."""
     for keys in insight.hand_picked_keys:
         listed = _some([key.key for key in keys.keys])
         surely = "the smallest possible" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"

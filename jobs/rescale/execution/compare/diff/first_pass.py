@@ -97,7 +97,7 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
 
 
 def _element_parts(i: int, operator: Operator) -> Iterator[StatePart]:
-    """Yield the parts of an operator's list, union and broadcast states, also of empty ones."""
+    """Yield a part for each list, union and broadcast state of an operator, even if the state is empty."""
     for slot in OPERATOR_SLOTS:
         for stream in operator.elements_in(slot):
             for state in stream.states:

@@ -9,9 +9,9 @@ the key group of its hash. Every file of the base is in the result (`base_files`
 as the later checkpoint differs from the earlier one. The certificate of the base says that the base equals the earlier
 checkpoint. Digests are sums: the result's digest is the base's, less the removed rows, plus the added ones.
 
-The proof ignores the plan's lists of files to read and write: it compares files as both snapshots list them, less
-those that only compactions have rewritten (`own_tables`). Of the plan it takes only the places of files that were
-written and compacted in between, if the later MANIFEST has a file of that name and size.
+The proof ignores the plan's lists of files to read and write: it compares files as both snapshots list them, except for
+files that only compactions have rewritten (`own_tables`). From the plan it takes only the places of files that were
+written and compacted away between the checkpoints, if the later MANIFEST names a file of that name and size.
 """
 
 from __future__ import annotations

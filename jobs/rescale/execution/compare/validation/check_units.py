@@ -129,20 +129,20 @@ def _remaining_checks(
     """Yield the checks of the remaining directories' records, and of the same key groups in the source."""
     for database in remaining:
         yield from _checks_of(i, old, new, key_hash, database, in_result=True)
-    near = KeyGroupIndex(sorted(remaining, key=lambda taker: taker.key_groups))
-    for giver in old.databases:
-        for key_groups in _shared(giver, near.overlapping(giver.key_groups)):
-            yield from _checks_of(i, old, new, key_hash, replace(giver, key_groups=key_groups), in_result=False)
+    near = KeyGroupIndex(sorted(remaining, key=lambda new_holder: new_holder.key_groups))
+    for old_holder in old.databases:
+        for key_groups in _shared(old_holder, near.overlapping(old_holder.key_groups)):
+            yield from _checks_of(i, old, new, key_hash, replace(old_holder, key_groups=key_groups), in_result=False)
 
 
-def _shared(giver: Database, takers: Sequence[Database]) -> list[KeyGroupRange]:
-    """Return the key groups that the giver shares with the takers, which are sorted and overlap it.
+def _shared(old_holder: Database, new_holders: Sequence[Database]) -> list[KeyGroupRange]:
+    """Return the key groups that an old holder shares with the new ones, which are sorted and overlap it.
 
     Adjacent key groups are joined into one range, which is read at once.
     """
     ranges: list[KeyGroupRange] = []
-    for taker in takers:
-        shared = giver.key_groups.intersection(taker.key_groups)
+    for new_holder in new_holders:
+        shared = old_holder.key_groups.intersection(new_holder.key_groups)
         if ranges and ranges[-1].last + 1 == shared.first:
             shared = KeyGroupRange(ranges.pop().first, shared.last)
         ranges.append(shared)

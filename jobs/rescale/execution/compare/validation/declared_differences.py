@@ -89,7 +89,7 @@ def _labels(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _check_states(source_operators: dict[str, Operator], result: Snapshot, surgery: Surgery) -> None:
-    """Check that the source has the states that are declared as dropped, and the result has none of them."""
+    """Check that states declared as dropped are in the source and not in the result."""
     changed = {dropped.operator_id for dropped in surgery.dropped_states}
     _check_there("having lost a state", changed, set(source_operators))
     by_id = {operator.operator_id: operator for operator in result.operators}

@@ -109,14 +109,14 @@ class _Comparer:
         for subtask, own in pairs.items():
             yield self._whole_files(subtask, own, deleted_ranges=0)
 
-    def _assembled(self, old: Operator, givers: Sequence[Database], new: Database) -> DirectoryFiles | None:
-        """Return a directory made of whole files of the `givers`, the source's directories that share its key groups.
+    def _assembled(self, old: Operator, old_holders: Sequence[Database], new: Database) -> DirectoryFiles | None:
+        """Return a directory made of whole files of `old_holders`, the source's directories that share its key groups.
 
         None if RocksDB has rewritten its files.
         """
         maximum = old.max_parallelism
-        sources, result = list(map(_source_of, givers)), _source_of(new)
-        alone = new.key_groups.intersection(givers[0].key_groups) if len(givers) == 1 else new.key_groups
+        sources, result = list(map(_source_of, old_holders)), _source_of(new)
+        alone = new.key_groups.intersection(old_holders[0].key_groups) if len(old_holders) == 1 else new.key_groups
         wanted = key_range(alone, maximum)
         matched = _matched(sources, result, wanted, maximum)
         if wanted.holds(result.manifest.files.values()) and not matched.complete:
@@ -128,12 +128,12 @@ class _Comparer:
         }
         database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
         check_assembled(sources, database, new.key_groups, maximum)
-        theirs, own = [_extents(giver) for giver in givers], _extents(new)
+        theirs, own = [_extents(old_holder) for old_holder in old_holders], _extents(new)
         pairs = [
             FilePair(new.subtask, name, theirs[origin.source][origin.name], own[name])
             for name, origin in matched.origins.items()
         ]
-        pairs += _options(givers, new)
+        pairs += _options(old_holders, new)
         return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
 
     def _deleted_ranges(self, table: LiveTable) -> Sequence[DeletedRange]:
@@ -195,7 +195,7 @@ def _matched(sources: Sequence[SourceDatabase], result: SourceDatabase, wanted: 
 
 
 def _files(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
-    """Yield (state, file), in each level the oldest first."""
+    """Yield (state name, file); within a level, the oldest file first."""
     return ((family.name, file) for family in database.manifest.column_families for file in family.files)
 
 
@@ -203,12 +203,12 @@ def _looks(state: str, file: LiveFile) -> tuple[object, ...]:
     return state, file.size, file.smallest, file.largest
 
 
-def _options(givers: Sequence[Database], new: Database) -> Iterator[FilePair]:
-    """Pair the OPTIONS files with those of the first giver that has any."""
+def _options(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
+    """Pair the OPTIONS files with the files of the first source directory that has any."""
     theirs = [
-        _extents(giver)[source.options]
-        for giver in sorted(givers, key=lambda giver: giver.key_groups)
-        if (source := _source_of(giver)).options is not None
+        _extents(old_holder)[source.options]
+        for old_holder in sorted(old_holders, key=lambda old_holder: old_holder.key_groups)
+        if (source := _source_of(old_holder)).options is not None
     ]
     for name, extent in new.files:
         if name.startswith("OPTIONS-"):

@@ -1,4 +1,4 @@
-"""Validation of a result: compares it, read back from storage, with its source. It needs no plan."""
+"""Validation of a result: reads it back from storage and compares it with its source. Validation needs no plan."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _depth(proofs: Sequence[CertifiedOperator]) -> Proof:
 
 
 def _of_parts(proofs: Sequence[CertifiedOperator]) -> list[str]:
-    """Return the claims about state that was not compared record by record; none if all of it was."""
+    """Return the claims about state that was not compared record by record, if there is any."""
     by_files, by_sums = any(proof.directories is not None for proof in proofs), any(proof.checksums for proof in proofs)
     by_changes = any(proof.changes for proof in proofs)
     return _true((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums), (_CLAIM_OF_CHANGES, by_changes))

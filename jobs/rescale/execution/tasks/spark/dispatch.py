@@ -20,7 +20,7 @@ from rescale.text.errors import InternalError, RescaleError, StoreError
 _POLL_SECONDS = 1.0
 _TRACEBACK = "Traceback (most recent call last)"
 _BEHIND_TRACEBACK = ("\t", " SQLSTATE")
-"""Line that Spark appends right behind a Python traceback."""
+"""Beginnings of the line that Spark appends to a Python traceback."""
 _OURS = f"{RescaleError.__module__}."
 _STOPPED = ("stopped SparkContext", "SparkContext was shut down")
 """Messages of Spark for work that was submitted or under way when it was stopped."""
@@ -43,7 +43,7 @@ def spark_errors_raised() -> Iterator[None]:
 
 
 @contextmanager
-def reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
+def progress_reported(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
     """Report the bytes done about every second while the block runs."""
     finished = threading.Event()
 

@@ -13,7 +13,7 @@ from rescale.planning.task_sizes import SLICE_BYTES
 _WORKER_MIB = 640
 """Memory of a Python worker, with room for a large record."""
 _JVM_MIB = 384
-"""Memory of the JVM besides its heap."""
+"""Memory of the JVM in addition to its heap."""
 
 
 class Executors(NamedTuple):
@@ -29,7 +29,7 @@ class Executors(NamedTuple):
 
     @property
     def overhead_mib(self) -> int:
-        """Memory of an executor besides its heap."""
+        """Memory of an executor in addition to its JVM's heap."""
         return _JVM_MIB + _WORKER_MIB * self.cores
 
 

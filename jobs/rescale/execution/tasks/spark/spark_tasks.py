@@ -14,7 +14,7 @@ from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Shuffled, Weighed
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import Outcome, results_of, slices_of, work_through
-from rescale.execution.tasks.spark.dispatch import reported, spark_errors_raised
+from rescale.execution.tasks.spark.dispatch import progress_reported, spark_errors_raised
 from rescale.execution.tasks.spark.session import spark_context
 from rescale.execution.tasks.spark.shuffle import SparkShuffle
 from rescale.execution.tasks.spark.task_meter import counted_into, new_sum
@@ -62,7 +62,7 @@ class SparkTasks:
                 for part in parts:
                     yield from work_through(carried.unpacked(), part, done.add)
 
-        with reported(progress, lambda: done.value):
+        with progress_reported(progress, lambda: done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
         METER.add(counted.value)
         return results_of(rows)

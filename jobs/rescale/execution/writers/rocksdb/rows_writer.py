@@ -42,7 +42,7 @@ from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.side_by_side import side_by_side
 
 _TABLE_OVERHEAD = 2048
-"""Approximate bytes of a small SST file besides its rows."""
+"""Approximate bytes of a small SST file in addition to its rows."""
 
 
 class RowsWork(NamedTuple):

@@ -1,4 +1,4 @@
-"""The places that a run may change: its target, and the directory of documents beside it.
+"""Checks of the two places that a run may change: its target, and the directory of documents beside it.
 
 Before a run writes anything, it checks that neither place leads into the source, and that the directory of documents is
 Rescale's own: not a link, not a mount, and marked (`storage.files.owned`). A directory without a marker belongs to an
@@ -52,7 +52,7 @@ def is_same_place(target: str, other: str) -> bool:
     return location_of(Path(target)) == location_of(Path(other))
 
 
-def check_territory(plan: Plan) -> None:
+def refuse_unsafe_target(plan: Plan) -> None:
     """Raise `RequestError` if the target leads to the source, or the directory beside it is not ours. Writes nothing.
 
     From then on, this process and its tasks refuse to change anything in the source.
@@ -99,7 +99,7 @@ def take_documents(target: str) -> None:
 
 
 def _foreign(folder: Path, is_ours: Callable[[str], bool]) -> list[str]:
-    """Return the names in a directory that are not ours, or are not those of regular files."""
+    """Return the names in a directory that are not names of ours, or that belong to links, directories or devices."""
     names = []
     try:
         for path in folder.iterdir():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rescale.runstate.places import beside
-from rescale.runstate.territory import check_documents, is_same_place, refuse_overlap, take_documents
+from rescale.runstate.target_safety import check_documents, is_same_place, refuse_overlap, take_documents
 from rescale.storage.files.document_folders import OWNER, STAGING, is_marked
 from rescale.text.errors import RequestError
 
