@@ -11,12 +11,12 @@ from functools import partial
 import msgspec
 
 from move_and_validate import steps_of_a_run
-from rescale.execution.job import end_with_standard_input, run_part
+from rescale.execution.job import end_with_standard_input, load_plan_of_sides, run_part
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
 from rescale.lasting_process import Order
 from rescale.mailbox import orders_at
-from rescale.runstate.documents import load_plan
+from rescale.options.profiles import add_profiles, use_profiles
 from rescale.runstate.places import places_of
 from rescale.runstate.states import Transition, permit
 from rescale.storage.locations import normalise
@@ -35,7 +35,7 @@ class _Rounds:
         self._tasks: TasksOnDemand | None = None
 
     def carry_out(self, order: Order) -> None:
-        plan = load_plan(order.plan)
+        plan = load_plan_of_sides(order.plan, order.result)
         permit(plan, Transition.MOVE)  # before any document is put beside what may be somebody else's target
         if self._tasks is None:
             self._tasks = self._ending.enter_context(step_tasks("rescale", self._master, 2 * plan.bytes_moved))
@@ -59,7 +59,9 @@ def main() -> int:
         help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
     parser.add_argument("--drawn", action="store_true", help="say how far the work is for a program that draws it")
+    add_profiles(parser, "source", ("orders_at",))
     arguments = parser.parse_args()
+    use_profiles(arguments)
     Progress.drawn = arguments.drawn
     with ExitStack() as ending:
         rounds = _Rounds(arguments.master, ending)
