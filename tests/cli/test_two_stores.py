@@ -74,6 +74,8 @@ def test_run_moves_between_buckets_of_one_name_in_two_stores(
 def test_every_command_takes_the_profile_of_its_place(stores: TwoStores, tmp_path: Path) -> None:
     source = stores.put_source("2-clicks", PLACE)
     page = str(tmp_path / "report.html")
+    if stores.target.refusals is not None:
+        stores.target.declare(RESULT)  # the doctor puts probes there
     commands = [
         ["inspect", source, *PROFILES[:2]],
         ["plan", source, "--target", RESULT, "--parallelism", "3", *PROFILES],
@@ -93,7 +95,7 @@ def test_variables_with_a_prefix_configure_the_source_alone(stores: TwoStores) -
     source = stores.put_source("2-clicks", PLACE)
     command = ("run", source, "--target", RESULT, "--parallelism", "3")
     code, document, said = rescale(stores, *command, **stores.variables)
-    assert code == 0, (document, said)
+    assert code == 0, (document["what"], document["path"], said)
 
 
 def test_unknown_profile_is_refused_with_the_profiles_there_are(stores: TwoStores) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable, Sequence
 
 from rescale.storage.locations import is_s3, normalise
-from rescale.storage.sides import Side, declare_targets, has_own, set_own
+from rescale.storage.sides import Side, declare_targets, has_sides, set_own
 from rescale.storage.store import forget_stores
 from rescale.text.errors import RequestError
 
@@ -38,7 +37,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
     given = {side: name for side in Side if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
     for side, profile in given.items():
         set_own(side, {"AWS_PROFILE": profile})
-    if "places_of_target" not in arguments or not any(has_own(side, os.environ) for side in Side):
+    if "places_of_target" not in arguments or not has_sides():
         return
     forget_stores()
     sources, targets = _places(arguments, [arguments.place_of_source]), [*arguments.places_of_target]
@@ -61,7 +60,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
 
 def use_targets(targets: Iterable[str]) -> None:
     """Declare the targets of this process, in normalised form, if one of the sides has a store of its own."""
-    if any(has_own(side, os.environ) for side in Side):
+    if has_sides():
         declare_targets(targets)
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import lru_cache
 
@@ -51,6 +53,8 @@ class Side(StrEnum):
         return f"RESCALE_{self.value}_"
 
 
+_SWAPPING = threading.Lock()
+
 _PREFIXES = tuple(side.prefix + _AWS for side in Side)
 
 
@@ -66,23 +70,50 @@ def is_one_store(uri: str, other: str) -> bool:
     """Tell whether two normalised locations are in one store, which may be able to copy between them."""
     if not is_s3(uri) or not is_s3(other):
         return is_s3(uri) is is_s3(other)
-    return side_of(uri) is side_of(other) or not is_apart(os.environ)
+    return side_of(uri) is side_of(other) or not is_apart()
 
 
-def is_apart(environment: Mapping[str, str]) -> bool:
+def has_sides() -> bool:
+    """Tell whether a side has variables of its own."""
+    return any(has_own(side, os.environ) for side in Side)
+
+
+def is_apart() -> bool:
     """Tell whether the source has another S3 store than the target."""
-    return variables_of(Side.SOURCE, environment) != variables_of(Side.TARGET, environment)
+    if not has_sides():
+        return False
+    now = environment()
+    return variables_of(Side.SOURCE, now) != variables_of(Side.TARGET, now)
 
 
-def variables_of(side: Side, environment: Mapping[str, str]) -> dict[str, str]:
+def variables_of(side: Side, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which the AWS variables without a prefix configure the store of a side."""
-    plain = {name: value for name, value in environment.items() if not name.startswith(_PREFIXES)}
-    own = _own(side, environment)
+    plain = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
+    own = _own(side, variables)
     if not own:
         return plain
     kept = (*_OF_THE_MACHINE, *(_BESIDE_PROFILES if own.get(_PROFILE) else ()))
     merged = {name: value for name, value in plain.items() if not name.startswith(_AWS) or name in kept} | own
     return {name: value for name, value in merged.items() if value or name not in own}
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of this process as it is outside of `aws_variables`."""
+    with _SWAPPING:
+        return dict(os.environ)
+
+
+@contextmanager
+def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have the AWS variables of `variables` in the block, and no others: botocore reads them from the process alone."""
+    own = {name: value for name, value in variables.items() if name.startswith(_AWS)}
+    with _SWAPPING:
+        before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
+        try:
+            _replace(before, own)
+            yield
+        finally:
+            _replace(own, before)
 
 
 def has_own(side: Side, environment: Mapping[str, str]) -> bool:
@@ -116,7 +147,7 @@ def names_of_sides(environment: Mapping[str, str]) -> dict[str, str]:
 def refuse_same_place(source: str, target: str) -> None:
     """Raise `RequestError` if places of two stores have one name: then a location would not tell its side."""
     is_told = TARGETS in os.environ and is_s3(source) and is_s3(target)
-    if is_told and is_apart(os.environ) and side_of(source) is Side.TARGET:
+    if is_told and is_apart() and side_of(source) is Side.TARGET:
         raise RequestError(
             "source and target are in two stores, but the source has the name of the target, or of a place in it",
             path=source,
@@ -129,6 +160,12 @@ def refuse_same_place(source: str, target: str) -> None:
 def _own(side: Side, environment: Mapping[str, str]) -> dict[str, str]:
     begin = side.prefix + _AWS
     return {name.removeprefix(side.prefix): value for name, value in environment.items() if name.startswith(begin)}
+
+
+def _replace(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    for name in old.keys() - new.keys():
+        os.environ.pop(name, None)
+    os.environ.update({name: value for name, value in new.items() if old.get(name) != value})
 
 
 def _root(target: str) -> str:

@@ -58,7 +58,7 @@ def _s3() -> Store:
 
 @cache
 def _s3_of_source() -> Store:
-    if not is_apart(os.environ):
+    if not is_apart():
         return _s3()
     from rescale.storage.s3.s3_store import S3Store
 

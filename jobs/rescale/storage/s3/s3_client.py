@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,7 @@ from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
 from rescale.storage.s3.s3_errors import sentence
 from rescale.storage.s3.s3_requests import REQUESTS
-from rescale.storage.sides import Side, has_own, profile_of, variables_of
+from rescale.storage.sides import Side, aws_variables, environment, has_own, profile_of, variables_of
 from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
@@ -46,16 +44,13 @@ _CONNECTIONS = 32
 _ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
 
 
-_SWAPPING = threading.Lock()
-
-
 def own_client(side: Side = Side.TARGET) -> S3Client:
     """Return a client that the AWS variables of a side configure; `RequestError` if they do not fit."""
-    variables, profile = variables_of(side, os.environ), profile_of(side, os.environ)
+    variables, profile = variables_of(side, environment()), profile_of(side, os.environ)
     own = variables if has_own(side, os.environ) else None
     settings = ObjectSettings.read(variables)
     try:
-        with _aws_variables(variables):
+        with aws_variables(variables):
             config = Config(
                 retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
                 max_pool_connections=_CONNECTIONS,
@@ -81,7 +76,7 @@ def own_client(side: Side = Side.TARGET) -> S3Client:
 
 def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
     """Return the error for a profile that is in neither of AWS's files."""
-    with _aws_variables(variables):
+    with aws_variables(variables):
         session = botocore.session.Session()
         files = [session.get_config_variable(name) for name in ("config_file", "credentials_file")]
         there = session.available_profiles
@@ -96,8 +91,8 @@ def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
 
 def refuse_unknown_profile(side: Side) -> None:
     """Raise `RequestError` if the side's profile does not exist."""
-    profile, variables = profile_of(side, os.environ), variables_of(side, os.environ)
-    with _aws_variables(variables):
+    profile, variables = profile_of(side, os.environ), variables_of(side, environment())
+    with aws_variables(variables):
         there = botocore.session.Session().available_profiles
     if profile is not None and profile not in there:
         raise no_such_profile(profile, variables)
@@ -109,25 +104,6 @@ def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.sessio
     if own is not None:
         ours.get_component("credential_provider").insert_before("container-role", ContainerProvider(own))
     return boto3.session.Session(region_name=_region(), botocore_session=ours)
-
-
-@contextmanager
-def _aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have the AWS variables of `variables` in the block, and no others: botocore reads them from the process alone."""
-    own = {name: value for name, value in variables.items() if name.startswith("AWS_")}
-    with _SWAPPING:
-        before = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-        try:
-            _replace(before, own)
-            yield
-        finally:
-            _replace(own, before)
-
-
-def _replace(old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    for name in old.keys() - new.keys():
-        os.environ.pop(name, None)
-    os.environ.update({name: value for name, value in new.items() if old.get(name) != value})
 
 
 def limit_silence(client: S3Client) -> None:
