@@ -87,6 +87,6 @@ def _profile(name: str, server: S3Server) -> str:
 def _empty(server: S3Server) -> None:
     client = server.client()
     for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET):
-        for found in page.get("Contents", ()):
-            client.delete_object(Bucket=BUCKET, Key=found["Key"])
+        for entry in page.get("Contents", ()):
+            client.delete_object(Bucket=BUCKET, Key=entry["Key"])
     client.delete_bucket(Bucket=BUCKET)
