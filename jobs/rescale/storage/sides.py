@@ -41,6 +41,12 @@ _BESIDE_PROFILES = (
 """Variables that also count for a profile: the files with profiles, and keys that a profile may refer to by its
 `credential_source`. Any other profile takes precedence over such keys."""
 
+_ACCESS = (
+    *_BESIDE_PROFILES,
+    *(_PROFILE, "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+)
+"""Variables that give access. They count for a side that has other variables of its own, such as a region, only."""
+
 
 class Side(StrEnum):
     """A side of a run; the value is part of the prefix of its variables."""
@@ -92,7 +98,8 @@ def variables_of(side: Side, variables: Mapping[str, str]) -> dict[str, str]:
     own = _own(side, variables)
     if not own:
         return plain
-    kept = (*_OF_THE_MACHINE, *(_BESIDE_PROFILES if own.get(_PROFILE) else ()))
+    access = _BESIDE_PROFILES if own.get(_PROFILE) else () if own.keys() & {*_ACCESS} else _ACCESS
+    kept = (*_OF_THE_MACHINE, *access)
     merged = {name: value for name, value in plain.items() if not name.startswith(_AWS) or name in kept} | own
     return {name: value for name, value in merged.items() if value or name not in own}
 

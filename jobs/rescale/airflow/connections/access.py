@@ -17,7 +17,6 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
 
 from rescale.airflow.connections.spark import platform_spark
-from rescale.storage.sides import Side, declare_targets, has_sides, set_own
 from rescale.text.errors import RequestError, RescaleError
 
 if TYPE_CHECKING:
@@ -98,6 +97,8 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
     target's until it declares its targets (`use_targets`); with `reads_source`, with the source's. Raises as
     `storage_access`.
     """
+    from rescale.storage.sides import has_sides
+
     before, source = dict(os.environ), form.get("source_connection")
     with ExitStack() as stack:
         own = {} if source is None else _own_variables(source, stack)
@@ -114,6 +115,7 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
 
 
 def _use_sides(own: Mapping[str, str], *, reads_source: bool) -> None:
+    from rescale.storage.sides import Side, declare_targets, set_own
     from rescale.storage.store import forget_stores
 
     if own:
