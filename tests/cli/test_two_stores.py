@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from rescale.runstate.step import Step
+from rescale.storage.sides import Side
 from support.s3 import S3Server
 from support.slow import slow
 from support.two_stores import BUCKET, SOURCE, TARGET, TwoStores, two_stores
@@ -88,6 +90,44 @@ def test_every_command_takes_the_profile_of_its_place(stores: TwoStores, tmp_pat
         code, document, said = rescale(stores, *command)
         assert code == 0, (command, document, said)
     assert not stores.at_target().list(f"s3://{BUCKET}")
+
+
+_CLAIM = """
+import sys
+from rescale.options.profiles import use_targets
+from rescale.planning.prepare import prepare
+from rescale.planning.request.request import make_request
+from rescale.runstate.claim import claim
+from rescale.runstate.places import places_of
+source, target = sys.argv[1:]
+use_targets([target])
+plan = prepare(make_request(source, target, ["3"])).plan
+claim(plan, accept_unconditional=False, by={"process": "test"})
+print(places_of(plan).plan)
+"""
+
+
+def test_steps_take_the_profiles_themselves(stores: TwoStores) -> None:
+    """Their environment says nothing of the plan: as on another machine, they learn its target from its document."""
+    source = stores.put_source("2-clicks", PLACE)
+    prefixed = {Side.SOURCE.prefix + "AWS_PROFILE": SOURCE, Side.TARGET.prefix + "AWS_PROFILE": TARGET}
+    plan = process(["-c", _CLAIM, source, RESULT], {**stores.environment, **prefixed}).strip()
+    for step in (Step.RESHUFFLE, Step.REDISTRIBUTE, Step.VALIDATE):
+        result = f"{RESULT}.rescale/result-{step}.json"
+        process(
+            ["-m", step.value, "--plan", plan, "--result", result, "--master", "local[2]", *PROFILES],
+            stores.environment,
+        )
+        data, _ = stores.at_target().read_all(result, 1 << 24)
+        assert json.loads(data)["status"] == "done"
+    assert stores.at_target().stat(f"{RESULT}.rescale/certificate.json") is not None
+
+
+def process(arguments: list[str], environment: dict[str, str]) -> str:
+    """Return what a Python process prints, which must succeed."""
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_variables_with_a_prefix_configure_the_source_alone(stores: TwoStores) -> None:

@@ -18,7 +18,7 @@ from support.readme import ROOT
 
 PACKAGE = Path(rescale.__file__).parent
 
-BESIDE_REQUEST = {"base", "output", "yes"}
+BESIDE_REQUEST = {"source-profile", "target-profile", "base", "output", "yes"}
 """Options of `rescale run` that the chart passes on and that are no part of a request."""
 
 
