@@ -18,8 +18,8 @@ from rescale.storage.locations import normalise
 
 def main() -> int:
     parser = job_parser(__doc__, "a", ("b", "result"))
-    parser.add_argument("--a", metavar="URI", required=True, help="a snapshot")
-    parser.add_argument("--b", metavar="URI", required=True, help="another one")
+    parser.add_argument("--a", metavar="URI", required=True, help="the first snapshot")
+    parser.add_argument("--b", metavar="URI", required=True, help="the second snapshot")
     add_options(parser, "diff")
     arguments = parser.parse_args()
 

@@ -38,8 +38,8 @@ def main() -> int:
 
     def body() -> None:
         plan = plan_of(arguments)
-        permit(plan, Transition.MOVE)  # before any document is put beside what may be somebody else's target
-        work = 2 * plan.bytes_moved  # what was moved is read, and what came of it
+        permit(plan, Transition.MOVE)  # before any document is put, since another plan may own the target
+        work = 2 * plan.bytes_moved  # validation reads source and result
         with step_tasks("rescale", arguments.master, work) as tasks:
             for step, execute in steps_of_a_run(proof_of(arguments)).items():
                 run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))

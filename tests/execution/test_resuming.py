@@ -17,8 +17,17 @@ from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Faults, Kind
-from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_not_there, is_there, real_run
-from support.s3 import S3Server, somebodys_store
+from support.resuming import (
+    KILLED,
+    SNAPSHOT,
+    Case,
+    assert_right,
+    assert_right_or_not_there,
+    case_on,
+    is_there,
+    real_run,
+)
+from support.s3 import somebodys_store
 from support.slow import Share, in_shares, slow
 
 on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
@@ -27,13 +36,7 @@ on_both = pytest.mark.parametrize("case", ["local", "s3"], indirect=True)
 
 @pytest.fixture(params=["local", slow("s3")])
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
-    work = tmp_path / "work"
-    work.mkdir()
-    if request.param == "local":
-        return Case(str(tmp_path / "home"), work, part_size=1000)
-    server: S3Server = request.getfixturevalue("s3")
-    bucket = server.new_bucket("resuming")
-    return Case(f"s3://{bucket}/home", work, part_size=1 << 24)
+    return case_on(request.param, request, tmp_path)
 
 
 @pytest.fixture(autouse=True)

@@ -87,7 +87,7 @@ def test_publish_reads_metadata_again_when_it_misread_what_it_put(
     assert not publish(plan, accept_unconditional=unconditional).already
 
 
-def test_claim_that_publish_does_not_find_at_the_first_look_is_a_store_error(
+def test_claim_that_publish_misses_at_the_first_read_is_a_store_error(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     validated(plan)

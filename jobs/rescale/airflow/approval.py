@@ -20,7 +20,7 @@ from airflow.sdk.execution_time.hitl import HITLUser
 
 from rescale.airflow.connections.access import form_access
 from rescale.airflow.forms.dag_arguments import form_of_platform
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.forms.form import APPROVAL_MINUTES
 from rescale.airflow.reports.report_link import report_url
 from rescale.airflow.required_approval import approval_reason
@@ -61,7 +61,7 @@ class PlanApproval(ApprovalOperator):
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
-            execution_timeout=None,  # else it would be the time to answer in
+            execution_timeout=None,  # otherwise Airflow would take it as the time for an answer
             **RETRIES,
             **arguments,
         )
@@ -178,12 +178,12 @@ class PlanApproval(ApprovalOperator):
         super().execute(context)
 
     def _form(self, context: Context) -> dict[str, Any]:
-        return stripped(context["params"] if self.values is None else self.values)
+        return trimmed_values(context["params"] if self.values is None else self.values)
 
     def _timeout(self, minutes: float | None, ti: Any) -> timedelta:
         """Return the time for an answer: the minutes of the form, or less if the window closes earlier.
 
-        None is a field that was cleared, and means the default of the platform.
+        None, the value of a cleared field, means the default of the platform.
         """
         if minutes is None:
             minutes = form_of_platform()["approval_minutes"].value or APPROVAL_MINUTES

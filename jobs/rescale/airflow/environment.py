@@ -8,7 +8,7 @@ from typing import Any
 
 from rescale.airflow.connections.access import DRIVER_POD
 from rescale.airflow.connections.spark import platform_spark
-from rescale.airflow.forms.form_advice import in_form
+from rescale.airflow.forms.form_advice import form_wording
 from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.task_log import log_text
 from rescale.doctor.checks import CheckOutcome
@@ -30,7 +30,7 @@ def check_environment(params: Mapping[str, Any]) -> Summary:
     machine = not drivers and not platform_spark().is_cluster
     source, target = normalise(params["source"]), target_place(params["target"])
     use_targets([target])
-    diagnosis = diagnose_run(source, target, machine=machine, drivers=drivers, wording=in_form)
+    diagnosis = diagnose_run(source, target, machine=machine, drivers=drivers, wording=form_wording)
     log_text(diagnosis_text(diagnosis))
     failed = [check for check in diagnosis.checks if check.outcome is CheckOutcome.ERROR]
     if failed:

@@ -29,7 +29,7 @@ _ACCESS = ("connection", "source_connection")
 """Fields of the form that say how to reach the stores (`form_access`)."""
 
 _AFTER_PLANNING = (*_ACCESS, "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
-"""Fields of the form that tasks after the plan read; the plan has all others."""
+"""Fields of the form that tasks after the plan read; all others are only read to make the plan."""
 
 
 class RescaleTasks(NamedTuple):
@@ -73,7 +73,7 @@ def rescale_graph(
     return RescaleTasks(inspected, published, [announced, refused])
 
 
-def look_graph() -> None:
+def plan_only_graph() -> None:
     """Create the tasks of a run that only plans."""
     chain(inspect(None), [look(), check()])
 

@@ -23,7 +23,7 @@ from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import normalise
 
 _SHAPE = (
-    "A number such as 6 is for all operators, visits=12 for the operator with the uid visits. Without a shape the "
+    "A number such as 6 applies to all operators, visits=12 to the operator with the uid visits. Without a shape, the "
     "result is a self-contained copy."
 )
 
@@ -79,7 +79,7 @@ def add_master(parser: argparse.ArgumentParser) -> None:
         metavar="MASTER",
         type=_master,
         default="local[*]",
-        help="where the work is done: local[N] in N processes of this machine, local[*] in one for each core, or a "
+        help="where the work runs: local[N]: in N processes on this machine; local[*]: in one for each core; or on a "
         "Spark cluster, which needs Java here: k8s://https://HOST:PORT, yarn, spark://HOST:PORT (default: %(default)s)",
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli.output import Output, redirect_to_devnull, unwritten
+from rescale.cli.output import Output, output_error, redirect_to_devnull
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
 from rescale.options.profiles import use_profiles
@@ -58,7 +58,7 @@ For a source and a target in two stores, accounts or regions: --source-profile a
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line.
 
-    The imports of the commands take most of the time of a start. They are here so that Ctrl-C is handled meanwhile.
+    This imports all commands, which takes most of the start-up time; by now, Ctrl-C is handled.
     """
     from rescale.cli.commands import (
         demo,
@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         redirect_to_devnull(sys.stderr)
         return StoreError.exit_code
     except OSError as error:
-        full = unwritten(error)
+        full = output_error(error)
         print(f"error: {full}", file=sys.stderr)
         return full.exit_code
     return code

@@ -51,10 +51,10 @@ def job_parser(
         help="local[N]: N processes of this machine; else Spark's master, by default the one of spark-submit",
     )
     parser.add_argument(
-        "--attached", action="store_true", help="end when standard input ends: with the process that started this one"
+        "--attached", action="store_true", help="exit when standard input is closed, as when the parent process ends"
     )
     parser.add_argument(
-        "--drawn", action="store_true", help="say how far the work is for a program that draws it, not in words"
+        "--drawn", action="store_true", help="report progress as JSON, for a program that draws it, instead of as text"
     )
     add_profiles(parser, source, targets)
     return parser
@@ -161,10 +161,10 @@ def end_with_standard_input() -> None:
 
 
 def _await_its_end() -> None:
-    """End the process group at the end of standard input. No process writes to the pipe, so a read returns only then.
+    """End the process group at the end of standard input: no process writes to this pipe, so a read returns only then.
 
-    A JVM ends with this process, but not while it starts: then it fails to write its port into its scratch directory,
-    if another process has removed that, and does not end.
+    A JVM ends by itself when this process ends, but not while it starts: if its scratch directory is removed then, it
+    fails to write its port there and runs on.
     """
     os.read(0, 1)
     leads_a_group = os.getpgrp() == os.getpid()

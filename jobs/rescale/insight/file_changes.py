@@ -1,7 +1,7 @@
-"""Comparison of two checkpoints of a job by their files alone: what a round of a live rescale would read.
+"""Comparison of two checkpoints of a job by their files alone, to estimate a round of a live rescale.
 
-RocksDB's incremental checkpoints share files. A round reads the SST files that only one of the checkpoints has, except
-for those that only compactions have rewritten in between (`own_tables`). All other state is moved whole in each round.
+RocksDB's incremental checkpoints share files. A round reads the SST files that only one of the checkpoints has, unless
+only compactions have rewritten them (`own_tables`). All other state is moved whole in each round.
 The estimates use the rates of `durations`.
 """
 
@@ -25,7 +25,7 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RequestError
 
 _PAYS = 2
-"""A live rescale pays if its last round is at least this many times as fast as a full run."""
+"""A live rescale pays off if its last round is at least this many times as fast as a full run."""
 
 Sum = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
 """A field of `OperatorChanges` that can be added up."""

@@ -43,6 +43,7 @@ def surgery_of(values: Values) -> SurgeryRequest:
         kafka_topics=values["kafka-topic"],
         kafka_sources=values["kafka-source"],
         restarts=values["restart"],
+        old_rows=values["drop-older"],
     )
 
 

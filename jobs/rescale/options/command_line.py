@@ -28,7 +28,7 @@ def add_options(
 
 
 def add_option(parser: argparse._ActionsContainer, row: Option) -> argparse.Action:
-    """Without a value the argument is [] for lines, False for a flag, None for a file or a choice."""
+    """Add an option; if it is not given, its value is [] for lines, False for a flag, None for a file or a choice."""
     if row.kind is OptionKind.LINES:
         return parser.add_argument(row.flag, metavar=row.metavar, action="append", default=[], help=row.help)
     if row.kind is OptionKind.FLAG:
@@ -39,9 +39,9 @@ def add_option(parser: argparse._ActionsContainer, row: Option) -> argparse.Acti
 
 
 def values_of(arguments: argparse.Namespace, command: str) -> Values:
-    """The values of a command's options, with the text of files in the place of their paths.
+    """Return the values of a command's options, with the text of files instead of their paths.
 
-    `RequestError` if a file cannot be read, or makes no sense.
+    `RequestError` if a file cannot be read, or is not valid.
     """
     return {row.name: _value(row, vars(arguments)[row.attribute]) for row in options_of(command)}
 

@@ -40,18 +40,18 @@ def use_profiles(arguments: argparse.Namespace) -> None:
     if "places_of_target" not in arguments or not has_sides():
         return
     forget_stores()
-    sources, targets = _places(arguments, [arguments.place_of_source]), [*arguments.places_of_target]
-    if Side.SOURCE in given and arguments.place_of_source in targets:
-        targets.remove(arguments.place_of_source)
-    use_targets(_places(arguments, targets))
+    source = arguments.place_of_source
+    targets = [place for place in arguments.places_of_target if place != source or Side.SOURCE not in given]
+    places = {Side.SOURCE: _places(arguments, [source]), Side.TARGET: _places(arguments, targets)}
+    if any(places.values()):  # else the parent of this process has declared its targets, or an order will
+        use_targets(places[Side.TARGET])
     for side, profile in given.items():
         from rescale.storage.s3.s3_client import refuse_unknown_profile  # imports boto3, which is slow
 
-        places = sources if side is Side.SOURCE else _places(arguments, targets)
-        if places and not any(map(is_s3, places)):
+        if places[side] and not any(map(is_s3, places[side])):
             raise RequestError(
                 "an AWS profile is for a place in S3",
-                path=places[0],
+                path=places[side][0],
                 found=f"{_flag(side)} {profile}",
                 advice=f"leave {_flag(side)} out",
             )

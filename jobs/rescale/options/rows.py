@@ -134,6 +134,28 @@ OPTIONS = (
         changes_result=True,
     ),
     Option(
+        "drop-older",
+        OptionKind.LINES,
+        "leave out rows of a keyed state with a TTL whose last access is older than AGE: 30d, 12h, 90min or 45s before "
+        "the snapshot was written, or a time such as 2026-10-01T00:00:00Z (repeatable). The operator's other records "
+        "are rewritten, whatever the parallelism",
+        (*_MAKE, *_COMPARE),
+        Field(
+            "old_rows",
+            "Old rows to drop",
+            "Lines `uid:state=age` for keyed states with a TTL: rows whose last access is older than `30d`, `12h` or "
+            "`90min` before the snapshot was written, or than a time such as `2026-10-01T00:00:00Z`, are left out. "
+            "Somebody has to approve the plan.",
+            FormSection.CHANGED_JOB,
+            pattern="^.*[^:].*:.*=.*[^=]$",
+        ),
+        "--drop-older visits:last=30d",
+        metavar="UID:STATE=AGE",
+        group=Group.CHANGED_JOB,
+        after_operator=":",
+        changes_result=True,
+    ),
+    Option(
         "restart",
         OptionKind.LINES,
         "run the finished subtasks of the operator again, so that its parallelism can change (repeatable; uid or "
@@ -178,9 +200,9 @@ OPTIONS = (
         Field(
             "kafka_offsets",
             "Kafka offsets",
-            "New offsets of Kafka sources: rows of topic, partition and the offset of the next record, in CSV or JSON, "
-            "as `rescale inspect --kafka-offsets csv` prints them. Instead of an offset: `earliest`, `latest`, "
-            "`committed`, or `drop` to leave the partition out. Other partitions keep their offsets.",
+            "New offsets of Kafka sources: rows of topic, partition and the offset of the next record, in CSV (first "
+            "line `topic,partition,offset`) or JSON. Instead of an offset: `earliest`, `latest`, `committed`, or "
+            "`drop` to leave the partition out. Other partitions keep their offsets.",
             FormSection.KAFKA,
             is_text=True,
         ),
@@ -274,10 +296,10 @@ OPTIONS = (
     Option(
         "proof",
         OptionKind.CHOICE,
-        "depth of the comparison of the result with its source. records: every record. files: RocksDB directories that "
-        "consist of the source's files by these files, without reading rows, key groups that were copied within S3 by "
-        "the store's checksums, and everything else by records. changes, with --base: the changed rows. The "
-        "certificate says what was compared",
+        "depth of the comparison of the result with its source. records: compare every record. files: compare RocksDB "
+        "directories that consist of the source's files by these files, without reading rows; key groups that were "
+        "copied within S3 by the store's checksums; everything else by records. changes, with --base: compare the "
+        "changed rows. The certificate says what was compared",
         ("run", "validate"),
         Field(
             "proof",
@@ -298,7 +320,7 @@ OPTIONS = (
     Option(
         "allow-prefix",
         OptionKind.LINES,
-        "accept files of the snapshot below URI, too (repeatable)",
+        "also read files of the snapshot below URI (repeatable)",
         ("inspect", "match", *_MAKE, "follow", *_COMPARE, "report"),
         Field(
             "allowed_prefixes",

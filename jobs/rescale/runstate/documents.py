@@ -65,14 +65,14 @@ def refuse_other_result(uri: str) -> None:
             path=uri,
             expected="a file in a directory of its own",
             found=metadata,
-            advice="name another file: --result FILE",
+            advice="name another file for the result document",
         )
     if store.stat(uri) is not None and not _is_result(read_document(uri)):
         raise RequestError(
             "the result document of a step would overwrite another file",
             path=uri,
             expected="no file yet, or the result document of a step",
-            advice="name another file: --result FILE",
+            advice="name another file for the result document",
         )
 
 

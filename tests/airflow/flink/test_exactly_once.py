@@ -90,7 +90,7 @@ def end_of(topic: Topic, job_id: str) -> list[tuple[int, int]]:
 
 UNCERTAIN = (
     "the newest checkpoint in the job's directory is not the one that Flink completed",
-    "it is uncertain from which checkpoint the job goes on",
+    "it is uncertain which checkpoint the job completed last",
 )
 """Beginnings of errors after which no job runs."""
 
@@ -173,7 +173,7 @@ def test_nothing_is_lost_or_repeated_with_a_machine(topic: Topic, tmp_path: Path
     assert_each_once(end_of(topic, job_id))
 
 
-def test_an_older_checkpoint_would_be_noticed(topic: Topic, tmp_path: Path) -> None:
+def test_restart_from_an_older_checkpoint_repeats_committed_records(topic: Topic, tmp_path: Path) -> None:
     """The last one but one as the source repeats what was committed with the last one."""
     story = begin(topic.cluster, tmp_path / "result", *topic.arguments, main="Exactly")
     with topic.cluster.open() as flink:

@@ -12,7 +12,7 @@ import pytest
 import rescale
 from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.forms.form import rescale_form
-from rescale.airflow.forms.form_advice import SHAPES, in_form, word_for_form
+from rescale.airflow.forms.form_advice import SHAPES, form_wording, word_for_form
 from rescale.options.rows import OPTIONS
 from rescale.planning.prepare import prepare
 from rescale.storage.s3.s3_advice import SETTINGS
@@ -25,7 +25,7 @@ from support.snapshots import directory
 
 @pytest.mark.parametrize("row", OPTIONS, ids=lambda row: row.name)
 def test_option_is_mentioned_by_the_title_of_its_field(row: object) -> None:
-    assert any(in_form(mention(option.name)) == f'"{option.field.title}"' for option in OPTIONS if option is row)
+    assert any(form_wording(mention(option.name)) == f'"{option.field.title}"' for option in OPTIONS if option is row)
 
 
 def called(function: str) -> Iterator[str]:
@@ -43,7 +43,7 @@ def test_airflow_has_a_wording_for_every_command_and_setting() -> None:
     mentions = [Mention(About.COMMAND, name, "", f"rescale {name}") for name in commands]
     mentions += [Mention(About.SETTING, name, "", text) for name, text in SETTINGS.items()]
     for mentioned in mentions:
-        assert in_form(mentioned) != mentioned.text
+        assert form_wording(mentioned) != mentioned.text
 
 
 def test_error_is_worded_for_the_form() -> None:
@@ -63,9 +63,9 @@ def test_refused_value_names_its_field() -> None:
 
 def test_shapes_of_single_operators_are_mentioned_as_lines_of_their_field() -> None:
     assert rescale_form()["operators"].schema["title"] == SHAPES
-    assert in_form(mention("parallelism", "a b=2")) == f'"{SHAPES}" a b=2'
-    assert in_form(mention("max-parallelism", "count=64")) == f'"{SHAPES}" count=/64'
-    assert in_form(mention("max-parallelism", 64)) == '"Max parallelism" 64'
+    assert form_wording(mention("parallelism", "a b=2")) == f'"{SHAPES}" a b=2'
+    assert form_wording(mention("max-parallelism", "count=64")) == f'"{SHAPES}" count=/64'
+    assert form_wording(mention("max-parallelism", 64)) == '"Max parallelism" 64'
 
 
 def test_advice_about_a_finished_operator_can_be_filled_in() -> None:

@@ -38,7 +38,7 @@ _OWN_ACCESS = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
 )
-"""Variables by which the worker itself gets keys; boto3 would prefer them to those of the connection."""
+"""Variables with the worker's own keys, which boto3 would prefer to the connection's keys."""
 
 _FIELDS_OF_HOOK = {
     *("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "profile_name", "session_kwargs"),
@@ -186,7 +186,7 @@ def _unusable(connection_id: str, error: Exception) -> RequestError:
 
 
 def _variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
-    """Return the variables of a connection. Raises `RequestError` for what is missing or has no variable."""
+    """Return a connection as AWS variables. Raises `RequestError` for a missing or an unsupported setting."""
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook  # brings boto3
 
     from rescale.airflow.connections.credentials import serve_credentials
@@ -259,7 +259,7 @@ def _s3_fields(connection_id: str, extra: Mapping[str, Any]) -> Mapping[str, Any
 def _object_settings(connection_id: str, s3: Mapping[str, Any]) -> dict[str, str]:
     """Return encryption and billing settings as variables.
 
-    They have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
+    The settings have the names of `S3Hook`'s arguments: `requester_pays`, and `extra_args` with boto3's parameters.
     """
     from rescale.storage.s3.object_settings import VARIABLES
 

@@ -61,8 +61,8 @@ def rescale_form() -> Form:
     return form
 
 
-def look_form() -> Form:
-    """Return the Params of a run that only plans: those of a rescale, without proof and approval."""
+def plan_only_form() -> Form:
+    """Return the Params of a run that only plans: the Params of a rescale without proof and approval."""
     form = rescale_form()
     for name in ("proof", "require_approval", "approval_minutes", "accept_unconditional_publish"):
         del form[name]

@@ -47,7 +47,7 @@ _SETTINGS = {
 }
 
 
-def in_form(mention: Mention) -> str:
+def form_wording(mention: Mention) -> str:
     """Return the wording of a mention for a user of the form."""
     if mention.about is About.COMMAND:
         return _COMMANDS[mention.name].format(mention.value)
@@ -71,4 +71,4 @@ def field_of(row: Option) -> str:
 
 def word_for_form(error: RescaleError) -> None:
     """Word an error for the form: fields, tasks and connections instead of options, commands and variables."""
-    error.word(in_form, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))
+    error.word(form_wording, lambda flag: next((field_of(row) for row in OPTIONS if row.flag == flag), flag))

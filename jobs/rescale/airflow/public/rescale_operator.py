@@ -12,7 +12,7 @@ from airflow.sdk.bases.operator import ExecutorSafeguard
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.connections.access import DRIVER_POD, form_access
-from rescale.airflow.forms.filled_form import proof_of, stripped
+from rescale.airflow.forms.filled_form import proof_of, trimmed_values
 from rescale.airflow.forms.given_values import check_values, given_values
 from rescale.airflow.reports.report_link import ReportLink
 from rescale.airflow.required_approval import plan_to_execute
@@ -163,7 +163,7 @@ class RescaleOperator(BaseOperator):
         return as_openlineage(self.lineage)
 
     def _form(self) -> dict[str, Any]:
-        return stripped(given_values({name: getattr(self, name) for name in _FIELDS}))
+        return trimmed_values(given_values({name: getattr(self, name) for name in _FIELDS}))
 
     def _pod_of(self, template: str, planned: Summary, form: Mapping[str, Any]) -> Any:
         from rescale.airflow.steps.pods import StepPod  # imports the Kubernetes client
@@ -207,7 +207,7 @@ class RescaleOperator(BaseOperator):
         published = publish_result(planned, form, context["ti"])
         extra = asset_extra(published_plan(planned))
         if extra in events_of(context["inlet_events"], RESCALED_SAVEPOINT):
-            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # else a second event
+            self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]  # it has this event
         else:
             context["outlet_events"][RESCALED_SAVEPOINT].extra = extra
         return published

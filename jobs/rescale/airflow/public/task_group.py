@@ -49,6 +49,7 @@ def rescale_task_group(
     renames: Lines = None,
     drops: Lines = None,
     state_drops: Lines = None,
+    old_rows: Lines = None,
     restarts: Lines = None,
     operator_names: Lines = None,
     without_offsets: Lines = None,
@@ -86,6 +87,7 @@ def rescale_task_group(
     :param renames: operators to rename, as lines `old=new`.
     :param drops: operators to drop with all of their state; the plan has to be approved.
     :param state_drops: states to drop, as lines `uid:name`; the plan has to be approved.
+    :param old_rows: old rows to drop from states with a TTL, as lines `uid:state=age`; the plan has to be approved.
     :param restarts: operators whose finished subtasks run again; the plan has to be approved.
     :param operator_names: names of operators that the snapshot does not have, as lines `uid` or `operator-id name`.
     :param without_offsets: operators that may start without their Kafka offsets.

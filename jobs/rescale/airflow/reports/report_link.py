@@ -16,7 +16,7 @@ import msgspec
 from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
 
-from rescale.airflow.steps.earlier_tasks import sibling
+from rescale.airflow.steps.earlier_tasks import sibling_task_id
 
 REPORT = "rescale_report"
 """Key of the XCom that holds the report of a run, or its place."""
@@ -65,7 +65,7 @@ class ReportLink(BaseOperatorLink):
         from airflow.sdk.execution_time.xcom import XCom
 
         dag_id, run_id = ti_key.dag_id, ti_key.run_id
-        planned = ti_key.task_id if self.planned is None else sibling(ti_key.task_id, self.planned)
+        planned = ti_key.task_id if self.planned is None else sibling_task_id(ti_key.task_id, self.planned)
         place = XCom.get_one(key=REPORT, dag_id=dag_id, task_id=planned, run_id=run_id, map_index=-1)
         return "" if place is None else report_url(dag_id, run_id, planned)
 

@@ -1,4 +1,4 @@
-"""Base of all tasks: they have the access that the form names, and fail or retry as our errors say."""
+"""Base of all tasks: it gives them the access that the form names, and maps our errors to failures and retries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow.sdk import BaseOperatorLink, get_current_context
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 
 from rescale.airflow.connections.access import form_access
-from rescale.airflow.forms.filled_form import stripped
+from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.steps.lineage import Lineage, as_openlineage
 from rescale.airflow.steps.retries import RETRIES, task_errors
@@ -84,7 +84,7 @@ def rescale_task(
     @functools.wraps(function)
     def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
         with task_errors():
-            params = stripped(params)
+            params = trimmed_values(params)
             with form_access(params) if has_access else nullcontext():
                 return function(*inputs, params=params, **more)
 

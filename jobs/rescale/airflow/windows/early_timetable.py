@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class EarlyTimetable(Timetable):
-    """Timetable with a run before each time of a cron expression: earlier by `begins_before`, as time passes.
+    """Timetable with a run before each time of a cron expression, earlier by `begins_before`.
 
-    Where clocks change in between, the local time of a run is another one than that of the expression, less that time.
+    `begins_before` is elapsed time: if the clocks change in between, the local times differ by an hour more or less.
     """
 
     def __init__(self, schedule: str, timezone: str, begins_before: timedelta) -> None:

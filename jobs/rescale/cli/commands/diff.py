@@ -28,7 +28,7 @@ DESCRIPTION = (
     "code 0: equal; 4: different."
     "\n\n"
     "With --by-file, compares two checkpoints of a running job by their files, without reading rows: how much a round "
-    "of `rescale follow` would read, and whether a live rescale pays. Exit code 0."
+    "of `rescale follow` would read, and whether a live rescale pays off. Exit code 0."
 )
 EXAMPLE = "rescale diff s3://flink/savepoint-1a2b s3://flink/new"
 

@@ -16,7 +16,7 @@ SUMMARY = "remove the files that an unpublished run left"
 DESCRIPTION = "Removes files and claim of a run that did not publish. Never removes a published result, or other files."
 EXAMPLE = "rescale discard s3://flink/new"
 
-_NOTHING = "there is nothing to remove: there are no files of an unpublished run in this target or beside it"
+_NOTHING = "nothing to remove: there are no files of an unpublished run in this target or beside it"
 
 RESUMES = True
 """The same command resumes after an interruption."""

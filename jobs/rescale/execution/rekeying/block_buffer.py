@@ -16,7 +16,7 @@ MEMORY = 128 * 1024 * 1024
 
 
 class BlockBuffer:
-    """Stores bytes and returns them by their places; more than `MEMORY` bytes go to a file."""
+    """Stores bytes and returns them by their offsets (`places`); beyond `MEMORY` bytes, all are in a file."""
 
     def __init__(self) -> None:
         self.size = 0

@@ -11,13 +11,13 @@ from rescale.planning.task_sizes import UNIT_SIZE
 from rescale.snapshot.places import ChangePlace, StreamPlace
 
 _RATE_OF_CHANGES = 4
-"""How many times as fast changed files are read: most of their rows are compared with each other, and go no further."""
+"""How many times as fast as other state changed files are read: most of their rows are only compared, not written."""
 
 
 class ReadUnit(NamedTuple):
-    """A source of operator number `operator`, or the part of it that a task reads; `number` is its place among all.
+    """A source of the operator with number `operator`, or a part of the source if it is a stream.
 
-    Only streams are read in parts.
+    `number` is the index of this unit among all units.
     """
 
     number: int

@@ -1,6 +1,6 @@
 """Checksums of runs of bytes: 128-bit XXH3, added mod 2^128 so that sums do not depend on the order.
 
-XXH3 is the fastest suitable hash, and its library releases Python's lock.
+XXH3 is the fastest suitable hash, and its library releases Python's GIL.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ R = TypeVar("R")
 def process_tasks(cores: int) -> Iterator[ProcessTasks]:
     """Provide tasks inside the block, in up to `cores` worker processes, which start when there is work for them.
 
-    They have the environment of this moment. When the block ends, or SIGTERM ends this process, the workers are gone,
-    and so are their scratch directories.
+    They inherit this process's environment as it is now. When the block ends, or SIGTERM ends this process, the workers
+    and their scratch directories are removed.
     """
     with ExitStack() as ending:
         places = own_directories(scratch_directories(), ScratchKind.TASKS, ending)
@@ -55,7 +55,7 @@ class ProcessTasks:
         units: Weighed[U],
         progress: Progress,
         *,
-        threads_will_do: bool = False,  # noqa: ARG002
+        threads_suffice: bool = False,  # noqa: ARG002
     ) -> list[R]:
         if not units:
             return []
@@ -72,7 +72,7 @@ class ProcessTasks:
 
 @dataclass(frozen=True)
 class _RunSlice(Generic[U, R]):
-    """Works through a slice of units, up to the first final error."""
+    """Runs a slice of units up to the first final error."""
 
     work: Callable[[U], R]
 

@@ -6,7 +6,7 @@ The rows are followed by the place of each row, ordered by partition, then by th
 and the number of places. So a reader of a partition reads only what belongs to it, and a task's result is as short for
 many rows as for few.
 
-A file belongs to one attempt of a task. It is used only if the attempt succeeds: Spark drops the result of an attempt
+A file belongs to one attempt of a task, and is read only if the attempt succeeds: Spark drops the result of an attempt
 that it considers lost.
 """
 

@@ -94,7 +94,7 @@ class TranslatingWriter:
         return tuple(lengths)
 
     def _with_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Return one key group with the ids that its piece asks for."""
+        """Return one key group with its state ids translated by the table that its piece names."""
         if not pieces or pieces[0].ids is None:
             return chunks
         table = self.operator.id_tables[pieces[0].ids]

@@ -105,7 +105,7 @@ def _above_maximum(operator: Operator, wanted: int, maximum: int) -> RequestErro
         )
     else:
         changed = wanted != operator.parallelism
-        less = ["ask for less"] if changed else ["also ask for ", mention("parallelism"), f", at most {maximum}"]
+        less = ["request less"] if changed else ["also request ", mention("parallelism"), f", at most {maximum}"]
         advice = Advice(
             *less,
             "; or ask for another maximum: ",

@@ -1,4 +1,4 @@
-"""The request: a source, a target, a new shape, and how the result shall be made."""
+"""The request: a source, a target, a new shape, and the options of the result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN, parse_for
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest
-from rescale.runstate.territory import refuse_overlap
+from rescale.runstate.target_safety import refuse_overlap
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import is_s3, normalise, parent
 from rescale.storage.sides import is_one_store, refuse_same_place
@@ -23,9 +23,9 @@ from rescale.text.names import did_you_mean
 class Request:
     """A parsed request, not yet compared with the snapshot.
 
-    `parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all others. So do
-    `max_parallelism` and `key_hash`, which has names of formulas or functions. `uids` has (operator id, name) pairs
-    with the names that the user knows operators by, for snapshots that hold only ids.
+    `parallelism` maps an operator (uid or operator id) to its new parallelism; "" stands for all other operators.
+    `max_parallelism` and `key_hash` are mappings of the same kind; hashes are names of formulas or functions. `uids`
+    has (operator id, name) pairs for snapshots that hold only ids.
     """
 
     source: str

@@ -1,6 +1,6 @@
 """The part of a request that changes more than shapes.
 
-Operators are renamed, dropped and restarted, states are dropped, and Kafka offsets change.
+Operators are renamed, dropped and restarted, states and old rows are dropped, and Kafka offsets change.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rescale.planning.request.ages import Age, parse_ages
 from rescale.planning.request.kafka_offsets import (
     NO_KAFKA_REQUEST,
     KafkaRequest,
@@ -24,7 +25,7 @@ class SurgeryRequest:
 
     `renames` maps operators to their new uids or operator ids, and `drops` names the operators to leave out.
     `state_drops` names single states of other operators, as `UID:NAME`. `restarts` names operators whose finished
-    subtasks run again.
+    subtasks run again. `ages` say which old rows of states to leave out, by `UID:STATE`.
     """
 
     renames: dict[str, str] = field(default_factory=dict)
@@ -32,9 +33,10 @@ class SurgeryRequest:
     state_drops: tuple[str, ...] = ()
     kafka: KafkaRequest = NO_KAFKA_REQUEST
     restarts: tuple[str, ...] = ()
+    ages: dict[str, Age] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.renames or self.drops or self.state_drops or self.kafka or self.restarts)
+        return bool(self.renames or self.drops or self.state_drops or self.kafka or self.restarts or self.ages)
 
 
 NO_SURGERY_REQUEST = SurgeryRequest()
@@ -49,6 +51,7 @@ def parse_surgery(
     kafka_topics: Iterable[str] = (),
     kafka_sources: Iterable[str] = (),
     restarts: Iterable[str] = (),
+    old_rows: Iterable[str] = (),
 ) -> SurgeryRequest:
     """Parse the values of a command line or a form; `RequestError` names the first invalid value.
 
@@ -68,7 +71,10 @@ def parse_surgery(
         dropped_states = parse_state_drops(state_drops)
     with in_option("--restart"):
         restarted = parse_operators(restarts, "restarted")
-    return SurgeryRequest(new_names, dropped, dropped_states, KafkaRequest(offsets, topics, sources), restarted)
+    with in_option("--drop-older"):
+        ages = parse_ages(old_rows)
+    kafka = KafkaRequest(offsets, topics, sources)
+    return SurgeryRequest(new_names, dropped, dropped_states, kafka, restarted, ages)
 
 
 def parse_renames(values: Iterable[str]) -> dict[str, str]:
@@ -90,7 +96,7 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
-    """Return names of operators that are to be `what`; `RequestError` if one is empty or given twice."""
+    """Return names of operators; `RequestError` if one is empty or given twice. `what` is `dropped` or `restarted`."""
     operators: dict[str, None] = {}
     for value in values:
         if not value:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
-from rescale.planning.matching import Counterpart, Match, Matching, StateSort
+from rescale.planning.matching import Counterpart, Match, Matching, StateSignature
 from rescale.report.match_document import (
     ChainedOperator,
     ListedOperator,
@@ -162,5 +162,5 @@ def _operator(counterpart: Counterpart) -> ListedOperator:
     return ListedOperator(counterpart.operator_id, counterpart.uid, counterpart.label, states)
 
 
-def _state_types(states: list[StateSort]) -> tuple[MatchedState, ...]:
+def _state_types(states: list[StateSignature]) -> tuple[MatchedState, ...]:
     return tuple(MatchedState(*sort) for sort in dict.fromkeys((state.name, state.type) for state in states))

@@ -12,7 +12,7 @@ from rescale.report.documents import Outcome
 from rescale.report.page import Block, Listed, Page, Table, paragraph, table
 from rescale.report.pages.declared import DECLARED, certified_lines, exceptions_clause
 from rescale.report.renderers.text import text_of
-from rescale.report.shortening import MOST_OPERATORS, first, left_out
+from rescale.report.shortening import MOST_OPERATORS, first, note_on_rest
 from rescale.runstate.certificate import Certificate, CertifiedRecords
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import Published
@@ -89,7 +89,7 @@ def certificate_page(certificate: Certificate) -> Page:
         *map(paragraph, _by_files(certificate)),
         *([Listed(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
         proofs_table(shown),
-        *left_out(left, "more operator with less state", "more operators with less state", reported=False),
+        *note_on_rest(left, "more operator with less state", "more operators with less state", reported=False),
     ]
     blocks += [part for part in (records_table(shown), directories_table(shown), checksums_table(shown)) if part.rows]
     return Page(tuple(blocks))

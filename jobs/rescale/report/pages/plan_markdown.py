@@ -1,4 +1,4 @@
-"""A plan for somebody who has to approve it: totals, the largest operators, Kafka offsets, and all warnings."""
+"""A plan for its approver: totals, the largest operators, Kafka offsets, and all warnings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plan_markdown(document: PlanDocument) -> str:
 
 
 def approval_page(document: PlanDocument) -> Page:
-    """Return the page for somebody who has to approve a plan."""
+    """Return the page for the approver of a plan."""
     operators = sorted(document.operators, key=state_bytes, reverse=True)
     changed = sum(operator.is_changed for operator in operators)
     title = f"The {_LARGEST} largest operators" if len(operators) > _LARGEST else "Operators"

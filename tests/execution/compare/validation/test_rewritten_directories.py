@@ -30,7 +30,7 @@ from support.small_directories import (
 )
 
 
-def test_directory_rewritten_within_its_key_groups_goes_by_records(source: Side, result: Side) -> None:
+def test_directory_rewritten_within_its_key_groups_is_compared_by_records(source: Side, result: Side) -> None:
     """A directory is compared by records, too, if it lacks a file that may have been merged, or has another file."""
     parts = [(0, 15, directory(rows(4, 0, 3), rows(5, 4, 7, 2), rows(6, 8, 15, 3)))]
     old = source.of(*parts)

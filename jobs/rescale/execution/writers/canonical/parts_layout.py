@@ -95,7 +95,7 @@ def stream_parts(
 
 
 def _staging(plan: Plan, name: str, token: str, write_range: WriteRange) -> str:
-    """Return a staging place that no other run of the plan uses, since its ranges may be cut differently."""
+    """Return a staging place of this upload alone: another run of the plan may cut its ranges differently."""
     return join(
         places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{write_range.first}"
     )

@@ -1,0 +1,80 @@
+"""Sentences of errors in Airflow, which has no options, no commands and no variables of a shell."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from rescale.airflow.forms.form_advice import word_for_form
+from rescale.text import errors
+from rescale.text.errors import RescaleError
+
+COMMANDS = "inspect|plan|run|follow|validate|diff|report|match|discard|virtual-keys|doctor|demo"
+
+_OF_A_SHELL = re.compile(rf"(?<![\w-])--[a-z]|\brescale ({COMMANDS})\b|(?<![{{\w])AWS_[A-Z]|same command")
+_OF_OTHERS = re.compile("flink savepoint --type canonical|uv sync --all-extras")
+"""Commands of other programs, which users of either surface have."""
+
+_SENTENCES = ("what", "option", "expected", "found", "advice")
+
+
+def is_of_a_shell(text: str) -> bool:
+    """Return whether a text has an option, a command of `rescale`, or a variable of the AWS SDKs."""
+    return _OF_A_SHELL.search(_OF_OTHERS.sub("", text)) is not None
+
+
+class Detail(NamedTuple):
+    """A detail that an error was given, and the line of code that did."""
+
+    place: str
+    name: str
+    value: str
+
+    @property
+    def in_a_form(self) -> str:
+        """The detail as a form words it."""
+        error = RescaleError("")
+        setattr(error, self.name, self.value)
+        word_for_form(error)
+        return str(getattr(error, self.name))
+
+
+@contextmanager
+def details_of_errors() -> Iterator[list[Detail]]:
+    """Yield a list that gets the sentences of every error that is made in the block.
+
+    It keeps no errors, because their tracebacks would keep files open.
+    """
+    details: list[Detail] = []
+
+    def set_detail(error: RescaleError, name: str, value: Any) -> None:
+        object.__setattr__(error, name, value)
+        if name in _SENTENCES and value is not None:
+            details.append(Detail(_place(), name, value))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RescaleError, "__setattr__", set_detail, raising=False)
+        yield details
+
+
+def _place() -> str:
+    """Return the line of code outside of `errors` that gives an error a detail."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename == errors.__file__:
+        frame = frame.f_back
+    return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+
+
+@pytest.fixture(autouse=True)
+def errors_can_be_shown_in_forms() -> Iterator[None]:
+    """Fail a test that makes an error with an option, a command or a variable which Airflow's wording leaves in it."""
+    with details_of_errors() as details:
+        yield
+    wrong = [detail for detail in details if is_of_a_shell(detail.value) and is_of_a_shell(detail.in_a_form)]
+    assert not wrong
