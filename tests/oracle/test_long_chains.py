@@ -32,9 +32,6 @@ CHECKPOINTS = 20
 TURN = 9
 """The wave in which one state ends and another appears."""
 
-LEFT = 0.4
-"""Without expiry, more than half of the users have the value with a short time to live: a quarter sets it in a wave."""
-
 OFTEN = {
     "state.backend.rocksdb.manual-compaction.min-interval": "200 ms",
     "state.backend.rocksdb.manual-compaction.min-files-to-compact": "2",
@@ -136,7 +133,6 @@ def test_long_chain_of_rounds_gives_what_a_full_run_gives(
         assert "late" in records[-1]
         assert "early" in records[0]
         assert "early" not in records[-1], "rows of a state that has ended"
-        assert min(states["brief"] / states["seen"] for states in records[5:]) < LEFT, "no value has expired"
         full = tmp_path / f"full-{parallelism}"
         maximum = [str(chain.after)]
         plan = plan_rescale(

@@ -1,12 +1,11 @@
 """Planted faults in a round that its plan and its proof by changes would share: `validate --proof records` finds each.
 
 Both decide with the same code which keys may have changed. The chain is of a real job that Flink has scaled out, with
-all files inside `_metadata`. Before the last checkpoint, a compaction drops elements of lists that have expired.
+all files inside `_metadata`. Between its last checkpoints, values and elements of lists expire.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,7 +46,7 @@ KINDS = (
 
 
 class Chain(NamedTuple):
-    """A result of the checkpoint before elements have expired, and the checkpoint after they were dropped."""
+    """A result of the checkpoint before elements have expired, and the last checkpoint after that."""
 
     base: str
     later: str
@@ -99,15 +98,6 @@ def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_tables, "_by_place", folded)
 
 
-def with_expired_elements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take compactions for harmless that drop what has expired."""
-
-    def every_family(data: bytes, _: str) -> frozenset[str]:
-        return frozenset(family.decode() for family in re.findall(rb'\[CFOptions "(.*)"\]', data))
-
-    monkeypatch.setattr(own_tables, "unfiltered_families", every_family)
-
-
 def without_a_state_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the rows of a state that has none any more."""
     looked_at = change_records.ChangeReader._changed_keys
@@ -121,7 +111,6 @@ def without_a_state_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 PLANTED = (
     with_values_of_own_files_alone,
     with_inline_files_folded,
-    with_expired_elements,
     without_a_state_that_ended,
 )
 
