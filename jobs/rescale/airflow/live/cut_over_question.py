@@ -16,7 +16,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context
 
 from rescale.airflow.approval import SafeNotifier, allowed_users, is_user, triggered_by
-from rescale.airflow.connections.access import storage_access
+from rescale.airflow.connections.access import form_access
 from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.settings import settings
 from rescale.airflow.steps.earlier_tasks import ASK_CUT, FOLLOW, ROUNDS
@@ -98,7 +98,7 @@ class AskToCutOver(HITLOperator):
 
         rounds = context["ti"].xcom_pull(task_ids=self.task_id, key=ROUNDS)
         params = trimmed_values(context["params"])
-        with task_errors(), storage_access(params["connection"]):
+        with task_errors(), form_access(params):
             decision = decide_cut_over(
                 rounds["target"],
                 this_run(context["dag_run"]),

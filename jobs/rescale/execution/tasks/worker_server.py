@@ -24,6 +24,8 @@ from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
 
+import numpy as np
+
 from rescale.execution.progress import say_compiling
 from rescale.execution.tasks.allocator import ALLOCATOR
 from rescale.execution.tasks.worker import serve
@@ -116,9 +118,15 @@ class WorkerServer:
 
 
 def load_worker_modules() -> None:
-    """Import the modules that read and write records, which takes almost a second."""
+    """Import the modules that read and write records, which takes almost a second, and call a compiled loop.
+
+    Numba sets itself up in the first call, which takes a quarter of a second. Processes forked later need not do it.
+    """
     for module in _LOADED:
         import_module(module)
+    from rescale.flink.keys.murmur import scramble
+
+    scramble(np.zeros(1, np.int32), 1, np.zeros(1, np.int32))
 
 
 def main(control: socket.socket) -> None:

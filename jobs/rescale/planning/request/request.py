@@ -9,10 +9,11 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN, parse_formula
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.result_files import Files, Format
-from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest
+from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest, Values, surgery_of
 from rescale.runstate.target_safety import refuse_overlap
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import is_s3, normalise, parent
+from rescale.storage.sides import is_one_store, refuse_same_place
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, in_option
 from rescale.text.names import did_you_mean
@@ -41,6 +42,23 @@ class Request:
 
 
 _MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
+
+
+def request_of_values(source: str, target: str, values: Values) -> Request:
+    """Return the request with these values. Raises `RequestError` for a wrong value."""
+    return make_request(
+        source,
+        target,
+        values["parallelism"],
+        max_parallelism=values["max-parallelism"],
+        key_hash=values["key-hash"],
+        format=Format(values["format"]),
+        files=Files(values["files"]),
+        uids=parse_uids((values["uids"] or "").splitlines()),
+        allow_prefixes=values["allow-prefix"],
+        surgery=surgery_of(values),
+        moved=values["moved"],
+    )
 
 
 def make_request(
@@ -83,12 +101,21 @@ def make_request(
 
 def _refuse_places(source: str, target: str, files: Files) -> None:
     snapshot = source.removesuffix("/_metadata")
+    refuse_same_place(snapshot, target)
     refuse_overlap(snapshot, target)
     if files is Files.REFER and is_s3(target) and not is_s3(source):
         raise RequestError(
             "a result in S3 cannot refer to local files",
             path=target,
             expected="a source and a target in the same file system, to refer to files",
+            found=source,
+            advice=Advice("leave ", mention("files"), " out, so that files are copied"),
+        )
+    if files is Files.REFER and is_s3(source) and not is_one_store(source, target):
+        raise RequestError(
+            "a result cannot refer to files in another store",
+            path=target,
+            expected="a source and a target in the same S3 store, to refer to files",
             found=source,
             advice=Advice("leave ", mention("files"), " out, so that files are copied"),
         )
