@@ -23,8 +23,8 @@ _OF_A_SHELL = re.compile(rf"(?<![\w-])--[a-z]|\brescale ({COMMANDS})\b|(?<![{{\w
 _OF_OTHERS = re.compile("flink savepoint --type canonical|uv sync --all-extras")
 """Commands of other programs, which users of either surface have."""
 
-_SENTENCES = ("what", "option", "expected", "advice")
-"""Details that are worded by us; the others show what was given or found."""
+_SENTENCES = ("what", "expected", "advice")
+"""Details that are worded where the error is raised; the others name what was given or found."""
 
 _PACKAGE = Path(rescale.__file__).parent
 
