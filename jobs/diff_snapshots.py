@@ -17,7 +17,7 @@ from rescale.storage.locations import normalise
 
 
 def main() -> int:
-    parser = job_parser(__doc__)
+    parser = job_parser(__doc__, "a", ("b", "result"))
     parser.add_argument("--a", metavar="URI", required=True, help="the first snapshot")
     parser.add_argument("--b", metavar="URI", required=True, help="the second snapshot")
     add_options(parser, "diff")

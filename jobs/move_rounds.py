@@ -11,15 +11,15 @@ from importlib import import_module
 
 import msgspec
 
-from rescale.execution.job import end_with_standard_input, run_part
+from rescale.execution.job import end_with_standard_input, load_plan_of_sides, run_part
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
-from rescale.execution.tasks.worker_server import load_loops
+from rescale.execution.tasks.worker_server import load_worker_modules
 from rescale.lasting_process import Order
 from rescale.mailbox import orders_at
+from rescale.options.profiles import add_profiles, use_profiles
 from rescale.options.spark_master import local_master
 from rescale.planning.little_work import LITTLE_BYTES
-from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.states import Transition, permit
 from rescale.storage.locations import normalise
@@ -38,17 +38,17 @@ class _Rounds:
         self._tasks: TasksOnDemand | None = None
 
     def begin(self, records: int) -> None:
-        """Start workers of this machine, if so many bytes of records need them; else load what they would have."""
+        """Start local workers if there are more than `LITTLE_BYTES` of records; else import their modules here."""
         if records > LITTLE_BYTES and local_master(self._master) is not None:
             self._tasks_for(records).begin()
         import_module("move_and_validate")
         if 0 < records <= LITTLE_BYTES:
-            load_loops()
+            load_worker_modules()
 
     def carry_out(self, order: Order) -> None:
         from move_and_validate import steps_of_a_run  # imported late: `begin` starts workers before
 
-        plan = load_plan(order.plan)
+        plan = load_plan_of_sides(order.plan, order.result)
         permit(plan, Transition.MOVE)  # before any document is put, since another plan may own the target
         tasks = self._tasks_for(plan.bytes_moved)
         for step, execute in steps_of_a_run(order.proof).items():
@@ -79,7 +79,9 @@ def main() -> int:
         "--records", metavar="BYTES", type=int, default=0, help="bytes of records that the first order moves, if known"
     )
     parser.add_argument("--drawn", action="store_true", help="report progress as JSON, for a program that draws it")
+    add_profiles(parser, "source", ("orders_at",))
     arguments = parser.parse_args()
+    use_profiles(arguments)
     Progress.drawn = arguments.drawn
     with ExitStack() as ending:
         rounds = _Rounds(arguments.master, ending)

@@ -13,12 +13,12 @@ In somebody else's DAG, a rescale is a task group, and its last task decides onl
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow.sdk import TriggerRule
 
-from rescale.airflow.connections.access import storage_access
+from rescale.airflow.connections.access import form_access
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
@@ -62,7 +62,7 @@ def end_task(
         _delete_pods(ti)
         _skip_if_nothing_to_do(ti, may_skip_run)
         try:
-            published = _published(ti, params["connection"])
+            published = _published(ti, params)
             _refuse_unfinished(ti, published["target"], after_publication)
         except RescaleError as error:
             if remark is not None and error.final:
@@ -82,7 +82,7 @@ def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
     if _states(ti).get(sibling_task_id(ti.task_id, INSPECT)) == "skipped":
         skip_task("the tasks before this group have skipped it")
     _skip_if_nothing_to_do(ti, [PLAN])
-    published = _published(ti, params["connection"])
+    published = _published(ti, params)
     _refuse_unfinished(ti, published["target"], [ANNOUNCE])
     return published
 
@@ -129,7 +129,7 @@ def _failed(ti: Any) -> str | None:
     return f"failed: {', '.join(failed)}" if failed else None
 
 
-def _published(ti: Any, connection: str | None) -> Summary:
+def _published(ti: Any, params: Mapping[str, Any]) -> Summary:
     """Return the summary of the task `publish`. Raises an error if there is no published result.
 
     The check opens storage only if there is a plan: without access to storage, an earlier task has failed and said so.
@@ -141,7 +141,7 @@ def _published(ti: Any, connection: str | None) -> Summary:
         raise RescaleError(
             "nothing was published: the run ended before there was a plan", found=_failed(ti), advice=_ADVICE
         )
-    with storage_access(connection):
+    with form_access(params):
         if (rejection := rejection_of(ti)) is not None:
             refuse_published(planned["target"], planned["digest"], rejection)
             raise RequestError(

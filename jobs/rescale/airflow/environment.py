@@ -13,6 +13,7 @@ from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.task_log import log_text
 from rescale.doctor.checks import CheckOutcome
 from rescale.doctor.diagnosis import diagnose_run, diagnosis_text
+from rescale.options.profiles import use_targets
 from rescale.planning.request.request import target_place
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError
@@ -28,6 +29,7 @@ def check_environment(params: Mapping[str, Any]) -> Summary:
     drivers = DRIVER_POD in os.environ
     machine = not drivers and not platform_spark().is_cluster
     source, target = normalise(params["source"]), target_place(params["target"])
+    use_targets([target])
     diagnosis = diagnose_run(source, target, machine=machine, drivers=drivers, wording=form_wording)
     log_text(diagnosis_text(diagnosis))
     failed = [check for check in diagnosis.checks if check.outcome is CheckOutcome.ERROR]

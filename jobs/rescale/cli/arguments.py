@@ -162,5 +162,5 @@ def prefixes_of(arguments: argparse.Namespace) -> list[str]:
 
 
 def moves_of(arguments: argparse.Namespace) -> tuple[Move, ...]:
-    """Return the places of `--moved`; raise `RequestError` if one cannot be parsed."""
+    """Return the places of `--moved`. Raises `RequestError` if one cannot be parsed."""
     return parse_moves(arguments.moved)

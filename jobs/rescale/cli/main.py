@@ -12,6 +12,7 @@ from itertools import pairwise
 from rescale.cli.output import Output, output_error, redirect_to_devnull
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
+from rescale.options.profiles import use_profiles
 from rescale.text.errors import RequestError, StoreError, unexpected
 
 _STEPS = """\
@@ -50,6 +51,7 @@ taken; 3 the snapshot is damaged, has changed or is not supported, or the store 
 130 interrupted (Ctrl-C); 143 ended by SIGTERM.
 
 S3 is configured by the standard variables: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
+For a source and a target in two stores, accounts or regions: --source-profile and --target-profile.
 """
 
 
@@ -155,6 +157,7 @@ def _execute(arguments: Sequence[str]) -> int:
         _refuse_other_bytes(arguments)
         parsed = parser().parse_args(arguments)
         resumes = parsed.resumes
+        use_profiles(parsed)
         return int(parsed.execute(parsed, output) or 0)
     except BrokenPipeError:
         raise

@@ -17,6 +17,7 @@ from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import owned
 from rescale.storage.files.document_folders import STAGING
 from rescale.storage.locations import is_s3, join
+from rescale.storage.sides import is_one_store
 from rescale.storage.store import Store, open_store
 from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import LockedError, RequestError, RescaleError
@@ -142,7 +143,7 @@ class _Probes:
 
     def _check_copy(self) -> None:
         copied, tried = self._put, "copy the probe within the store"
-        if self._source is not None and is_s3(self._source) and is_s3(self._target):
+        if self._source is not None and is_s3(self._source) and is_one_store(self._source, self._target):
             copied, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
         with self._checks.failing(_SUBJECT, tried, "state that does not change is copied by the store"):
             pin = self._store.stat(copied)

@@ -50,7 +50,7 @@ def add_option(parser: argparse._ActionsContainer, row: Option) -> argparse.Acti
 def values_of(arguments: argparse.Namespace, command: str) -> Values:
     """Return the values of a command's options, with the text of files instead of their paths.
 
-    `RequestError` if a file cannot be read, or is not valid.
+    Raises `RequestError` if a file cannot be read, or is not valid.
     """
     return {row.name: _value(row, vars(arguments)[row.attribute]) for row in options_of(command)}
 
@@ -84,7 +84,7 @@ def _refuse_no_offsets(text: str, path: str) -> None:
 
 
 def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
-    """Return the options of a command as arguments of the step that it starts; `RequestError` if they are not valid."""
+    """Return a command's options as arguments of the step that it starts. Raises `RequestError` if one is not valid."""
     surgery = surgery_of(values_of(arguments, command))
     surgery.kafka.with_renames(surgery.renames)
     return [word for row in options_of(command) for word in _words(row, vars(arguments)[row.attribute])]

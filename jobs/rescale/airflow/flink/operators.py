@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import msgspec
 from airflow.sdk import BaseOperator, Context
 
-from rescale.airflow.connections.access import storage_access
+from rescale.airflow.connections.access import form_access
 from rescale.airflow.flink.cancel_mark import CancelMark
 from rescale.airflow.flink.questions import Answer, FlinkQuestion, describe_answer
 from rescale.airflow.flink.stopping import (
@@ -94,7 +94,7 @@ class TakeSavepoint(WaitingOperator):
             before = job_to_restart_of(required_output(LOOK, self.before))
             if before.taking is not StopMode.CHECKPOINT:
                 return self._result(take_savepoint(before, self._run(context)))
-            with storage_access(trimmed_values(context["params"])["connection"]):
+            with form_access(trimmed_values(context["params"]), reads_source=True):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
                 ti = context["ti"]

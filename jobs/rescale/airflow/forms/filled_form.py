@@ -123,13 +123,15 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
 
     `known` holds source and target if earlier tasks have determined them; the form's own fields count otherwise.
     """
-    from rescale.planning.request.request import request_of_values
+    from rescale.options.profiles import use_targets
+    from rescale.planning.request.request import request_of_values, target_place
 
     params = trimmed_values(params)
     values = values_of(params)
     with in_option(option("key-hash").flag):
         check_key_functions(name.rpartition("=")[2] for name in values["key-hash"])
     places = {**params, **(known or {})}
+    use_targets([target_place(places["target"])])
     return request_of_values(places["source"], places["target"], values)
 
 

@@ -152,6 +152,18 @@ def _fields_without_option(section: FormSection) -> Form:
                     "operator is named here.",
                 )
             }
+        case FormSection.STORAGE:
+            return {
+                "source_connection": Param(
+                    None,
+                    type=["null", "string"],
+                    title="Connection of the source",
+                    section=section.value,
+                    description_md="For a source in another S3 store than the target, or in another account or region: "
+                    "the id of an Airflow connection of type aws for the source. The target has that of *Connection*. "
+                    "Empty: one access to both. Must be empty if steps run in pods.",
+                )
+            }
         case _:
             return {}
 

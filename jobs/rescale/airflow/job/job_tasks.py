@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from airflow.sdk import Context
 
-from rescale.airflow.connections.access import storage_access
+from rescale.airflow.connections.access import form_access
 from rescale.airflow.ending import end_task
 from rescale.airflow.flink.cancel_mark import CANCELS, CANCELS_AFTER
 from rescale.airflow.flink.flink_access import open_flink
@@ -92,7 +92,7 @@ class GoBackIfNeeded(GoBack):
         for task_id in (TAKE, FOLLOW):
             if pull(task_ids=task_id, key=CANCELS) == before.job_id:
                 known = pull(task_ids=task_id, key=CANCELS_AFTER)
-                with storage_access(trimmed_values(context["params"])["connection"]):
+                with form_access(trimmed_values(context["params"]), reads_source=True):
                     from rescale.airflow.flink.checkpoint_stop import restart_of
 
                     return restart_of(before, known)

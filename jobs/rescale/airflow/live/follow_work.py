@@ -24,6 +24,7 @@ from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import asset_extra, events_of
 from rescale.airflow.steps.earlier_tasks import LOOK, Summary, required_output
 from rescale.following.follower import Follower
+from rescale.options.profiles import use_targets
 from rescale.plan.plan import Plan
 from rescale.planning.request.request import target_place
 from rescale.report.stored import put_report
@@ -57,6 +58,7 @@ def follow_and_cut_over(
     looked = required_output(LOOK, looked)
     before = job_to_restart_of(looked["before"])
     target = target_place({**params, **places}["target"])
+    use_targets([target])
     with _leaving_no_useless_rounds(target), mover(target, ti) as moves:
         follower = Follower(
             target,

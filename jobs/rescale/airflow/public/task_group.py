@@ -43,6 +43,7 @@ def rescale_task_group(
     require_approval: Flag = None,
     approval_minutes: float | XComArg | None = None,
     connection: Text | None = None,
+    source_connection: Text | None = None,
     operators: Lines | Mapping[str, Mapping[str, int]] = None,
     key_hashes: Lines = None,
     renames: Lines = None,
@@ -80,6 +81,7 @@ def rescale_task_group(
     :param require_approval: whether somebody has to approve the plan. The settings of the platform may require it, too.
     :param approval_minutes: time in which the plan can be approved, in minutes.
     :param connection: id of an Airflow connection of type aws; without it, tasks use the access of their worker.
+    :param source_connection: id of a connection for the source, if it is in another store than the target.
     :param operators: shapes of single operators: lines such as `uid=6/256`, or a mapping from operators to shapes.
     :param key_hashes: how keys with a `hashCode` of their own hash.
     :param renames: operators to rename, as lines `old=new`.

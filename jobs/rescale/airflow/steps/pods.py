@@ -19,7 +19,7 @@ from airflow.sdk import BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import V1EnvVar, V1Pod
 
-from rescale.airflow.connections.access import storage_access
+from rescale.airflow.connections.access import form_access
 from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.steps.rescale_task import ArgumentsOf, PlanOf, SummaryOf
 from rescale.airflow.steps.retries import RETRIES, task_errors
@@ -146,7 +146,7 @@ class StepPod(KubernetesPodOperator):
 
 @contextmanager
 def _access(form: Mapping[str, Any]) -> Iterator[None]:
-    with task_errors(), storage_access(form["connection"]):
+    with task_errors(), form_access(form):
         yield
 
 

@@ -89,6 +89,7 @@ def opened_window(
     Skips the run if the window is closed, or if there is nothing newer than what was rescaled `last`.
     """
     from rescale.airflow.windows.newest import newest_savepoint
+    from rescale.options.profiles import use_targets
 
     if (fault := pattern_fault(params["target"])) is not None:
         expected, actual = fault
@@ -112,6 +113,7 @@ def opened_window(
         known["opens"] = opening.isoformat()
     if "source" not in params:
         return known
+    use_targets([])  # the source is all that is read
     newest = newest_savepoint(normalise(params["source"]))
     if last is not None and newest.written <= datetime.fromisoformat(last["written"]):
         skip_task(f"nothing new: {last['source']} is already rescaled, and nothing below {params['source']} is newer")

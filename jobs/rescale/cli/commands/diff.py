@@ -11,6 +11,7 @@ from rescale.cli.terminal import waiting
 from rescale.insight.file_changes import file_changes
 from rescale.options.command_line import arguments_of_step, options_of
 from rescale.options.option import Group
+from rescale.options.profiles import add_profiles
 from rescale.report.differences import DiffDocument
 from rescale.report.pages.difference import difference_text
 from rescale.report.pages.file_changes import file_changes_text
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name.lower(), metavar=name, help="a savepoint or checkpoint")
     add_request_options(parser, "diff", "Intended differences in B; everything else is compared.")
     add_master(parser)
+    add_profiles(parser, "a", ("b",))
     parser.add_argument(
         "--by-file",
         action="store_true",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rescale.cli.output import Output
+from rescale.options.profiles import add_profiles
 from rescale.planning.request.request import target_place
 from rescale.report.answers import DiscardAnswer
 from rescale.runstate.removal import discard
@@ -23,6 +24,7 @@ RESUMES = True
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="the target of that run")
+    add_profiles(parser, targets=("target",))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:

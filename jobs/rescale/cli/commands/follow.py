@@ -16,6 +16,7 @@ from rescale.following.follower import Follower, Limits, finished_plan
 from rescale.following.round_line import round_document, round_line
 from rescale.insight.cluster import rate_of
 from rescale.options.command_line import values_of
+from rescale.options.profiles import add_profiles
 from rescale.options.rows import FOLLOWED, OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_target(parser)
     add_request_options(parser, "follow", shape=True)
     add_master(parser)
+    add_profiles(parser, "checkpoints", ("target",))
     parser.add_argument("--yes", action="store_true", help="give operators different max parallelisms without asking")
 
 

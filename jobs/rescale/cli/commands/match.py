@@ -9,6 +9,7 @@ from rescale.cli.arguments import add_request_options, add_source, given_uids, m
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.flink.job_graph import read_job_graph
+from rescale.options.profiles import add_profiles
 from rescale.planning.matching import Counterpart, counterparts_of_graph, counterparts_of_snapshot, match
 from rescale.report.pages.matched import match_document, matched_text
 from rescale.snapshot.reading.discovery import METADATA, find_metadata
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "does not run yet), or a second savepoint or checkpoint",
     )
     add_request_options(parser, "match")
+    add_profiles(parser, "source")
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:

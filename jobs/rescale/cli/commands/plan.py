@@ -17,6 +17,7 @@ from rescale.cli.arguments import (
 )
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
+from rescale.options.profiles import add_profiles
 from rescale.plan.plan import Plan
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.runstate.claim import refuse_unavailable_target
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_base(parser)
     add_request_options(parser, "plan", "Operators are named as they are in SOURCE.", shape=True)
     add_cluster(parser)
+    add_profiles(parser, "source", ("target", "base"))
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:

@@ -15,6 +15,7 @@ from rescale.cli.own_step import own_rounds, run_own_step
 from rescale.cli.preparing import execute_preparation
 from rescale.cli.terminal import waiting
 from rescale.insight.cluster import cluster_of_environment
+from rescale.options.profiles import add_profiles
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.plan.proof_scope import how_proven
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_base(parser)
     add_request_options(parser, "run", "Operators are named as they are in SOURCE.", shape=True)
     add_master(parser)
+    add_profiles(parser, "source", ("target", "base"))
     parser.add_argument(
         "--prepare",
         action="store_true",

@@ -17,7 +17,7 @@ from rescale.plan.new_streams import CopiedElements, CopiedFile, CopiedKeyGroups
 from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
 from rescale.storage.contract import Span
-from rescale.storage.locations import is_s3
+from rescale.storage.sides import is_one_store
 
 _WORTH_A_COPY = 5 * 1024 * 1024
 """Smallest part that is copied, in bytes: S3 takes no smaller parts, and copies no ranges of smaller objects."""
@@ -89,7 +89,7 @@ def _span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None:
 
 
 def _in_one_store(plan: Plan, uri: str) -> bool:
-    return is_s3(uri) == is_s3(plan.target)
+    return is_one_store(uri, plan.target)
 
 
 def _between(begin: int, end: int, most: int) -> Iterator[Cut]:

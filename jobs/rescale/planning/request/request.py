@@ -13,6 +13,7 @@ from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, Surgery
 from rescale.runstate.target_safety import refuse_overlap
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import is_s3, normalise, parent
+from rescale.storage.sides import is_one_store, refuse_same_place
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, in_option
 from rescale.text.names import did_you_mean
@@ -100,6 +101,7 @@ def make_request(
 
 def _refuse_places(source: str, target: str, files: Files) -> None:
     snapshot = source.removesuffix("/_metadata")
+    refuse_same_place(snapshot, target)
     refuse_overlap(snapshot, target)
     if files is Files.REFER and is_s3(target) and not is_s3(source):
         raise RequestError(
@@ -109,10 +111,18 @@ def _refuse_places(source: str, target: str, files: Files) -> None:
             found=source,
             advice=Advice("leave ", mention("files"), " out, so that files are copied"),
         )
+    if files is Files.REFER and is_s3(source) and not is_one_store(source, target):
+        raise RequestError(
+            "a result cannot refer to files in another store",
+            path=target,
+            expected="a source and a target in the same S3 store, to refer to files",
+            found=source,
+            advice=Advice("leave ", mention("files"), " out, so that files are copied"),
+        )
 
 
 def target_place(text: str) -> str:
-    """Return the normalised path of a target; `RequestError` if a result cannot be written there."""
+    """Return the normalised path of a target. Raises `RequestError` if a result cannot be written there."""
     target = normalise(text)
     if parent(target) == target:
         raise RequestError(

@@ -114,7 +114,7 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
-    """Return names of operators; `RequestError` if one is empty or given twice. `what` is `dropped` or `restarted`."""
+    """Return names of operators, `what`: dropped or restarted. Raises `RequestError` if one is empty or given twice."""
     operators: dict[str, None] = {}
     for value in values:
         if not value:
@@ -126,7 +126,7 @@ def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def parse_state_drops(values: Iterable[str]) -> tuple[str, ...]:
-    """Return `UID:NAME` values; `RequestError` if one is malformed or given twice.
+    """Return `UID:NAME` values. Raises `RequestError` if one is malformed or given twice.
 
     NAME may be empty, and both may contain colons, so only a snapshot tells which state is meant.
     """

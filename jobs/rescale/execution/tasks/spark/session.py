@@ -34,6 +34,7 @@ from rescale.execution.tasks.spark.executors import Executors, executors_for
 from rescale.execution.tasks.spark.waiting import executors_awaited
 from rescale.options.spark_master import is_on_this_machine, local_master
 from rescale.storage.scratch import SHORT_PLACE, ScratchKind, scratch_directories, scratch_folder, temporary_directory
+from rescale.storage.sides import names_of_sides
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import RequestError, StoreError
 
@@ -64,8 +65,8 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
         .set("spark.python.daemon.module", "rescale.execution.tasks.spark.worker_daemon")
         .set("spark.ui.showConsoleProgress", "false")
     )
-    for variable, size in ALLOCATOR.items():
-        conf.setExecutorEnv(variable, size)
+    for variable, value in {**ALLOCATOR, **names_of_sides(os.environ)}.items():
+        conf.setExecutorEnv(variable, value)
     with event_log_kept(conf):
         context = _started(conf, master, work)
         try:
@@ -115,7 +116,7 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
 
 
 def _check_registered(context: SparkContext) -> None:
-    """`StoreError` if no standalone master has answered.
+    """Raise `StoreError` if no standalone master has answered.
 
     Spark then returns a context all the same, and stops it a moment later (`StandaloneSchedulerBackend.dead`).
     """
@@ -194,7 +195,7 @@ def _cause(text: str) -> str:
 
 
 def _check_java() -> None:
-    """`RequestError` if there is no Java where Spark looks for it (its script `spark-class`)."""
+    """Raise `RequestError` if there is no Java where Spark looks for it (its script `spark-class`)."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(program) is None:
