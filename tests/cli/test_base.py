@@ -173,7 +173,7 @@ def test_base_with_the_max_parallelism_of_the_source_is_refused(
     maximum = open_snapshot(str(earlier)).operators[0].max_parallelism
     base = result_of(earlier, tmp_path / "same", 3, maximum)
     error = refusal(capsys, later, base, "--parallelism", "3", "--max-parallelism", str(maximum), code=3)
-    assert "refers to them" in error["found"]
+    assert "copies files, or refers to them" in error["found"]
 
 
 def test_base_of_another_job_is_refused(capsys: Captured, base: Path, tmp_path: Path) -> None:
