@@ -78,7 +78,7 @@ def test_run_moves_between_buckets_of_one_name_in_two_stores(
 @pytest.mark.slow
 @pytest.mark.parametrize("stores", [True], indirect=True)
 def test_follower_pins_and_rounds_are_on_the_targets_side(stores: TwoStores, tmp_path: Path) -> None:
-    """What the job deletes meanwhile is copied to the target's store; from there on that store copies it itself."""
+    """Files that the job may delete are copied to the target's store, which copies them itself from there on."""
     job = checkpoints_in("2-rocksdb-incremental", PLACE, tmp_path / "scratch")
     before = stores.at_source().list(f"s3://{BUCKET}")
     follow = ("follow", job.directory, "--target", RESULT, "--max-parallelism", "1000", "--master", "local[2]")
