@@ -7,9 +7,9 @@ import sys
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.job import job_parser, run_job
 from rescale.execution.tasks.choice import step_tasks
-from rescale.options.asked import surgery_of
 from rescale.options.command_line import add_options, values_of
 from rescale.planning.request.surgery import resolve_surgery
+from rescale.planning.request.surgery_request import surgery_of
 from rescale.report.differences import DiffDocument
 from rescale.snapshot.moves import parse_moves
 from rescale.snapshot.reading.opening import open_snapshot

@@ -14,7 +14,7 @@ import msgspec
 from rescale.execution.job import end_with_standard_input, load_plan_of_sides, run_part
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
-from rescale.execution.tasks.worker_server import load_loops
+from rescale.execution.tasks.worker_server import load_worker_modules
 from rescale.lasting_process import Order
 from rescale.mailbox import orders_at
 from rescale.options.profiles import add_profiles, use_profiles
@@ -38,12 +38,12 @@ class _Rounds:
         self._tasks: TasksOnDemand | None = None
 
     def begin(self, records: int) -> None:
-        """Start workers of this machine, if so many bytes of records need them; else load what they would have."""
+        """Start local workers if there are more than `LITTLE_BYTES` of records; else import their modules here."""
         if records > LITTLE_BYTES and local_master(self._master) is not None:
             self._tasks_for(records).begin()
         import_module("move_and_validate")
         if 0 < records <= LITTLE_BYTES:
-            load_loops()
+            load_worker_modules()
 
     def carry_out(self, order: Order) -> None:
         from move_and_validate import steps_of_a_run  # imported late: `begin` starts workers before

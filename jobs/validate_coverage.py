@@ -7,8 +7,8 @@ import sys
 from rescale.execution.job import add_plan, job_parser, plan_of, proof_of, run_job
 from rescale.execution.steps import validate_coverage, validate_published
 from rescale.execution.tasks.choice import step_tasks
-from rescale.options.asked import surgery_of
 from rescale.options.command_line import add_options, values_of
+from rescale.planning.request.surgery_request import surgery_of
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.states import refuse_unpublished
 from rescale.snapshot.moves import parse_moves

@@ -196,7 +196,7 @@ def test_open_question_is_asked_even_by_a_run_without_approval(asking: PlanAppro
 
 @pytest.mark.parametrize("before", [True, False])
 def test_stored_decision_stands(before: bool, asking: PlanApproval, plan: Plan, planned: Planned) -> None:
-    """No second question is asked, and no later answer changes it."""
+    """A plan with a stored decision is not asked about again, and no later answer changes the decision."""
     xcoms: dict[str, Any] = {}
     with pytest.raises(Parked):
         asking.execute(asked_in(xcoms, planned))

@@ -142,7 +142,7 @@ def test_changed_canonical_result_is_found(name: str, tmp_path: Path) -> None:
 def test_damaged_heap_timer_is_found(
     wanted: str, maximum: tuple[str, ...], wrong: bytes, error: type[RescaleError], what: str, tmp_path: Path
 ) -> None:
-    """The timer lies on the heap beside RocksDB."""
+    """The timer is on the heap beside RocksDB, in raw keyed state."""
     source = shutil.copytree(snapshots.directory(HEAP_TIMERS), tmp_path / "source")
     snapshot = open_snapshot(str(source))
     (operator,) = (operator for operator in snapshot.operators if operator.heap_timers)

@@ -160,7 +160,7 @@ def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str],
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
 def test_header_of_reader_state_is_the_one_that_flink_writes(line: str) -> None:
-    """It is the same for every FLIP-27 source."""
+    """The header is the same for every FLIP-27 source."""
     (stream, *_) = next(o for o in open_snapshot(directory(f"{line}-source")).operators if o.entry.coordinator).operator
     assert reader_state_header(stream.header) == stream.header
 

@@ -124,7 +124,7 @@ def test_published_result_is_left_alone(case: Case) -> None:
 
 
 def test_second_plan_is_refused_while_the_target_belongs_to_the_first(case: Case) -> None:
-    """It is refused before it writes data, wherever the first run was stopped."""
+    """The second plan is refused before it writes data, wherever the first run was stopped."""
     writes = case.writes()
     claimed = next(k for k, line in enumerate(writes, 1) if line.endswith("/claim"))
     for k in (claimed + 1, len(writes) - 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +22,32 @@ def shown(rows: Rows) -> dict[str, dict[str, str]]:
     """Return the rows of the states with a TTL by state and key, as the harness shows them."""
     texts: dict[str, dict[str, str]] = {f"states/{state}": {} for state in STATES}
     for key, value in rows.get(VALUES, {}).items():
-        texts[f"states/{VALUES}"][text_of(key)] = str(int.from_bytes(value[8:], "big", signed=True))
+        texts[f"states/{VALUES}"][texts_in(key)[0]] = str(int.from_bytes(value[8:], "big", signed=True))
     for key, value in rows.get(TEXTS, {}).items():
-        elements = ", ".join(text_of(element[8:]) for element in elements_of(value))
-        texts[f"states/{TEXTS}"][text_of(key)] = f"[{elements}]"
+        elements = ", ".join(texts_in(element[8:])[0] for element in elements_of(value))
+        texts[f"states/{TEXTS}"][texts_in(key)[0]] = f"[{elements}]"
     maps: dict[str, dict[str, int]] = {}
     for key, value in rows.get(MAPS, {}).items():
-        user_key = key[key[0] + 1 :]  # behind the key and the namespace
-        maps.setdefault(text_of(key), {})[text_of(user_key)] = int.from_bytes(value[9:], "big", signed=True)
+        name, _, kind = texts_in(key)
+        maps.setdefault(name, {})[kind] = int.from_bytes(value[9:], "big", signed=True)
     for name, entries in maps.items():
         pairs = ", ".join(f"{kind}={number}" for kind, number in sorted(entries.items()))
         texts[f"states/{MAPS}"][name] = "{" + pairs + "}"
     return texts
 
 
-def text_of(data: bytes) -> str:
-    """Return the ASCII text at the start of the data."""
-    return data[1 : data[0]].decode()
+def texts_in(data: bytes) -> list[str]:
+    """Return the texts in the data, which lie end to end (`StringValue`); a void namespace counts as an empty one."""
+    texts, rest = [], iter(data)
+    for first in rest:
+        units = [_packed(next(rest), rest) for _ in range(_packed(first, rest) - 1)]
+        texts.append(b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be"))
+    return texts
+
+
+def _packed(byte: int, rest: Iterator[int]) -> int:
+    """Return the number that begins with a byte: seven bits in each, the lowest first."""
+    return byte if byte < 0x80 else (byte & 0x7F) | _packed(next(rest), rest) << 7
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def certify_without_approval(plan: Plan) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: str, plan: Plan) -> None:
-    """Also in a run that began before the question was asked."""
+    """This holds for a run that began before the question was asked, too."""
     certify_without_approval(plan)
     ask(plan, ASKING)
     claim(plan)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rescale.airflow.forms.form_advice import word_for_form
+from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.text import errors
 from rescale.text.errors import RescaleError
 
@@ -41,7 +41,7 @@ class Detail(NamedTuple):
         """The detail as a form words it."""
         error = RescaleError("")
         setattr(error, self.name, self.value)
-        word_for_form(error)
+        reword_for_form(error)
         return str(getattr(error, self.name))
 
 

@@ -16,7 +16,15 @@ from support.form_surface import is_of_a_shell
 PACKAGE = Path(rescale.__file__).parent
 
 OF_THE_COMMAND_LINE = (
-    *("cli", "demo", "options/rows.py", "schemas/documents.py", "doctor/flink_cluster.py", "planning/matching.py"),
+    *(
+        "cli",
+        "demo",
+        "options/rows.py",
+        "options/follow_rows.py",
+        "schemas/documents.py",
+        "doctor/flink_cluster.py",
+        "planning/matching.py",
+    ),
     *(f"report/pages/{page}.py" for page in ("file_changes", "matched", "other_release", "outcome", "preparation")),
     "storage/s3/s3_advice.py",
 )

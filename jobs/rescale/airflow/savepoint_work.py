@@ -27,7 +27,7 @@ from rescale.airflow.forms.filled_form import (
     request_of,
     request_sentence,
 )
-from rescale.airflow.forms.form_advice import word_for_form
+from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
 from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
 from rescale.airflow.required_approval import drops_need_approval, plan_to_execute
@@ -94,7 +94,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     try:
         _refuse_run(plan, params, ti)
     except RequestError as error:
-        word_for_form(error)
+        reword_for_form(error)
         shown, refusal = msgspec.structs.replace(shown, start=None), error
     log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
     if refusal is not None:

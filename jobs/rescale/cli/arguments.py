@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from rescale.cli.completion import complete_operators
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
 from rescale.insight.cluster import VARIABLE, Cluster, cluster_of_environment
-from rescale.options.asked import request_of_values
 from rescale.options.command_line import add_options, values_of
 from rescale.options.option import Group, Option
 from rescale.options.rows import option
@@ -17,7 +16,7 @@ from rescale.options.spark_master import MASTERS, is_master
 from rescale.options.text_files import read_text
 from rescale.planning.continuing import continued_plan, refuse_format
 from rescale.planning.prepare import Prepared, prepare
-from rescale.planning.request.request import Request, parse_uids
+from rescale.planning.request.request import Request, parse_uids, request_of_values
 from rescale.runstate.base_result import open_base
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import normalise
@@ -163,5 +162,5 @@ def prefixes_of(arguments: argparse.Namespace) -> list[str]:
 
 
 def moves_of(arguments: argparse.Namespace) -> tuple[Move, ...]:
-    """Return the places of `--moved`; raise `RequestError` if one cannot be parsed."""
+    """Return the places of `--moved`. Raises `RequestError` if one cannot be parsed."""
     return parse_moves(arguments.moved)

@@ -32,7 +32,7 @@ class Output:
         self._indent = None
 
     def answer(self, document: object, text: Callable[[], str]) -> None:
-        """Print the document as JSON, or the text; `StoreError` if standard output cannot take it."""
+        """Print the document as JSON, or the text. Raises `StoreError` if standard output cannot take it."""
         self._print(self._as_json(document) if self.json else printable_lines(text()))
 
     def answer_json(self, document: object) -> None:

@@ -41,7 +41,10 @@ class UserState:
 
 
 def restore_in_flink(say: Callable[[str], None], source: str, target: str, parallelism: int, folder: Path) -> None:
-    """Restore source and target in Flink, with temporary files in `folder`; `IntegrityError` if their state differs."""
+    """Restore source and target in Flink, with temporary files in `folder`.
+
+    Raises `IntegrityError` if their state differs.
+    """
     say(f"Restoring the savepoint and the result in Flink {VERSION} …")
     jars = _jars(say)
     classes = folder / "classes"

@@ -89,7 +89,7 @@ def redistribute_operator_state(plan: Plan, tasks: Tasks) -> MovedStreams:
 def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) -> Certificate:
     """Write the candidate, compare it with the source, write and return the certificate.
 
-    `RequestError` if a proof by files is requested and no state can be proven by files.
+    Raises `RequestError` if a proof by files is requested and no state can be proven by files.
     """
     how_proven(plan, proof)
     remove_unused_files(plan)
@@ -208,7 +208,7 @@ def _certified_function(certified: Certificate, label: str | None) -> str | None
 
 
 def _refuse_incomplete(source: Snapshot) -> None:
-    """`SnapshotError` if files are missing that operators of the result need."""
+    """Raise `SnapshotError` if files are missing that operators of the result need."""
     if source.missing:
         raise SnapshotError(
             "files of the source are missing, so the result cannot be compared with it",
@@ -239,7 +239,7 @@ def _compared_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[s
 
 
 def open_pinned(plan: Plan) -> Snapshot:
-    """Open the source; `SnapshotError` unless its metadata and files are those of the plan."""
+    """Open the source. Raises `SnapshotError` unless its metadata and files are those of the plan."""
     source = open_candidate(
         plan.files[0].uri, plan.source, plan.allow_prefixes, given_up=plan.surgery.dropped_ids, moves=plan.moves
     )

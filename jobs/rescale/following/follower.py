@@ -19,12 +19,12 @@ from dataclasses import dataclass, field, replace
 
 from rescale.following.round_description import describe_round
 from rescale.following.round_plan import RoundPlan, plan_round
-from rescale.options.asked import Values, request_of_values
 from rescale.options.rows import OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.planning.prepare import Prepared, prepare
-from rescale.planning.request.request import Request
+from rescale.planning.request.request import Request, request_of_values
+from rescale.planning.request.surgery_request import Values
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import load_plan
@@ -343,7 +343,7 @@ class Follower:
             self.move(load_plan(Places(target, read_certificate(target).plan or "").plan), Proof.RECORDS)
         except IntegrityError as error:
             remove_rounds(self.target, keep=[])
-            error.advice = "the rounds were removed, so the same command makes a new base; report this as a bug"
+            error.advice = "the rounds were removed, so another try makes a new base; report this as a bug"
             raise
         compared = replace(newest, compared=newest.checkpoint)
         write_round(self.target, compared)

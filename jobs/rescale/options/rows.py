@@ -1,8 +1,8 @@
-"""The table of options: a new option of a request is a row here, and a line in `asked`."""
+"""The table of options: a new option of a request is a row here, and a line in `planning.request`."""
 
 from __future__ import annotations
 
-from rescale.options.option import NO_FIELD, Field, FormSection, Group, Option, OptionKind
+from rescale.options.option import Field, FormSection, Group, Option, OptionKind
 from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files, Format
 
@@ -362,44 +362,8 @@ OPTIONS = (
         ),
         "--accept-unconditional-publish",
     ),
-    Option(
-        "finish",
-        OptionKind.FLAG,
-        "after the job was cancelled: make a last round from its newest checkpoint, validate and publish the result, "
-        "and remove the follower's files beside the target",
-        ("follow",),
-        NO_FIELD,
-        "--finish",
-    ),
-    Option(
-        "max-rounds",
-        OptionKind.VALUE,
-        "end after N rounds; 0 only makes the base. Without it, a follower runs until it is stopped",
-        ("follow",),
-        NO_FIELD,
-        "--max-rounds 20",
-        metavar="N",
-    ),
-    Option(
-        "publish-every",
-        OptionKind.VALUE,
-        "publish a copy of every N-th round as a snapshot of its own, for example TARGET-17 for checkpoint 17",
-        ("follow",),
-        NO_FIELD,
-        "--publish-every 10",
-        metavar="N",
-    ),
-    Option(
-        "pause-above",
-        OptionKind.VALUE,
-        "pause after a round until the average rate of bytes read and written is at most RATE, such as 500MB/s",
-        ("follow",),
-        NO_FIELD,
-        "--pause-above 500MB/s",
-        metavar="RATE",
-    ),
 )
-"""All options, in the order of their sections in the form."""
+"""The options of a request, in the order of their sections in the form."""
 
 
 FOLLOWED = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix")
@@ -409,11 +373,6 @@ FOLLOWED = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix"
 def option(name: str) -> Option:
     """Return the row with this name. Raises `KeyError` if there is none."""
     return _BY_NAME[name]
-
-
-def options_of(command: str) -> tuple[Option, ...]:
-    """Return the options of a command."""
-    return tuple(row for row in OPTIONS if command in row.commands)
 
 
 _BY_NAME = {row.name: row for row in OPTIONS}

@@ -30,7 +30,7 @@ def read_limited(path: str | Path) -> str:
 
 
 def read_text(path: str, what: str) -> str:
-    """Return the text of a file that an option names; `RequestError` if it cannot be read. `what` is in the error."""
+    """Return the text of an option's file. If it cannot be read, raises `RequestError`, which names it by `what`."""
     try:
         return read_limited(path)
     except OSError as error:

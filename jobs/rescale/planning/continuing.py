@@ -40,7 +40,7 @@ from rescale.text.names import quoted
 
 
 def refuse_format(request: Request) -> None:
-    """`RequestError` if the request asks for a result that cannot continue another one."""
+    """Raise `RequestError` if the request asks for a result that cannot continue another one."""
     if request.format is Format.CANONICAL:
         raise RequestError(
             "a result can only be continued in RocksDB directories",
@@ -58,13 +58,13 @@ def refuse_format(request: Request) -> None:
 
 
 def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = ()) -> Plan:
-    """The plan of a full run from `later`, changed to continue `base`.
+    """Return the plan of a full run from `later`, changed to continue `base`.
 
-    `between` are checkpoints of the job from before `later`: those since the base's source show which files only
-    compactions have rewritten, which need not be read.
+    `between` are checkpoints of the job from before `later`. Those since the base's source show which files only
+    compactions have rewritten: these files are not read.
 
-    `RequestError` if the base belongs to another job, shape or request, and `UnsupportedError` if no operator can be
-    continued. An operator that cannot be continued while others can is moved whole, which a warning says.
+    An operator that cannot be continued while others can is moved whole, with a warning. Raises `UnsupportedError` if
+    no operator can be continued, and `RequestError` if the base belongs to another job, shape or request.
     """
     refuse_surgery(plan, base.result.target)
     _refuse_another_job(plan, base)
@@ -86,7 +86,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
             reasons.append((operator.label, reason))
             operators.append(operator)
             continue
-        continued = sides.continued()
+        continued = sides.rekeying_of_changes()
         operators.append(replace(operator, rekeying=continued))
         notes.append(sides.note(continued))
     if not any(operator.is_continued for operator in operators):
@@ -229,7 +229,7 @@ class _Sides:
             yield self.planned.label, f"its keyed state is kept in {', '.join(self.later.kinds)}"
 
     def refuse_rescaled(self) -> None:
-        """`RequestError` if the job was rescaled, or has got other state backends, since the base was made."""
+        """Raise `RequestError` if the job was rescaled, or has got other state backends, since the base was made."""
         shapes = [(operator.parallelism, operator.max_parallelism) for operator in (self.earlier, self.later)]
         if shapes[0] != shapes[1]:
             raise RequestError(
@@ -254,7 +254,7 @@ class _Sides:
                 )
 
     def obstacle(self) -> str | None:
-        """Why the operator cannot be continued; None if it can."""
+        """Return why the operator cannot be continued; None if it can."""
         rekeying = self.planned.rekeying
         assert rekeying is not None
         base_plan = next(plan for plan in self.base.plan.operators if plan.operator_id == self.planned.operator_id)
@@ -286,7 +286,7 @@ class _Sides:
                 return "the base has no level left for more changes"
         return None
 
-    def continued(self) -> Rekeying:
+    def rekeying_of_changes(self) -> Rekeying:
         """Return a rekeying of the changes alone, with the base's directories in the order of the new streams."""
         rekeying = self.planned.rekeying
         assert rekeying is not None

@@ -36,5 +36,5 @@ MOST_UNITS = 100_000
 
 
 def part_size_for(size: int, good: int) -> int:
-    """Return the part size for a state of `size` bytes: `good`, or more where that would make too many parts."""
+    """Return the part size for a state of `size` bytes: `good`, or larger so that there are at most `MOST_PARTS`."""
     return max(good, min(LARGEST_PART, -(-size // MOST_PARTS)))

@@ -181,7 +181,7 @@ def _document_anew(plan: Plan) -> PlanDocument:
 
 
 def _read(uri: str, kind: type[T]) -> T | None:
-    """Return a JSON document, or None if there is none; `RequestError` if it is not one of this kind."""
+    """Return a JSON document, or None if there is none. Raises `RequestError` if it is not one of this kind."""
     if open_store(uri).stat(uri) is None:
         return None
     try:

@@ -48,7 +48,7 @@ def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
 
 
 def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:
-    """Return the new `_metadata`; raise `IntegrityError` unless the written streams are those of the plan."""
+    """Return the new `_metadata`. Raises `IntegrityError` unless the written streams are those of the plan."""
     handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written for h in step.handles}
     planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
     if handles.keys() != planned:

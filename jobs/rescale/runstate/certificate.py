@@ -203,7 +203,7 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
 
 
 def read_certificate(target: str) -> Certificate:
-    """Return the certificate beside a target; raise `RequestError` without one, `IntegrityError` if it was changed."""
+    """Return the certificate beside a target. Raises `RequestError` without one, `IntegrityError` if it was changed."""
     uri = certificate_place(target)
     if open_store(uri).stat(uri) is None:
         raise RequestError("the result has no certificate", path=uri, advice=Advice(command("run"), " writes one"))
@@ -232,7 +232,7 @@ def certificate_beside(target: str) -> Certificate | None:
 
 
 def certificate_for(plan: Plan) -> Certificate:
-    """Return the certificate of this plan's result; raise `IntegrityError` if it is another plan's."""
+    """Return the certificate of this plan's result. Raises `IntegrityError` if it is another plan's."""
     certificate = read_certificate(plan.target)
     if certificate.plan != plan.digest:
         raise IntegrityError(

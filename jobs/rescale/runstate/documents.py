@@ -22,7 +22,7 @@ DOCUMENT_LIMIT = 1 << 30
 
 
 def read_document(uri: str) -> bytes:
-    """Return the bytes of a document; raise `SnapshotError` if it is larger than `DOCUMENT_LIMIT`."""
+    """Return the bytes of a document. Raises `SnapshotError` if it is larger than `DOCUMENT_LIMIT`."""
     return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
 
 

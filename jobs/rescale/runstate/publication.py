@@ -101,7 +101,7 @@ def _put(uri: str, candidate: bytes, *, accept_unconditional: bool) -> bool:
 
 
 def _certified(plan: Plan) -> tuple[Certificate, bytes]:
-    """Return the certificate and the candidate; raise `IntegrityError` if the certificate names another candidate."""
+    """Return the certificate and the candidate. Raises `IntegrityError` if the certificate names another candidate."""
     certificate, place = certificate_for(plan), places_of(plan).candidate
     candidate = read_document(place)
     sha256 = hashlib.sha256(candidate).hexdigest()

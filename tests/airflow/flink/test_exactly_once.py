@@ -31,7 +31,7 @@ LAST, SUBTASKS, KEYS = 10_000_000_000, 2, 10
 
 
 class Topic:
-    """A topic of its own for a test."""
+    """A Kafka topic for one test."""
 
     def __init__(self, line: str, broker: str, cluster: SessionCluster) -> None:
         self.broker, self.cluster, self.name = broker, cluster, f"numbers-{uuid4().hex}"
@@ -174,7 +174,7 @@ def test_nothing_is_lost_or_repeated_with_a_machine(topic: Topic, tmp_path: Path
 
 
 def test_restart_from_an_older_checkpoint_repeats_committed_records(topic: Topic, tmp_path: Path) -> None:
-    """The last one but one as the source repeats what was committed with the last one."""
+    """A start from the checkpoint before the last one repeats records that were committed with the last one."""
     story = begin(topic.cluster, tmp_path / "result", *topic.arguments, main="Exactly")
     with topic.cluster.open() as flink:
         number = take_checkpoint(flink, story.job_id)

@@ -1,4 +1,4 @@
-"""The checkpoint from which an ended job goes on: Flink's answer and the job's directory must agree."""
+"""The checkpoint from which an ended job is restarted: Flink's answer and the job's directory must agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run goes on with the operations it has begun, although Flink has forgotten the ones that ended before."""
+"""A run resumes the operations that it has begun, although Flink has forgotten earlier ones."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: Cluster) -> None:
-    """Otherwise the job would be taken for one that was not stopped, and would end a little later."""
+    """Otherwise the task would take the job for one that was not stopped, although it is about to end."""
     _, second = islice(ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[second] = _GOES_ON
@@ -124,7 +124,7 @@ def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster
 
 @pytest.mark.parametrize(("option", "is_refused"), [("false", False), ("true", True), (None, True)])
 def test_jobmanager_that_ends_with_its_job_is_refused(option: str | None, is_refused: bool) -> None:
-    """Nothing could then tell which checkpoint was completed last."""
+    """Without its JobManager, it would be unknown which checkpoint was completed last."""
     options = [] if option is None else [{"key": "execution.shutdown-on-application-finish", "value": option}]
     flink = Flink("http://flink", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=options)))
     if is_refused:

@@ -1,4 +1,4 @@
-"""A job of a real session cluster: its savepoint is taken, rescaled, handed over, and gone back to."""
+"""A job of a real session cluster: its savepoint is taken and rescaled, and the job is handed over or started again."""
 
 from __future__ import annotations
 

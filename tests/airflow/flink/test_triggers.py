@@ -74,7 +74,7 @@ def test_ended_job_is_reported_with_its_reason(
 
 
 def test_job_is_not_reported_by_an_answer_from_before_its_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flink repeats the details of a job for some seconds, but not those in its overview."""
+    """Flink caches the details of a job for some seconds, but not the overview of jobs."""
     job_id = "0" * 32
     tasks = {"RUNNING": 2}
     answers = iter([(), (Vertex("1" * 32, "source", 2, 128, tasks),)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rescale.airflow.forms.form_advice import DISCARD, word_for_form
+from rescale.airflow.forms.form_advice import DISCARD, reword_for_form
 from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.flink.operator_id import operator_id_of_uid
@@ -171,5 +171,5 @@ def _advice_on(request: Request) -> str:
     """Return the advice to the user of a form whose target is refused."""
     with pytest.raises(RequestError, match="the target is occupied") as refused:
         _check_places(request)
-    word_for_form(refused.value)
+    reword_for_form(refused.value)
     return refused.value.advice or ""

@@ -107,7 +107,7 @@ def test_records_of_every_state_are_in_the_order_of_their_keys(
 
 @pytest.mark.parametrize("window", [30, 45, 48, 50, 51, 57, 60, 75, 100])
 def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> None:
-    """The run goes on, and its next record precedes those of the other runs."""
+    """The run has further records, and the next one precedes the records of the other runs."""
     runs = [[b"", b"\0", b"\0\0", b"\1", b"\2", b"\3", b"\4"], [b"\5"]]
     batches = [[Moving(0, Record(0, key, bytes(4) if key == b"\0\0" else b"")) for key in run] for run in runs]
     with (

@@ -204,7 +204,7 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
 def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_found(
     library: FlinksRocksdb, tmp_path: Path, seed: int
 ) -> None:
-    """The job fell back to before the earlier one, and gave the same numbers to other files and other writes."""
+    """The job was restored from before the earlier checkpoint, and reused its file numbers and sequence numbers."""
     rng = random.Random(seed)
     common, earlier, later = (tmp_path / name for name in ("common", "earlier", "later"))
     model: Model = {state: {} for state in STATES}
@@ -240,7 +240,7 @@ def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_foun
 
 
 def test_rows_flushed_and_compacted_between_two_checkpoints_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
-    """They are found in the checkpoint in between; the rest of the database is not read."""
+    """The rows are found in the checkpoint in between; the rest of the database is not read."""
     state, rng = STATES[0], random.Random(5)
     paths = [tmp_path / f"checkpoint-{number}" for number in range(3)]
     steps = [

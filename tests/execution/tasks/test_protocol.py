@@ -1,4 +1,4 @@
-"""Tasks in all forms: what they are asked for comes of it, wherever the work is done."""
+"""Tasks of all executors give the same results, wherever the work runs."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_result_is_equal_to_the_savepoint_that_flink_took(name: str, shape: tupl
 
 
 def test_every_key_group_is_present_and_lists_the_services(tmp_path: Path) -> None:
-    """Flink writes them so, and learns from them of services that have no timers."""
+    """Flink writes all key groups, and reads from them the services that have no timers."""
     plan = planned(FIXTURES[1], tmp_path / "target", 3, 1000)
     execute_without_spark(plan)
     result = open_snapshot(plan.target)
@@ -75,7 +75,7 @@ def test_every_key_group_is_present_and_lists_the_services(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", slow_but(lambda name: name == FIXTURES[1], FIXTURES))
 def test_bytes_depend_on_the_plan_alone(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They do not depend on the order of tasks, their number, or the memory."""
+    """The bytes do not depend on the order of tasks, their number, or the memory."""
     plan = planned(name, tmp_path / "target", 3, 256)
     execute_without_spark(plan)
     first = files_of(plan)
@@ -188,7 +188,7 @@ def test_fault_in_timers_is_found(fault: str, maximum: str, result_of: Callable[
 
 @pytest.mark.parametrize("shape", [(2, 200), (3, 100), slow((5, 256))], ids=str)
 def test_timers_stored_twice_are_in_the_result_once(shape: tuple[int, int], tmp_path: Path) -> None:
-    """A full checkpoint of RocksDB before Flink 1.16 has them as keyed and as raw keyed state."""
+    """A full checkpoint of RocksDB before Flink 1.16 stores timers as keyed and as raw keyed state."""
     plan = planned("1.15.4-full-heap-timers", tmp_path / "target", *shape, wanted="rocksdb")
     execute_without_spark(plan)
     result = open_snapshot(plan.target)

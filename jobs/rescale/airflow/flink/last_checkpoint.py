@@ -94,8 +94,8 @@ def cancel_after_checkpoint(
 ) -> None:
     """Take checkpoints until one can be a source, call `before_cancel`, cancel the job, and wait for its end.
 
-    The first checkpoint may take long. So there is a second one, and few records come between it and the cancel.
-    `before_cancel` gets the number of the last one.
+    The first checkpoint may take long, so a second one follows at once: few records arrive between that and the cancel.
+    `before_cancel` gets the number of the last checkpoint.
     """
     take_checkpoint(flink, job_id)
     number = take_source(flink, job_id, checkpoints)
@@ -106,7 +106,7 @@ def cancel_after_checkpoint(
 def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
     """Let a job make a checkpoint without records in flight, and return its number.
 
-    Raises `UnsupportedError` if all attempts have some.
+    Raises `UnsupportedError` if all attempts have records in flight.
     """
     for _ in range(_ATTEMPTS):
         number = take_checkpoint(flink, job_id)
@@ -138,7 +138,7 @@ def cancel(flink: Flink, job_id: str) -> None:
 
 
 def newest_checkpoint(checkpoints: str) -> str:
-    """Return the newest complete checkpoint in a job's directory; `RequestError` if there is none."""
+    """Return the newest complete checkpoint in a job's directory. Raises `RequestError` if there is none."""
     numbers = complete_checkpoints(checkpoints)
     if not numbers:
         raise RequestError(

@@ -348,7 +348,7 @@ def _back(run: str, before: JobToRestart) -> tuple[str, ...]:
 
 
 def find_job(flink: Flink, job: str) -> JobLine:
-    """Return the job with an id, or the only running job with a name. Raises `RequestError` if there is none.
+    """Return the job with this id, or the only running job with this name. Raises `RequestError` if there is none.
 
     The states in the overview are current; the details of a job may be seconds old (`web.refresh-interval`).
     """

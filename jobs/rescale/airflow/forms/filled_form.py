@@ -17,8 +17,8 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.text.errors import RequestError, in_option
 
 if TYPE_CHECKING:
-    from rescale.options.asked import Values
     from rescale.planning.request.request import Request
+    from rescale.planning.request.surgery_request import Values
 
 ADDED_BY_AIRFLOW = frozenset({"openlineage"})
 """Keys that Airflow itself adds to the `conf` of a run.
@@ -123,9 +123,8 @@ def request_of(params: Mapping[str, Any], known: Mapping[str, Any] | None = None
 
     `known` holds source and target if earlier tasks have determined them; the form's own fields count otherwise.
     """
-    from rescale.options.asked import request_of_values
     from rescale.options.profiles import use_targets
-    from rescale.planning.request.request import target_place
+    from rescale.planning.request.request import request_of_values, target_place
 
     params = trimmed_values(params)
     values = values_of(params)

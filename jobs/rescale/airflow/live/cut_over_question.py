@@ -125,7 +125,7 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
     """Return the question as Markdown; `rounds` describes the newest round (`RoundDisplay.show`)."""
     from rescale.airflow.flink.last_checkpoint import REPEATED
     from rescale.report.page import Page, table
-    from rescale.report.renderers.markdown import markdown_of
+    from rescale.report.renderers.markdown import render_markdown
 
     if "round" not in rounds:
         shown = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
@@ -137,7 +137,7 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
             ("rate of change", "not known" if rate is None else f"{human_bytes(rate)}/s"),
             ("the last round would take", "not known" if last is None else f"about {duration(last)}"),
         ]
-        shown = markdown_of(Page((table(("", ""), rows),)))
+        shown = render_markdown(Page((table(("", ""), rows),)))
     return (
         f"{shown}\n\n"
         "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape: it "

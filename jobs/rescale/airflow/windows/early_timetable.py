@@ -48,7 +48,7 @@ class EarlyTimetable(Timetable):
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
-        """Return the next run: that for the next opening, at an earlier time."""
+        """Return the next run: `begins_before` earlier than the next time of the cron expression."""
         before = self._begins_before
         last = last_automated_data_interval
         opening = self._openings.next_dagrun_info(

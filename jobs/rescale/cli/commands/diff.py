@@ -9,10 +9,9 @@ from rescale.cli.output import Output
 from rescale.cli.own_step import run_own_step
 from rescale.cli.terminal import waiting
 from rescale.insight.file_changes import file_changes
-from rescale.options.command_line import arguments_of_step
+from rescale.options.command_line import arguments_of_step, options_of
 from rescale.options.option import Group
 from rescale.options.profiles import add_profiles
-from rescale.options.rows import options_of
 from rescale.report.differences import DiffDocument
 from rescale.report.pages.difference import difference_text
 from rescale.report.pages.file_changes import file_changes_text

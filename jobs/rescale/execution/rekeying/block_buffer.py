@@ -49,7 +49,7 @@ class BlockBuffer:
         return place
 
     def load(self, places: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
-        """Return bytes in memory, and where in them the blocks at `places` begin; `StoreError` if they are gone."""
+        """Return bytes, and the offsets in them of the blocks at `places`. Raises `StoreError` if blocks are gone."""
         if self._scratch is None:
             return self._memory, places
         self._scratch.flush()

@@ -123,7 +123,7 @@ class ChangeReader:
     def _passed_tables(self, state: str) -> Iterator[SstTable]:
         """Yield the SST files of a state that were written and compacted away between the checkpoints.
 
-        `SnapshotError` if a file belongs to another state.
+        Raises `SnapshotError` if a file belongs to another state.
         """
         for own, name, extent in self._place.passed:
             if own == state:

@@ -49,7 +49,7 @@ class GroupRecords:
             raise error.located(path=self._files.uri(first)) from None
 
     def check_all_read(self, accounted: int) -> None:
-        """`IntegrityError` unless all bytes were records: a reader that skips records would do so on both sides."""
+        """Raise `IntegrityError` unless all bytes were records: a reader that skips some does so on both sides."""
         accounted += ID_SIZE * len(self._groups)
         if self._size != accounted:
             raise IntegrityError(

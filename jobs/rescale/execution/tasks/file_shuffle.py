@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
-from rescale.execution.tasks.slices import slices_of
+from rescale.execution.tasks.slices import SLICES_PER_CORE, slices_of
 from rescale.execution.tasks.spill_file import SpillFile, rows_in, spill
 from rescale.execution.tasks.worker_pool import WorkerPool
 from rescale.storage.files import owned
@@ -38,7 +38,9 @@ class FileShuffle:
     ) -> None:
         self._pool = pool
         self._files: list[SpillFile] | None = None
-        slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, pool.size)]
+        slices = [
+            [unit for _, unit in weighed_units] for weighed_units in slices_of(units, pool.size * SLICES_PER_CORE)
+        ]
         self._send_all = partial(pool.results, _Send(make_sender, partitions), slices, progress)
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:

@@ -15,7 +15,7 @@ from rescale.execution.progress import Progress
 from rescale.execution.tasks.file_shuffle import FileShuffle
 from rescale.execution.tasks.own_directories import own_directories
 from rescale.execution.tasks.protocol import MakeSender, Weighed
-from rescale.execution.tasks.slices import Outcome, results_of, slices_of, work_through
+from rescale.execution.tasks.slices import SLICES_PER_CORE, Outcome, results_of, slices_of, work_through
 from rescale.execution.tasks.worker_pool import WorkerPool
 from rescale.storage.scratch import ScratchKind, scratch_directories
 
@@ -60,7 +60,7 @@ class ProcessTasks:
         if not units:
             return []
         of_slices: list[list[Outcome[R]] | None] = self.pool.results(
-            _RunSlice(work), slices_of(units, self.cores), progress, is_last=_has_failed
+            _RunSlice(work), slices_of(units, self.cores * SLICES_PER_CORE), progress, is_last=_has_failed
         )
         return results_of([outcome for outcomes in of_slices for outcome in outcomes or ()])
 

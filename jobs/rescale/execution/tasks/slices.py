@@ -18,6 +18,10 @@ from rescale.text.errors import RescaleError, unexpected
 
 SLICE_UNITS = 64
 
+SLICES_PER_CORE = 2
+"""Slices for each core of this machine, if there are units enough: with a single one, six equal databases may become
+three slices for two cores, and one core would wait for the other."""
+
 ATTEMPTS = 4
 """Number of attempts before a task fails for good."""
 

@@ -24,6 +24,8 @@ from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
 
+import numpy as np
+
 from rescale.execution.progress import say_compiling
 from rescale.execution.tasks.allocator import ALLOCATOR
 from rescale.execution.tasks.worker import serve
@@ -82,7 +84,7 @@ class WorkerServer:
     def fork(self, number: int) -> tuple[int, Connection]:
         """Return the process id of a new worker, and the connection to it.
 
-        `OSError` if the system has no room for another process, or if the server is gone.
+        Raises `OSError` if the system has no room for another process, or if the server is gone.
         """
         ours, theirs = Pipe()
         try:
@@ -96,7 +98,7 @@ class WorkerServer:
             raise
 
     def exit_code(self, pid: int) -> int:
-        """Return the exit code of a worker that ends, once; `OSError` if the server is gone."""
+        """Return the exit code of a worker that ends, once. Raises `OSError` if the server is gone."""
         self._control.sendall(_REQUEST.pack(_WAIT, pid))
         return self._answer()
 
@@ -115,15 +117,21 @@ class WorkerServer:
         return number
 
 
-def load_loops() -> None:
-    """Import the modules that work on records needs, which takes most of a second."""
+def load_worker_modules() -> None:
+    """Import the modules that read and write records, which takes almost a second, and call a compiled loop.
+
+    Numba sets itself up in the first call, which takes a quarter of a second. Processes forked later need not do it.
+    """
     for module in _LOADED:
         import_module(module)
+    from rescale.flink.keys.murmur import scramble
+
+    scramble(np.zeros(1, np.int32), 1, np.zeros(1, np.int32))
 
 
 def main(control: socket.socket) -> None:
     """Answer requests until the driver closes its end of the socket."""
-    load_loops()
+    load_worker_modules()
     gc.collect()
     gc.freeze()  # workers never scan the loaded modules for garbage
     while True:

@@ -78,7 +78,7 @@ def _written(
     says: str,
     existing: Mapping[str, int],
 ) -> list[WrittenStream]:
-    """Write the streams in these places, and return them."""
+    """Write the streams that the plan has at `places`, and return them as written."""
     if not places:
         return []
     size = sum(_stream(plan, place)[1].size for place in places)

@@ -17,7 +17,7 @@ _EXPECTED = "UID:STATE=AGE, with an age such as 30d, 12h, 90min, 45s or 500ms, o
 
 
 def parse_ages(values: Iterable[str]) -> dict[str, Age]:
-    """Return the ages by `UID:STATE`; `RequestError` if a value is malformed, or a state is given twice.
+    """Return the ages by `UID:STATE`. Raises `RequestError` if a value is malformed, or a state is given twice.
 
     A uid and the name of a state may contain colons and equals signs, so the age follows the last equals sign.
     """

@@ -9,7 +9,7 @@ from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN, parse_formula
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.result_files import Files, Format
-from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest
+from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest, Values, surgery_of
 from rescale.runstate.target_safety import refuse_overlap
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import is_s3, normalise, parent
@@ -42,6 +42,23 @@ class Request:
 
 
 _MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
+
+
+def request_of_values(source: str, target: str, values: Values) -> Request:
+    """Return the request with these values. Raises `RequestError` for a wrong value."""
+    return make_request(
+        source,
+        target,
+        values["parallelism"],
+        max_parallelism=values["max-parallelism"],
+        key_hash=values["key-hash"],
+        format=Format(values["format"]),
+        files=Files(values["files"]),
+        uids=parse_uids((values["uids"] or "").splitlines()),
+        allow_prefixes=values["allow-prefix"],
+        surgery=surgery_of(values),
+        moved=values["moved"],
+    )
 
 
 def make_request(
@@ -105,7 +122,7 @@ def _refuse_places(source: str, target: str, files: Files) -> None:
 
 
 def target_place(text: str) -> str:
-    """Return the normalised path of a target; `RequestError` if a result cannot be written there."""
+    """Return the normalised path of a target. Raises `RequestError` if a result cannot be written there."""
     target = normalise(text)
     if parent(target) == target:
         raise RequestError(

@@ -5,8 +5,9 @@ Operators are renamed, dropped and restarted, states and old rows are dropped, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from rescale.planning.request.ages import Age, parse_ages
 from rescale.planning.request.kafka_offsets import (
@@ -17,6 +18,9 @@ from rescale.planning.request.kafka_offsets import (
     parse_topics,
 )
 from rescale.text.errors import RequestError, in_option
+
+Values = Mapping[str, Any]
+"""Values by option name: a list of lines, the text of a file (None or "" without one), a choice, or a flag."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,20 @@ class SurgeryRequest:
 
 
 NO_SURGERY_REQUEST = SurgeryRequest()
+
+
+def surgery_of(values: Values) -> SurgeryRequest:
+    """Return the surgery with these values: all changes besides the shape. Raises `RequestError` for a wrong value."""
+    return parse_surgery(
+        renames=values["rename"],
+        drops=values["drop"],
+        state_drops=values["drop-state"],
+        kafka_offsets=values["kafka-offsets"] or "",
+        kafka_topics=values["kafka-topic"],
+        kafka_sources=values["kafka-source"],
+        restarts=values["restart"],
+        old_rows=values["drop-older"],
+    )
 
 
 def parse_surgery(
@@ -96,7 +114,7 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
-    """Return names of operators; `RequestError` if one is empty or given twice. `what` is `dropped` or `restarted`."""
+    """Return names of operators, `what`: dropped or restarted. Raises `RequestError` if one is empty or given twice."""
     operators: dict[str, None] = {}
     for value in values:
         if not value:
@@ -108,7 +126,7 @@ def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def parse_state_drops(values: Iterable[str]) -> tuple[str, ...]:
-    """Return `UID:NAME` values; `RequestError` if one is malformed or given twice.
+    """Return `UID:NAME` values. Raises `RequestError` if one is malformed or given twice.
 
     NAME may be empty, and both may contain colons, so only a snapshot tells which state is meant.
     """

@@ -76,7 +76,7 @@ class DatabasePlanner:
         self._level_0_files = 0
 
     def plan(self) -> PlannedDatabases:
-        """Return the planned databases; raise `UnsupportedError` if the source's cannot be assembled."""
+        """Return the planned databases. Raises `UnsupportedError` if the source's cannot be assembled."""
         if self._shape == Shape(self._operator.parallelism, self._operator.max_parallelism):
             self._copy()
         else:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState, ListedDifference
 from rescale.report.page import Block, Listed, Page, paragraph, table
 from rescale.report.pages.declared import DECLARED, declared_lines
-from rescale.report.renderers.text import text_of
+from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, note_on_rest
 from rescale.text.units import counted
 
@@ -17,7 +17,7 @@ _LONGEST = 120
 
 def difference_text(document: DiffDocument) -> str:
     """Return the page of a comparison as text."""
-    return text_of(difference_page(document))
+    return render_text(difference_page(document))
 
 
 def difference_page(document: DiffDocument) -> Page:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rescale.insight.file_changes import FileChanges, OperatorChanges
 from rescale.report.page import Block, Listed, Page, paragraph, table
-from rescale.report.renderers.text import text_of
+from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_ROWS, first, note_on_rest
 from rescale.text.units import counted, duration, human_bytes
 
@@ -13,7 +13,7 @@ _HEADERS = ("operator", "SST files", "shared", "new in B", "gone from A", "read"
 
 def file_changes_text(changes: FileChanges) -> str:
     """Return the page as text."""
-    return text_of(file_changes_page(changes))
+    return render_text(file_changes_page(changes))
 
 
 def file_changes_page(changes: FileChanges) -> Page:

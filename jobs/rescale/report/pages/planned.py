@@ -22,7 +22,7 @@ from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.rounds import rounds_blocks
-from rescale.report.renderers.text import text_of
+from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, first, left_operators, note_on_rest, state_bytes
 from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -70,7 +70,7 @@ def plan_document(
 
 def plan_text(document: PlanDocument) -> str:
     """Return the page of a plan as text."""
-    return text_of(plan_page(document))
+    return render_text(plan_page(document))
 
 
 def plan_page(document: PlanDocument) -> Page:

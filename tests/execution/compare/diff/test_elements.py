@@ -97,7 +97,7 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
 def test_copies_missing_because_of_another_parallelism_get_a_remark(
     subtasks: tuple[tuple[int, ...], ...], parallelism: tuple[int, int], differing: int, remark: str | None
 ) -> None:
-    """It stays a difference, because the order of the snapshots is unknown."""
+    """A missing copy counts as a difference, because the order of the snapshots is unknown."""
     items = DigestedItems(*([DigestedItem(7, subtask, 0, Extent(1, 0, 9)) for subtask in side] for side in subtasks))
     compared = compare_copies(items, parallelism, lambda *_: "a copy")
     assert (compared.differing, compared.remark) == (differing, remark)

@@ -107,7 +107,7 @@ def test_order_of_listed_checks_is_ignored(stored: Stored) -> None:
     ],
 )
 def test_differing_files_are_left_to_be_read(source: Sequence[bytes], result: Sequence[bytes], stored: Stored) -> None:
-    """They hold other bytes, bytes in another order, or bytes that belong to no key group."""
+    """Such key groups hold other bytes, bytes in another order, or bytes that belong to no key group."""
     proof = stored.proven(source, result, *CUT_ELSEWHERE)
     assert proof.checks.units == [(7, unit) for unit in CUT_ELSEWHERE]
     assert (proof.tallies, proof.algorithms) == ([], {})
@@ -177,7 +177,7 @@ def file(source: tuple[int, int, int], result: tuple[int, int, int]) -> FileChec
 
 
 def test_whole_copied_files_are_proven_by_any_common_checksum(stored: Stored) -> None:
-    """An ETag will do."""
+    """An ETag is such a checksum, too."""
     stored.known = {"source": ["ETag", C.name], "result": [C.name, "ETag"]}
     copied = file((1, 0, 3), (1, 0, 3))
     proof = stored.proven([b"abc"], [b"abc"], copied)

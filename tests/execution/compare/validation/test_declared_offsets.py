@@ -139,7 +139,7 @@ def test_operator_left_without_partitions_need_not_be_recognised_as_kafka_source
     ],
 )
 def test_undeclared_positions_are_found(what: str, new: KafkaOffsets, books: Books) -> None:
-    """A position that is there twice counts as another one."""
+    """A position that is stored twice counts as a difference."""
     with pytest.raises(IntegrityError, match=f"the {what} Kafka partitions are not the declared ones") as caught:
         books.check(SOURCE, new)
     assert caught.value.operator == "orders"

@@ -48,7 +48,7 @@ def snapshots_read(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
 def test_unchanged_directories_are_compared_without_reading_manifests(
     source: Side, result: Side, snapshots_read: list[Snapshot]
 ) -> None:
-    """Even where another operator is compared by records."""
+    """This holds even if another operator is compared by records."""
     changes = canonical(MAXIMUM), canonical(2 * MAXIMUM)
     old, new = (
         side.snapshot(*(side.database(i, *part) for i, part in enumerate(HALVES)), others=[other])
@@ -114,7 +114,7 @@ def test_directories_are_compared_by_files_only_if_just_the_parallelism_changes(
 def test_operators_with_another_kind_of_state_or_max_parallelism_are_compared_by_records(
     source: Side, result: Side
 ) -> None:
-    """An operator made of whole files stands beside them."""
+    """The snapshot also has an operator whose directories consist of whole files."""
     old = source.of(*HALVES)
     made = thirds(old)
     directories = tuple(result.database(i, *part) for i, part in enumerate(made))

@@ -107,7 +107,7 @@ def test_proof_by_files_is_refused_for_state_without_directories(name: str, tmp_
 
 
 def test_resumed_run_may_ask_for_a_deeper_proof(tmp_path: Path) -> None:
-    """The proof is no part of the plan."""
+    """The depth of the proof is not part of the plan."""
     source = relocated(NATIVE, tmp_path / "source")
     plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
     move(plan, InProcessTasks())

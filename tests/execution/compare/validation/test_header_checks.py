@@ -96,7 +96,7 @@ def test_different_header_is_found(old_holders: Sequence[KeyedHeader], new_holde
 
 
 def test_directory_may_know_states_without_records() -> None:
-    """It must know all states that gave it records. Compression is ignored: RocksDB compresses blocks on its own."""
+    """Its header must list all states of its rows. Flink's compression is ignored: RocksDB compresses its blocks."""
     compare([directory(A)], directory(AB))
     refused([directory(AB)], directory(A), "header of subtask 0: result and source differ")
     compare([stream(replace(AB, compressed=True))], directory(AB))
@@ -169,7 +169,7 @@ def as_streams(parallelism: int, maximum: int, header: KeyedHeader) -> Operator:
 
 
 def test_moved_timers_are_either_in_the_header_or_in_raw_keyed_state() -> None:
-    """An operator may have nothing but timers."""
+    """An operator may have timers and no other keyed state."""
     key = replace(A, key_serializer=parsed(LONG))
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
     raw = with_timers(2, 8, SERVICE).raw_keyed
@@ -189,7 +189,7 @@ def test_moved_timers_are_either_in_the_header_or_in_raw_keyed_state() -> None:
 
 
 def test_rewritten_streams_list_the_states_of_all_source_streams() -> None:
-    """This holds though the key groups stay the same."""
+    """Streams list all states even if the key groups stay the same."""
     old = as_streams(2, 8, A)
     old = replace(old, keyed=(old.keyed[0], as_streams(2, 8, B).keyed[1]))
     check_rekeyed(old, as_streams(2, 8, AB))
@@ -237,7 +237,7 @@ def test_first_stream_of_each_distinct_header_is_compared() -> None:
 
 
 def test_raw_timers_have_the_key_groups_of_their_subtask() -> None:
-    """At the same max parallelism a subtask may have none."""
+    """At the same max parallelism, a subtask may have no timer stream."""
     old, new = with_timers(2, 8, SERVICE), with_timers(3, 8, SERVICE)
     check_raw_timers(old, new)
     check_raw_timers(old, replace(new, raw_keyed=new.raw_keyed[1:]))

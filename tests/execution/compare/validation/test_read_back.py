@@ -1,4 +1,4 @@
-"""Faults of one side: the source's stay what they are, the result's say that the result is wrong."""
+"""Errors of one side: errors of the source are passed on, errors of the result say that the result is wrong."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def with_rows(
 def test_file_with_a_deleted_range_must_have_no_rows(
     entries: int, blocks: int, source: Side, result: Side, *, sound: bool
 ) -> None:
-    """Neither its properties nor its index may tell of rows."""
+    """Neither the properties nor the index of the file may mention rows."""
     old = source.of((0, 15, directory(rows(4, 0, 15))))
     made = []
     for first, last, hidden in ((0, 7, (8, 16)), (8, 15, (0, 8))):

@@ -213,7 +213,7 @@ def test_digest_is_of_the_result_alone(pair: Pair, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_order_in_which_tasks_end_is_ignored(seed: int, pair: Pair) -> None:
-    """A second look is compared with the first look at the same unit, in whatever order tasks end."""
+    """The second read of a unit is compared with its first read, in whatever order tasks end."""
     pair.flip(52, 3)
     with pytest.raises(IntegrityError, match="lost, doubled"):
         pair.compare(tasks=InProcessTasks(2, Random(seed)))

@@ -69,7 +69,10 @@ def _tells_records(holder: KeyedHolder) -> bool:
 
 
 def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
-    """Pair all operators that either snapshot lists, in A's order; `UnsupportedError` if a pair cannot be compared."""
+    """Pair all operators that either snapshot lists, in A's order.
+
+    Raises `UnsupportedError` if a pair cannot be compared.
+    """
     for snapshot in (a, b):
         snapshot.check_complete()
     sides = [{operator.operator_id: operator for operator in snapshot.operators} for snapshot in (a, b)]

@@ -48,7 +48,7 @@ _OF_ITS_TIME = "state with a time to live stores the time at which each value wa
 def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO_SURGERY) -> SnapshotDiff:
     """Compare two snapshots state by state, after applying the declared `surgery` to `a`.
 
-    `UnsupportedError` if they cannot be compared, `SnapshotError` if one of them cannot be read.
+    Raises `UnsupportedError` if they cannot be compared, `SnapshotError` if one of them cannot be read.
     """
     a = apply_surgery(a, surgery)
     pairs = pair_operators(a, b)

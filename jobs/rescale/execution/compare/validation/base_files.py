@@ -56,7 +56,7 @@ def files_of_base(number: int, before: Operator, after: Operator) -> Iterator[Fi
 
 
 def files_above_base(before: Database | None, after: Database | None, operator: Operator) -> OwnTables:
-    """Return the SST files that only the result has; `IntegrityError` unless they lie above all files of the base."""
+    """Return the SST files that only the result has. Raises `IntegrityError` unless all lie above the base's files."""
     if before is None or after is None or before.source is None or after.source is None:
         raise IntegrityError(
             "the result and its base do not have directories for the same key groups",

@@ -175,7 +175,7 @@ class Comparer:
         )
 
     def _result_chunks(self, extent: Extent, *, compressed: bool = False) -> Iterator[bytes]:
-        """Yield the bytes of a file of the result; `IntegrityError` if they cannot be read."""
+        """Yield the bytes of a file of the result. Raises `IntegrityError` if they cannot be read."""
         chunks = self.result.chunks(extent)
         try:
             yield from decompressed(chunks) if compressed else chunks

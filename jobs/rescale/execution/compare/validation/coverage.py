@@ -90,7 +90,7 @@ def check_candidate(result: Snapshot, sha256: str) -> None:
 
 
 def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
-    """Check that the published result has the planned shapes, by operator id; `RequestError` if it is another one."""
+    """Raise `RequestError` unless every operator of the published result has its planned shape, by operator id."""
     for operator, expected, actual in _other_shapes(result, shapes):
         raise RequestError(
             "the target holds another published result",

@@ -25,7 +25,7 @@ _MOST_NAMED = 10
 def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
     """Compare the operators with those of the `source` before the surgery.
 
-    `IntegrityError` if they differ in an operator that the surgery does not name.
+    Raises `IntegrityError` if they differ in an operator that the surgery does not name.
     """
     renamed = {renaming.operator_id: renaming for renaming in surgery.renamed}
     dropped = {operator.operator_id for operator in surgery.dropped}

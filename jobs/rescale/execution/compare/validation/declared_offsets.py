@@ -27,7 +27,7 @@ class _SourcePositions(NamedTuple):
 def check_offsets(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
     """Compare the Kafka offsets of the result with the `source` before the surgery, changed as declared.
 
-    `IntegrityError` if the result has other offsets.
+    Raises `IntegrityError` if the result has other offsets.
     """
     if not surgery.kafka:
         return

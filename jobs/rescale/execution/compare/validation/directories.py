@@ -137,7 +137,7 @@ class _Comparer:
         return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
 
     def _deleted_ranges(self, table: LiveTable) -> Sequence[DeletedRange]:
-        """Return the deleted ranges of a file; `IntegrityError` if it has rows, too."""
+        """Return the deleted ranges of a file. Raises `IntegrityError` if it has rows, too."""
         try:
             opened = open_table(table, self._result)
             ranges = list(opened.deleted_ranges())

@@ -53,7 +53,7 @@ class KeyedHeaders:
         self._compared: dict[tuple[bytes, ...], Tables] = {}
 
     def compare(self, old_holders: Sequence[KeyedHolder], stream: KeyedHolder) -> Tables:
-        """Return state id tables; `IntegrityError` unless the stream's header merges the headers of `old_holders`."""
+        """Return state id tables. Raises `IntegrityError` unless the header merges the headers of `old_holders`."""
         headers = stream.header, *(old_holder.header for old_holder in old_holders)
         if headers not in self._compared:
             self._compared[headers] = self._tables(old_holders, stream)
@@ -138,7 +138,7 @@ class ElementHeaders:
 
 
 def _refuse_surplus(label: str, subject: str, known: Collection[str], states: Sequence[str]) -> None:
-    """`IntegrityError` if there is a state that no subtask of the source knows: the plan has misread a header."""
+    """Raise `IntegrityError` if there is a state that no subtask of the source knows: the plan has misread a header."""
     surplus = [state for state in states if state not in known]
     if surplus:
         raise IntegrityError(

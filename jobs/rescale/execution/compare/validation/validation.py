@@ -60,9 +60,9 @@ class SnapshotPair:
 
 
 def open_result(candidate_uri: str, target: str, source: Snapshot | None = None) -> Snapshot:
-    """Open the snapshot that `target` becomes with the metadata at `candidate_uri`; `IntegrityError` if unreadable.
+    """Open the snapshot that `target` becomes with the metadata at `candidate_uri`.
 
-    If a `source` is given, the metadata may refer to its files.
+    If a `source` is given, the metadata may refer to its files. Raises `IntegrityError` if the metadata is unreadable.
     """
     places = {parent(uri) for uri, _ in source.files[1:]} if source is not None else set()
     try:

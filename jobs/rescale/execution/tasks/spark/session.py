@@ -116,7 +116,7 @@ def _started(conf: SparkConf, master: str | None, work: int | None) -> SparkCont
 
 
 def _check_registered(context: SparkContext) -> None:
-    """`StoreError` if no standalone master has answered.
+    """Raise `StoreError` if no standalone master has answered.
 
     Spark then returns a context all the same, and stops it a moment later (`StandaloneSchedulerBackend.dead`).
     """
@@ -195,7 +195,7 @@ def _cause(text: str) -> str:
 
 
 def _check_java() -> None:
-    """`RequestError` if there is no Java where Spark looks for it (its script `spark-class`)."""
+    """Raise `RequestError` if there is no Java where Spark looks for it (its script `spark-class`)."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(program) is None:

@@ -1,7 +1,6 @@
 """Layout of a stream's ranges as parts of a file, once the size of every new key group is known.
 
-A store requires a minimal part size. A range that is too small is staged, and joined with the following ranges into one
-part.
+Stores have a smallest part size. A range below that size is staged, and becomes one part with the ranges after it.
 """
 
 from __future__ import annotations

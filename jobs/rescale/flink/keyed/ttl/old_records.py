@@ -68,12 +68,13 @@ class OldRecords:
         old = len(young) - int(np.count_nonzero(young))
         if not old:
             return records, 0
-        losing, staying = np.unique(owners[~young]), np.unique(owners[young])
-        keep[np.setdiff1d(losing, staying)] = False
-        changed = np.intersect1d(losing, staying)
+        losing, staying = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
+        losing[owners[~young]], staying[owners[young]] = True, True
+        keep[losing & ~staying] = False
+        changed = np.flatnonzero(losing & staying)
         if not len(changed):
             return records, old
-        of_changed = young & np.isin(owners, changed)
+        of_changed = young & losing[owners]
         owners, begins, behinds = _runs(owners, begins, behinds, of_changed)
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed] - self._prefix, begins])
