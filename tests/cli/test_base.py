@@ -173,7 +173,7 @@ def test_base_with_the_max_parallelism_of_the_source_is_refused(
     maximum = open_snapshot(str(earlier)).operators[0].max_parallelism
     base = result_of(earlier, tmp_path / "same", 3, maximum)
     error = refusal(capsys, later, base, "--parallelism", "3", "--max-parallelism", str(maximum), code=3)
-    assert "--files refer" in error["found"]
+    assert "copies files, or refers to them" in error["found"]
 
 
 def test_base_of_another_job_is_refused(capsys: Captured, base: Path, tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_proof_by_changes_without_a_base_is_refused(capsys: Captured, later: Pat
     target = later.parent / "target"
     arguments = ["run", str(later), "--target", str(target), *SHAPE, "--proof", "changes", "--output", "json"]
     assert main(arguments) == 2
-    assert "--base" in json.loads(capsys.readouterr().out)["expected"]
+    assert "continues a published result" in json.loads(capsys.readouterr().out)["expected"]
     assert not target.exists()
 
 

@@ -1,4 +1,4 @@
-"""Fixture of a plan whose result has files; each refusal is raised under the surface of the form, too."""
+"""Fixture of a plan whose result has files, for tests that publish or discard it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import pytest
 
 from rescale.plan.plan import Plan
 from rescale.storage.locations import join
-from support.form_surface import errors_can_be_shown_in_forms
 from support.pipeline import plan_rescale
 from support.publishing import SOURCE
 from support.s3 import S3Server
 from support.slow import slow
-
-__all__ = ["errors_can_be_shown_in_forms", "plan"]
 
 
 @pytest.fixture(params=["local", slow("s3")])

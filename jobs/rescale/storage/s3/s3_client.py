@@ -85,7 +85,7 @@ def no_such_profile(profile: str, variables: Mapping[str, str]) -> RequestError:
         path=" and ".join(str(Path(file).expanduser()) for file in files),
         expected=f"one of the profiles {', '.join(there)}" if there else "a file with profiles",
         found=profile if there else "no profile at all",
-        advice=f"add [profile {profile}] to the file, or let AWS_CONFIG_FILE name another one",
+        advice=f"add [profile {profile}] to the first file, or name another profile",
     )
 
 
