@@ -52,10 +52,10 @@ class Rates(NamedTuple):
 WHOLE_KEY_GROUPS = Rates(900 * MB, 2500 * MB)
 """Rates of key groups that are copied whole, and of elements of operator state (`benchmarks/relocate.py`)."""
 
-RECORDS = Rates(260 * MB, 1080 * MB, 40, 150)
+RECORDS = Rates(260 * MB, 1080 * MB, 50, 150)
 """Rates of records in key-group streams that get another max parallelism (`benchmarks/rehash.py`, `real_job.py`)."""
 
-ROWS_IN_ORDER, ROWS = Rates(450 * MB, 285 * MB, 100, 100), Rates(330 * MB, 285 * MB, 180, 100)
+ROWS_IN_ORDER, ROWS = Rates(450 * MB, 285 * MB, 100, 130), Rates(330 * MB, 285 * MB, 200, 130)
 """Rates of databases whose max parallelism stays, and whose max parallelism changes (`benchmarks/kinds.py`,
 `real_job.py`)."""
 
@@ -139,7 +139,7 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
         elements += dealt / WHOLE_KEY_GROUPS.move
         compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(rekeyed, number)
     dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-    rekeyed = sum(operator.rekeyed_bytes for operator in plan.operators)
+    rekeyed = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
     places = sum([is_s3(plan.source), is_s3(plan.target)])
     transfer = places / S3_CONNECTION  # seconds for each byte: from a source in S3, and to a target in S3
     has_workers = False

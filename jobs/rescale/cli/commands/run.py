@@ -93,7 +93,7 @@ def carry_out(
         refuse_unavailable_target(plan)
     with ExitStack() as ending:
         # The process and its workers start while the plan is explained.
-        records = sum(operator.rekeyed_bytes for operator in plan.operators)
+        records = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
         carry_out_plan = None if before else ending.enter_context(own_rounds(master, records))
         planned = plan_document(plan, ready.snapshot, ready.kafka, cluster_of_environment(os.environ), rounds)
         output.say(plan_text(planned))

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.plan.rekeying import PlannedSource, Rekeying
+from rescale.plan.rekeying import PlannedSource, Rekeying, work_of
 from rescale.planning.task_sizes import UNIT_SIZE
-from rescale.snapshot.places import ChangePlace, StreamPlace
-
-_RATE_OF_CHANGES = 4
-"""How many times as fast as other state changed files are read: most of their rows are only compared, not written."""
+from rescale.snapshot.places import StreamPlace
 
 
 class ReadUnit(NamedTuple):
@@ -31,8 +28,8 @@ class ReadUnit(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """Bytes of usual state that cost as much work."""
-        return self.size // _RATE_OF_CHANGES if isinstance(self.source.place, ChangePlace) else self.size
+        """Bytes of key-group streams that would be as much work."""
+        return work_of(self.source.place)
 
 
 def read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
