@@ -212,7 +212,7 @@ def compare_runs(what: str, source: str, stores: dict[str, S3Store], parallelism
         publish(plan)
 
     def through(store: S3Store, action: Callable[[], None]) -> None:
-        with patch("rescale.storage.store._s3", lambda: store):
+        with patch.multiple("rescale.storage.store", _s3=lambda: store, _s3_of_source=lambda: store):
             action()
 
     rows = []

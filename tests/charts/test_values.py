@@ -108,7 +108,8 @@ def test_invalid_windows_are_refused(change: dict[str, Any], sentence: str, tmp_
 def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
     own = {"schedule", "timezone", "closes"}
     of_jobs = {*own, "begins_before"}
-    not_here = {"connection", "kubernetes_connection"}  # pods have their access from the environment
+    # Pods have their access from the environment.
+    not_here = {"connection", "source_connection", "kubernetes_connection"}
     defined = schema()["definitions"]
     assert set(defined["windowOfSavepoints"]["properties"]) == own | rescale_form().keys() - not_here
     assert set(defined["windowOfAJob"]["properties"]) == of_jobs | job_form().keys() - not_here

@@ -13,6 +13,7 @@ import pytest
 
 from rescale.runstate.step import Step
 from rescale.storage.sides import Side
+from support.checkpoints import checkpoints_in
 from support.s3 import S3Server
 from support.slow import slow
 from support.two_stores import BUCKET, SOURCE, TARGET, TwoStores, two_stores
@@ -49,6 +50,7 @@ def rescale(stores: TwoStores, *arguments: str, **variables: str) -> tuple[int, 
         ("2-rocksdb-native", ("--parallelism", "3")),
         slow("2-finished", ("--parallelism", "3")),
         slow("2-rocksdb-native", ("--max-parallelism", "1000")),
+        slow("2-rocksdb-native", ("--parallelism", "3", "--proof", "files")),
     ],
 )
 def test_run_moves_between_buckets_of_one_name_in_two_stores(
@@ -73,11 +75,24 @@ def test_run_moves_between_buckets_of_one_name_in_two_stores(
     assert (code, document["already_published"]) == (0, True), (document, said)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stores", [True], indirect=True)
+def test_follower_pins_and_rounds_are_on_the_targets_side(stores: TwoStores, tmp_path: Path) -> None:
+    """Files that the job may delete are copied to the target's store, which copies them itself from there on."""
+    job = checkpoints_in("2-rocksdb-incremental", PLACE, tmp_path / "scratch")
+    before = stores.at_source().list(f"s3://{BUCKET}")
+    follow = ("follow", job.directory, "--target", RESULT, "--max-parallelism", "1000", "--master", "local[2]")
+    for more in (["--max-rounds", "0"], ["--finish", "--yes"]):
+        code, document, _ = rescale(stores, *follow, *PROFILES, *more)
+        assert code == 0, document
+    assert stores.at_target().stat(f"{RESULT}/_metadata") is not None
+    assert stores.at_source().list(f"s3://{BUCKET}") == before
+
+
 def test_every_command_takes_the_profile_of_its_place(stores: TwoStores, tmp_path: Path) -> None:
     source = stores.put_source("2-clicks", PLACE)
     page = str(tmp_path / "report.html")
-    if stores.target.refusals is not None:
-        stores.target.declare(RESULT)  # the doctor puts probes there
+    stores.declare_target(RESULT)  # the doctor puts probes there
     commands = [
         ["inspect", source, *PROFILES[:2]],
         ["plan", source, "--target", RESULT, "--parallelism", "3", *PROFILES],
@@ -150,8 +165,14 @@ def test_unknown_profile_is_refused_with_the_profiles_there_are(stores: TwoStore
 def test_target_named_like_the_source_is_refused(target: str, stores: TwoStores) -> None:
     stores.put_source("2-clicks", PLACE)
     code, error, _ = rescale(stores, "run", PLACE, "--target", target, "--parallelism", "3", *PROFILES)
-    assert code == 2
-    assert error["advice"] in ("give the target another name", "name another target directory")
+    assert (code, error["advice"]) == (2, "give the target another name"), error
+
+
+@pytest.mark.parametrize("command", ["validate", "diff"])
+def test_a_place_is_not_compared_with_itself_for_one_of_its_name(command: str, stores: TwoStores) -> None:
+    stores.put_source("2-clicks", PLACE)
+    code, error, _ = rescale(stores, command, PLACE, f"{PLACE}/_metadata", *PROFILES)
+    assert (code, error["advice"]) == (2, "give the target another name"), error
 
 
 def test_result_cannot_refer_to_another_store(stores: TwoStores) -> None:

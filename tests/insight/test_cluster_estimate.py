@@ -11,7 +11,7 @@ from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.insight.cluster import Cluster, cluster_of, cluster_of_environment
-from rescale.insight.cluster_estimate import STARTS_LIMIT, ScarceResource, estimate
+from rescale.insight.cluster_estimate import STARTS_LIMIT, Need, estimate
 from rescale.insight.stages import (
     read_tasks,
     used_part,
@@ -72,12 +72,12 @@ def test_estimate_names_resources_that_are_too_small() -> None:
     assert estimate(work, FORTY).misfits == ()
     tight = replace(FORTY, scratch=200 << 30, driver_memory=1 << 30)
     misfits = estimate(work, tight).misfits
-    assert [misfit.need for misfit in misfits] == [ScarceResource.SCRATCH, ScarceResource.DRIVER_MEMORY]
+    assert [misfit.need for misfit in misfits] == [Need.SCRATCH, Need.DRIVER_MEMORY]
     assert all(misfit.needed > misfit.has for misfit in misfits)
     few = workload_of(large_plan(100 * TB, 64, subtasks=10, groups=128))
     assert {misfit.need for misfit in estimate(few, FORTY).misfits} == {
-        ScarceResource.OBJECT,
-        ScarceResource.WORKER_MEMORY,
+        Need.OBJECT,
+        Need.WORKER_MEMORY,
     }
 
 

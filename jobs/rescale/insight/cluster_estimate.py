@@ -47,7 +47,7 @@ WORKER_MEMORY = 640 << 20
 """Memory beside the heap for each core, in bytes (`executors.memoryOverhead`)."""
 
 
-class ScarceResource(StrEnum):
+class Need(StrEnum):
     """A resource that may be too small."""
 
     SCRATCH = "scratch"
@@ -59,7 +59,7 @@ class ScarceResource(StrEnum):
 class Shortage(NamedTuple):
     """A resource that is too small: bytes needed, and bytes available."""
 
-    need: ScarceResource
+    need: Need
     needed: int
     has: int
 
@@ -135,10 +135,10 @@ def _driver_memory(work: Workload, run: tuple[EstimatedStage, ...]) -> int:
 def _misfits(work: Workload, cluster: Cluster, scratch: int, driver: int) -> Iterator[Shortage]:
     held = PARTS_IN_MEMORY * part_size(work)
     for need, needed, has in (
-        (ScarceResource.SCRATCH, scratch, cluster.scratch),
-        (ScarceResource.DRIVER_MEMORY, driver, cluster.driver_memory),
-        (ScarceResource.OBJECT, work.largest_file, LARGEST_OBJECT),
-        (ScarceResource.WORKER_MEMORY, held, WORKER_MEMORY),
+        (Need.SCRATCH, scratch, cluster.scratch),
+        (Need.DRIVER_MEMORY, driver, cluster.driver_memory),
+        (Need.OBJECT, work.largest_file, LARGEST_OBJECT),
+        (Need.WORKER_MEMORY, held, WORKER_MEMORY),
     ):
         if has is not None and needed > has:
             yield Shortage(need, needed, has)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 from rescale.storage.locations import is_s3, normalise
-from rescale.storage.sides import Side, declare_targets, has_sides, set_own
+from rescale.storage.sides import Side, declare_targets, has_sides, refuse_same_place, set_own
 from rescale.storage.store import forget_stores
 from rescale.text.errors import RequestError
 
@@ -40,11 +41,16 @@ def use_profiles(arguments: argparse.Namespace) -> None:
     if "places_of_target" not in arguments or not has_sides():
         return
     forget_stores()
-    source = arguments.place_of_source
-    targets = [place for place in arguments.places_of_target if place != source or Side.SOURCE not in given]
-    places = {Side.SOURCE: _places(arguments, [source]), Side.TARGET: _places(arguments, targets)}
+    own = arguments.place_of_source
+    targets = [place for place in arguments.places_of_target if place != own or Side.SOURCE not in given]
+    places = {
+        Side.SOURCE: _places(arguments, [] if own in targets else [own]),
+        Side.TARGET: _places(arguments, targets),
+    }
     if any(places.values()):  # else the parent of this process has declared its targets, or an order will
         use_targets(places[Side.TARGET])
+        for source, target in product(places[Side.SOURCE], places[Side.TARGET]):
+            refuse_same_place(source.removesuffix("/_metadata"), target)
     for side, profile in given.items():
         from rescale.storage.s3.s3_client import refuse_unknown_profile  # imports boto3, which is slow
 

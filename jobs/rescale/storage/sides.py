@@ -152,14 +152,14 @@ def names_of_sides(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_same_place(source: str, target: str) -> None:
-    """Raise `RequestError` if places of two stores have one name: then a location would not tell its side."""
-    is_told = TARGETS in os.environ and is_s3(source) and is_s3(target)
-    if is_told and is_apart() and side_of(source) is Side.TARGET:
+    """Raise `RequestError` if a source and a target in two stores have one name, which does not tell their sides."""
+    nested = contains(target, source) or contains(source, target)
+    if nested and is_s3(source) and is_s3(target) and is_apart():
         raise RequestError(
-            "source and target are in two stores, but the source has the name of the target, or of a place in it",
+            "source and target are in two stores, but have the same name, or one has the name of a place in the other",
             path=source,
-            expected=f"a target that is not called like the source, nor like a place around it, in its own store: "
-            f"{target}",
+            expected="a target that is neither called like the source, nor like a place in it or around it",
+            found=f"the target {target}",
             advice="give the target another name",
         )
 

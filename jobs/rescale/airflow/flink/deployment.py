@@ -140,7 +140,7 @@ def read_deployment(where: PatchDeployment) -> Deployment:
 
 
 def check_patch(where: PatchDeployment) -> None:
-    """Raise `RequestError` if the resource may not be patched, or fixes vertices. Changes nothing (a dry run)."""
+    """Raise `RequestError` if a dry run of the patch is refused, or if the resource fixes parallelisms of vertices."""
     resource = _patch(where, {}, dry_run="All")
     if (overrides := _option(resource.spec, _OVERRIDES)) is not None:
         raise RequestError(

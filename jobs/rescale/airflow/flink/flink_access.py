@@ -145,7 +145,7 @@ def _is_address(text: Any) -> bool:
 
 
 def _fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
-    """Return the fields below a field. Raises `RequestError` if the field holds something else."""
+    """Return the fields of a nested JSON object, `field`. Raises `RequestError` if its value is no object."""
     if value is not None and not isinstance(value, Mapping):
         raise RequestError(
             f"the extra of the connection {connection_id!r} has a wrong value: {field}",

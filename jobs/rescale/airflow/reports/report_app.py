@@ -87,7 +87,7 @@ def _page_of_plan(value: Any) -> bytes:
 
 
 def _page(value: Any) -> bytes:
-    """Read the report beside the target. Raises an error if it is not the report of the run's plan.
+    """Read the report beside the target. Raises an error if the report is about another plan than the run's.
 
     Raises `ValueError` if the XCom does not name a place.
     """

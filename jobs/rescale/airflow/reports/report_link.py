@@ -53,9 +53,9 @@ class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @attrs.define()
 class ReportLink(BaseOperatorLink):
-    """Button on the page of a task. It is active as soon as the task that plans has stored a report.
+    """Button on the page of a task, active as soon as the task that plans has stored a report.
 
-    `planned` is that task, without the id of its group; None for the task of the button itself.
+    `planned` is the id of the task that plans, without its task group; None if the button is on that task's own page.
     """
 
     name = "Report"

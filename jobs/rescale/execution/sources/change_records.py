@@ -135,7 +135,7 @@ class ChangeReader:
 
 
 class ChangeRecords:
-    """Changes from a reader, as records: for each key its new value or its deletion."""
+    """Changes from a `ChangeReader`, as records: a key with its new value or its deletion."""
 
     def __init__(self, reader: ChangeReader, max_parallelism: int) -> None:
         self._reader = reader

@@ -64,7 +64,7 @@ class CopyingWriter:
 class TranslatingWriter:
     """Reads, translates and writes key groups whose state ids change.
 
-    Compressed ones change their lengths, so the stream's size is not known beforehand.
+    The length of a compressed key group changes with its ids, so the stream's size is not known beforehand.
     """
 
     plan: Plan

@@ -82,7 +82,7 @@ NO_KAFKA_REQUEST = KafkaRequest()
 
 
 def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
-    """Return the rows of a file of offsets, none if it is empty; `RequestError` names the first invalid row."""
+    """Return the rows of a file of offsets; none if the file is empty. Raises `RequestError` for an invalid row."""
     if not text.strip():
         return ()
     rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))

@@ -35,7 +35,7 @@ class PlannedHeader:
 
 
 NO_HEADER = PlannedHeader(Piece(None, 0, 0), None)
-"""The header of raw keyed state, which has none."""
+"""An empty header: raw keyed state is written without a header."""
 
 
 class HeaderPlanner:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rescale.insight.cluster_estimate import ClusterEstimate, ClusterReport, ScarceResource
+from rescale.insight.cluster_estimate import ClusterEstimate, ClusterReport, Need
 from rescale.report.page import Block, Section, paragraph, table
 from rescale.text.units import counted, duration, human_bytes
 
 _WHAT = {
-    ScarceResource.SCRATCH: "of scratch space on each executor, through whose disk records are shuffled",
-    ScarceResource.DRIVER_MEMORY: "of memory for the driver, which knows every file and task",
-    ScarceResource.WORKER_MEMORY: "of memory beside the heap for each core, which holds parts of large files",
-    ScarceResource.OBJECT: "in one object, for the fullest new subtask of an operator",
+    Need.SCRATCH: "of scratch space on each executor, through whose disk records are shuffled",
+    Need.DRIVER_MEMORY: "of memory for the driver, which knows every file and task",
+    Need.WORKER_MEMORY: "of memory beside the heap for each core, which holds parts of large files",
+    Need.OBJECT: "in one object, for the fullest new subtask of an operator",
 }
 _INSTEAD = {
-    ScarceResource.SCRATCH: "give each executor more, or use more executors",
-    ScarceResource.DRIVER_MEMORY: "give the driver's pod more memory",
-    ScarceResource.WORKER_MEMORY: "give executors more memory, or use a larger parallelism",
-    ScarceResource.OBJECT: "use a larger parallelism",
+    Need.SCRATCH: "give each executor more, or use more executors",
+    Need.DRIVER_MEMORY: "give the driver's pod more memory",
+    Need.WORKER_MEMORY: "give executors more memory, or use a larger parallelism",
+    Need.OBJECT: "use a larger parallelism",
 }
 
 

@@ -61,7 +61,7 @@ class Pins:
         return pins_place(self.target)
 
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
-        """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if one vanishes meanwhile."""
+        """Pin the files of a checkpoint that are not pinned yet. Raises `SnapshotError` if Flink deletes one."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         listed = list_files(metadata, self.allow_prefixes)
         existing = {entry.uri: entry.size for entry in open_store(self.place).list(self.place)}

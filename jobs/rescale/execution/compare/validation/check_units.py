@@ -53,8 +53,8 @@ def list_checks(
 ) -> Checks:
     """List all checks of a result.
 
-    `by_files` has, for each operator, the directories that are proven by their files, by subtask. The directories of
-    operators with the numbers `by_changes` are left out.
+    `by_files` has, for each operator, the directories that are proven by their files, by subtask. The operators whose
+    numbers are in `by_changes` are proven by changes: their directories get no check here.
     """
     checks: list[Check] = []
     small: list[FileCheck] = []

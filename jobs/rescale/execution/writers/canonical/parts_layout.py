@@ -34,7 +34,7 @@ class PartsWork(NamedTuple):
 
     An `inline` range's bytes are returned. The range is the whole stream if `token` is empty. Otherwise, the first
     `staged` bytes go to `staging`; the rest becomes parts of the upload `token`, from number `part` on, at `offset`.
-    The last range that is staged for a part has its `merge`.
+    `merge` is set for the last range of a part: it joins the staged bytes of that part.
     """
 
     range: WriteRange
