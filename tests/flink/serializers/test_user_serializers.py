@@ -121,16 +121,6 @@ def test_worker_processes_load_the_row(
     check_key_groups(tmp_path / "target")
 
 
-@pytest.mark.slow
-def test_workers_of_spark_load_the_row(
-    source: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, document = run(source, tmp_path / "target", folder, "--master", "local-cluster[2,1,1024]")
-    assert (code, document.get("what")) == (0, None)
-    find(folder, monkeypatch)
-    check_key_groups(tmp_path / "target")
-
-
 @pytest.mark.parametrize(
     "values",
     [
